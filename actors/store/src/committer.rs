@@ -5,8 +5,9 @@
 //!                                              ─▶ index ─▶ tail ─▶ tickets, in order
 //! ```
 //!
-//! There is no timer: a lone writer pays one sync, and while that runs the others gather for the
-//! next. Of two operations on one key in a group only the later one is written.
+//! There is no timer for those who wait: a lone writer pays one sync, and while that runs the others
+//! gather for the next. What nobody waits for is held back a little (see [`held`]). Of two operations
+//! on one key in a group only the later one is written.
 //!
 //! Once a write or a sync has failed nothing is known about the disk: everyone in the group is
 //! told so, the owner of the process is told once, and the thread ends, which answers all that
@@ -15,13 +16,14 @@
 //! Deliberately absent: how bytes get to the disk (see [`Engine`]).
 
 mod group;
+mod held;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
@@ -33,15 +35,13 @@ use crate::row::{encode_key, split_listed};
 use crate::{Error, OnFailure, Outcome, Record, Stats};
 
 use group::Group;
+use held::Held;
 
 #[cfg(test)]
 mod tests;
 
 /// The most batches that share a sync.
 const GROUP: usize = 256;
-
-/// How long batches that nobody waits for are held back.
-const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Where rows are kept: what the committer asks of a disk.
 pub(crate) trait Engine: Send + 'static {
@@ -128,11 +128,8 @@ impl<E: Engine> Committer<E> {
 
     /// Commits what comes in until nobody can send any more, or until the engine fails.
     pub(crate) fn run(mut self, inbox: &Receiver<Job>, on_failure: OnFailure) {
-        let mut jobs = Vec::with_capacity(GROUP);
-        while let Ok(job) = inbox.recv() {
-            jobs.push(job);
-            jobs.extend(inbox.try_iter().take(GROUP - 1));
-            await_company(&mut jobs, inbox);
+        let mut held = Held::default();
+        while let Some(mut jobs) = gather(inbox, &mut held) {
             let (batches, answers): (Vec<_>, Vec<_>) =
                 jobs.drain(..).map(|job| (job.batch, job.answer)).unzip();
             // The engine may panic on a broken disk; that must not leave the process half alive.
@@ -200,15 +197,22 @@ impl<E: Engine> Committer<E> {
     }
 }
 
-/// Batches that nobody waits for are in no hurry: they share the sync of the next one that somebody
-/// waits for, and often its rows too.
-fn await_company(jobs: &mut Vec<Job>, inbox: &Receiver<Job>) {
-    let until = Instant::now() + PATIENCE;
-    while jobs.len() < GROUP && jobs.iter().all(|job| job.answer.is_closed()) {
-        let left = until.saturating_duration_since(Instant::now());
-        let Ok(job) = inbox.recv_timeout(left) else { return };
-        jobs.push(job);
-        jobs.extend(inbox.try_iter().take(GROUP.saturating_sub(jobs.len())));
+/// The next group: whatever is in line by now, but for what can wait. `None` at the end.
+fn gather(inbox: &Receiver<Job>, held: &mut Held) -> Option<Vec<Job>> {
+    loop {
+        let first = match held.left(Instant::now()) {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(left) => inbox.recv_timeout(left),
+        };
+        if let Err(RecvTimeoutError::Disconnected) = first {
+            let rest = held.all();
+            return (!rest.is_empty()).then_some(rest);
+        }
+        let came = first.into_iter().chain(inbox.try_iter().take(GROUP - 1));
+        let jobs = held.take(came, Instant::now());
+        if !jobs.is_empty() {
+            return Some(jobs);
+        }
     }
 }
 

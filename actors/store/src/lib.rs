@@ -144,8 +144,8 @@ pub struct Stats {
 /// A durable home for rows, listed rows and logs.
 pub trait Store: Send + Sync + 'static {
     /// Puts `batch` in line and returns at once. Batches are applied in the order
-    /// of these calls, each whole or not at all. One whose ticket was dropped may wait some
-    /// milliseconds for one that somebody waits for.
+    /// of these calls, each whole or not at all. One whose ticket was dropped may be applied some
+    /// milliseconds later than its turn, but never after a later one that names one of its keys.
     fn commit(&self, batch: Batch) -> Ticket;
 
     /// The value at `key`, as of the last commit that was answered or a later one.

@@ -112,11 +112,35 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         limit: usize,
     ) -> Result<Vec<(K, V)>, Error> {
         let from = match after {
-            // The smallest key that is greater.
-            Some(key) => Key([&*self.key(environment, key).0, &[0]].concat().into()),
+            Some(key) => next(&self.key(environment, key)),
             None => Key::new(self.number, environment, &[]),
         };
-        let rows = store.scan(from, past(self.number, environment), limit).await?;
+        self.read(store, from, past(self.number, environment), limit).await
+    }
+
+    /// The rows from `first` to `last`, both included, in key order.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub async fn range(
+        &self,
+        store: &dyn Store,
+        environment: u8,
+        first: &K,
+        last: &K,
+    ) -> Result<Vec<(K, V)>, Error> {
+        let (from, to) = (self.key(environment, first), next(&self.key(environment, last)));
+        self.read(store, from, to, usize::MAX).await
+    }
+
+    async fn read(
+        &self,
+        store: &dyn Store,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> Result<Vec<(K, V)>, Error> {
+        let rows = store.scan(from, to, limit).await?;
         let rows = rows.into_iter().map(|(key, row)| {
             let name = K::read(&key.0[2..])
                 .ok_or_else(|| self.corrupt(&key, "its key is of another kind"))?;
@@ -153,6 +177,11 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     fn corrupt(&self, key: &Key, reason: &str) -> Error {
         corrupt(self.number, key, reason)
     }
+}
+
+/// The smallest key that is greater.
+fn next(key: &Key) -> Key {
+    Key([&*key.0, &[0]].concat().into())
 }
 
 /// The first key after those of a table in an environment.
