@@ -1,10 +1,13 @@
-//! What the rules cost by themselves: a task's life, a long queue, an identifier's text.
+//! What the rules cost by themselves: a task's life, an execution's, a long queue, an identifier's
+//! text.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::id::{Generator, TaskId, WorkerId};
+use callboard_domain::execution::{self, Execution, Graph, Report, Verdict};
+use callboard_domain::id::{ExecutionId, Generator, PlanId, TaskId, WorkerId};
 use callboard_domain::machine::Machine;
 use callboard_domain::queue::{Queue, Ready};
 use callboard_domain::retry::{Jitter, Policy};
@@ -36,6 +39,7 @@ fn spec() -> Spec {
         gate: None,
         retry: Policy::default(),
         origin: Origin::default(),
+        checked: false,
     }
 }
 
@@ -80,6 +84,77 @@ fn ready(number: u64) -> Ready {
     }
 }
 
+/// So many steps, each with the dependencies that `list` names.
+fn graph(size: u16, list: impl Fn(u16) -> Vec<u16>) -> Arc<Graph> {
+    let steps = (0..size).map(|step| (format!("step-{step}"), list(step)));
+    Arc::new(Graph::new(steps).expect("no circle"))
+}
+
+fn started(graph: &Arc<Graph>) -> Execution {
+    let spec = execution::Spec {
+        id: ExecutionId::from_u128(1 << 10),
+        plan: PlanId::from_u128(2 << 10),
+        template: None,
+        account: "usr_01hf7yat3v0000000000001a7z".into(),
+        concurrent: None,
+        fail_fast: false,
+        timeout_ms: Some(300_000),
+        max_cost: None,
+        output_checked: None,
+        created_at: NOW,
+    };
+    Execution::started(spec, Arc::clone(graph), NOW).next
+}
+
+fn decided(step: u16) -> execution::Event {
+    let task = TaskId::from_u128(u128::from(step) << 10);
+    execution::Event::Decided { step, verdict: Verdict::Run { task, worst_cost: None } }
+}
+
+fn answered(step: u16) -> execution::Event {
+    let task = TaskId::from_u128(u128::from(step) << 10);
+    let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
+    let report = Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None };
+    execution::Event::StepCompleted { step, report }
+}
+
+fn next(execution: &Execution, event: execution::Event) -> Execution {
+    let step = execution.transition(event, NOW).expect("the event applies");
+    black_box(step.next)
+}
+
+fn executions(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("execution");
+    let chain = graph(5, |step| step.checked_sub(1).into_iter().collect());
+    group.bench_function("chain of 5, its 10 transitions", |b| {
+        b.iter_batched(
+            || started(&chain),
+            |first| (0..5).fold(first, |e, step| next(&next(&e, decided(step)), answered(step))),
+            BatchSize::SmallInput,
+        );
+    });
+    let wide = graph(500, |step| if step == 0 { vec![] } else { vec![0] });
+    let first = next(&started(&wide), decided(0));
+    group.bench_function("500 steps, the one before 499", |b| {
+        b.iter(|| next(&first, answered(0)));
+    });
+    let open = next(&first, answered(0));
+    group.bench_function("500 steps, one dispatch", |b| b.iter(|| next(&open, decided(250))));
+    let out = (1..500).fold(open, |e, step| next(&e, decided(step)));
+    group.bench_function("500 steps, one completion", |b| b.iter(|| next(&out, answered(250))));
+    let after = next(&out, answered(250));
+    group.bench_function("500 steps, the rows that changed", |b| {
+        b.iter(|| black_box(after.changed_since(&out).count()));
+    });
+    group.bench_function("500 steps, progress with 499 out", |b| {
+        b.iter(|| black_box(out.progress(|_| execution::Live::Running)));
+    });
+    group.bench_function("500 steps, cancelled with 499 out", |b| {
+        b.iter(|| next(&out, execution::Event::CancelRequested));
+    });
+    group.finish();
+}
+
 fn task(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("task");
     group.bench_function("submit, lease, complete", |b| {
@@ -114,6 +189,7 @@ fn id(criterion: &mut Criterion) {
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     task(&mut criterion);
+    executions(&mut criterion);
     queue(&mut criterion);
     id(&mut criterion);
     criterion.final_summary();

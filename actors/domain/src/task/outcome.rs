@@ -96,8 +96,20 @@ pub enum EndingCode {
     ProviderError,
     /// The provider has too many requests.
     ProviderRateLimited,
+    /// A placeholder of the prompt has no value.
+    RenderFailed,
+    /// The condition could not be evaluated, or is neither true nor false.
+    ConditionFailed,
     /// The output does not match what was asked for.
     OutputInvalid,
+    /// A step that it stands behind did not end well.
+    DependencyFailed,
+    /// The execution took longer than `options.timeoutMs`.
+    ExecutionTimeout,
+    /// Its worst case does not fit into what the execution may still cost.
+    BudgetExceeded,
+    /// A reviewer rejected the output.
+    Rejected,
     /// Somebody cancelled it.
     Cancelled,
     /// Something broke on our side.
@@ -113,7 +125,13 @@ impl EndingCode {
             Self::WorkerLost => "WORKER_LOST",
             Self::ProviderError => "PROVIDER_ERROR",
             Self::ProviderRateLimited => "PROVIDER_RATE_LIMITED",
+            Self::RenderFailed => "RENDER_FAILED",
+            Self::ConditionFailed => "CONDITION_FAILED",
             Self::OutputInvalid => "OUTPUT_INVALID",
+            Self::DependencyFailed => "DEPENDENCY_FAILED",
+            Self::ExecutionTimeout => "EXECUTION_TIMEOUT",
+            Self::BudgetExceeded => "BUDGET_EXCEEDED",
+            Self::Rejected => "REJECTED",
             Self::Cancelled => "CANCELLED",
             Self::InternalError => "INTERNAL_ERROR",
         }

@@ -44,6 +44,9 @@ pub struct Spec {
     /// Where it comes from.
     #[serde(default, skip_serializing_if = "Origin::is_alone")]
     pub origin: Origin,
+    /// Whether its execution checks the output before it counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
 }
 
 /// A task as it was asked for: checked, and with its defaults filled in.
@@ -103,6 +106,7 @@ impl Request {
             gate: self.gate,
             retry: Policy::default(),
             origin,
+            checked: false,
         };
         (spec, self.inputs)
     }

@@ -27,6 +27,7 @@ fn spec() -> Spec {
         gate: None,
         retry: Policy::default(),
         origin: Origin::default(),
+        checked: false,
     }
 }
 

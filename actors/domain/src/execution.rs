@@ -1,0 +1,366 @@
+//! The life of an execution (SPEC.md, Plan execution; PROTOCOL.md 4).
+//!
+//! ```text
+//!            every step is completed or skipped
+//!   Running ────────────────────────────────────────────▶ Completed
+//!    ▲ ▲ │   a step did not end well and nothing is left to do,
+//!    │ │ │   failFast, TimePassed, GivenUp
+//!    │ │ ├────────────────────────────────────────────▶ Failed ────┐
+//!    │ │ │   CancelRequested                                       │ RetryRequested
+//!    │ │ └────────────────────────────────────────────▶ Cancelled ─┤
+//!    │ └───────────────────────────────────────────────────────────┘
+//!    └── Decided, StepCompleted, StepFailed, …: see `step.rs` for the life of one
+//! ```
+//!
+//! A transition is small, and several make one commit: when a step ends, what became ready is
+//! decided and joins in, until nothing is due.
+//!
+//! ```text
+//!   StepCompleted(0) ─▶ due: 1, 2 ─▶ Decided(1, Skip) ─▶ due: 2, 3 ─▶ Decided(2, Run) ─▶ …
+//!   └──────────────── one Step<Execution>, joined by `and_then` ───────────────────────┘
+//! ```
+//!
+//! Deliberately absent: the texts, so also conditions, prompts and schemas, whose verdicts come in
+//! as events; names of steps, but for messages; and what tasks do until they end.
+
+mod event;
+mod graph;
+mod head;
+mod progress;
+mod rows;
+mod set;
+mod step;
+mod tally;
+mod turn;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use event::{Effect, Event, Fact, Refusal, Report, Retry, Verdict};
+pub use graph::{Faulty, Graph};
+pub use head::{Cause, Head, Spec, State, Status, Template};
+pub use progress::{Live, Progress};
+pub use set::{CAPACITY, StepSet};
+pub use step::{MAX_MESSAGE, MAX_STOPPING, Stage, StepState};
+
+use rows::Rows;
+use tally::Tally;
+use turn::Turn;
+
+use crate::Timestamp;
+use crate::budget::{Budget, Fit};
+use crate::id::TaskId;
+use crate::machine::{Machine, Step};
+use crate::task::EndingCode;
+use crate::usage::Usage;
+
+/// An execution: its head row, the rows of its steps, and the graph that they share.
+///
+/// Steps are numbered as in the plan. What is stored is [`Self::head`] and [`Self::changed_since`];
+/// all else is made again by [`Self::loaded`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Execution {
+    /// The head row.
+    pub head: Head,
+    graph: Arc<Graph>,
+    rows: Rows,
+    tally: Tally,
+}
+
+/// Rows that are not those of the graph's steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{rows} rows are stored for {steps} steps")]
+pub struct Mismatch {
+    /// How many rows there are.
+    pub rows: usize,
+    /// How many steps there are.
+    pub steps: usize,
+}
+
+impl Execution {
+    /// A new execution, whose first steps are to be decided.
+    #[must_use]
+    pub fn started(spec: Spec, graph: Arc<Graph>, now: Timestamp) -> Step<Self> {
+        let head = Head {
+            spec: Arc::new(spec),
+            state: State::Running,
+            version: 0,
+            run: 1,
+            started_at: now,
+            deadline: None,
+            budget: Budget::default(),
+            error: None,
+        };
+        let rows: Rows = graph.steps().iter().map(|_| StepState::default()).collect();
+        let tally = Tally::of(&rows);
+        let unborn = Self { head, graph, rows, tally };
+        let mut turn = Turn::of(&unborn, now);
+        turn.started();
+        turn.done()
+    }
+
+    /// The execution of a head row and its steps' rows, in the order of the graph.
+    ///
+    /// # Errors
+    /// There is not one row for each step.
+    pub fn loaded(
+        mut head: Head,
+        graph: Arc<Graph>,
+        rows: impl IntoIterator<Item = StepState>,
+    ) -> Result<Self, Mismatch> {
+        let rows: Rows = rows.into_iter().collect();
+        let found = rows.iter().count();
+        if found != graph.len() {
+            return Err(Mismatch { rows: found, steps: graph.len() });
+        }
+        rows.iter().for_each(|(_, row)| head.budget.reserve(row.reserved));
+        Ok(Self { head, graph, tally: Tally::of(&rows), rows })
+    }
+
+    /// The status on the wire.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.head.state.status()
+    }
+
+    /// What all its tasks used so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.head.budget.usage()
+    }
+
+    /// The graph.
+    #[must_use]
+    pub const fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// A step's row, if there is such a step.
+    #[must_use]
+    pub fn step(&self, step: u16) -> Option<&StepState> {
+        self.rows.get(step)
+    }
+
+    /// All rows: what the first commit writes.
+    pub fn steps(&self) -> impl Iterator<Item = (u16, &StepState)> {
+        self.rows.iter()
+    }
+
+    /// The rows that a commit has to write which leads here from `before`, however many
+    /// transitions lie between.
+    pub fn changed_since<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> impl Iterator<Item = (u16, &'a StepState)> {
+        self.rows.changed_since(&before.rows)
+    }
+
+    /// The ready steps that are to be decided now: all but those that wait for budget which others
+    /// may still give back.
+    #[must_use]
+    pub fn due(&self) -> StepSet {
+        let waiting = self.tally.held.iter().filter(|step| self.waits_for_budget(*step)).collect();
+        self.tally.at(Stage::Ready).without(&waiting)
+    }
+
+    /// Whether the step is ready but its worst case does not fit beside what is set aside for
+    /// others.
+    #[must_use]
+    pub fn waits_for_budget(&self, step: u16) -> bool {
+        let held = self.step(step).and_then(|row| row.held);
+        held.is_some_and(|worst| {
+            let fit = self.head.budget.fit(self.head.spec.max_cost, Some(worst));
+            matches!(fit, Fit::Later(_))
+        })
+    }
+
+    /// The dispatched steps and their tasks.
+    pub fn out(&self) -> impl Iterator<Item = (u16, TaskId)> {
+        self.tally
+            .at(Stage::Dispatched)
+            .iter()
+            .filter_map(|step| self.current(step).map(|task| (step, task)))
+    }
+
+    /// Tasks that were let go of and whose end is not known yet, with their steps.
+    pub fn stopping(&self) -> impl Iterator<Item = (u16, TaskId)> {
+        self.tally.stopping.iter().flat_map(|step| {
+            let tasks = self.step(step).into_iter().flat_map(|row| row.stopping.iter());
+            tasks.map(move |task| (step, *task))
+        })
+    }
+
+    /// The task of a dispatched step.
+    fn current(&self, step: u16) -> Option<TaskId> {
+        self.step(step).filter(|row| row.stage == Stage::Dispatched).and_then(|row| row.task)
+    }
+
+    fn is_ready(&self, step: u16) -> bool {
+        self.tally.at(Stage::Ready).contains(step)
+    }
+
+    fn is_out(&self, step: u16, report: &Report) -> bool {
+        self.current(step) == Some(report.task)
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.head.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether no more tasks can be let go of.
+    fn is_clogged(&self) -> bool {
+        let full = |step| self.step(step).is_some_and(|row| row.stopping.len() >= MAX_STOPPING);
+        self.tally.stopping.also_in(&self.tally.badly()).iter().any(full)
+    }
+
+    /// Whether the task is one that the step let go of.
+    fn knows(&self, step: u16, report: &Report) -> bool {
+        self.step(step).is_some_and(|row| row.stopping.contains(&report.task))
+    }
+
+    fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {
+        let mut turn = Turn::of(self, now);
+        make(&mut turn);
+        turn.done()
+    }
+}
+
+impl Step<Execution> {
+    /// Goes on from here, for one commit: facts and effects add up, but the log hears of progress
+    /// once, a step that was decided need not be decided, and only the last wake counts.
+    ///
+    /// # Errors
+    /// The event does not apply; nothing changes.
+    pub fn and_then(&mut self, event: Event, now: Timestamp) -> Result<(), Refusal> {
+        let after = self.next.transition(event, now)?;
+        let due = after.next.due();
+        let rewoken = after.effects.iter().any(|effect| is_wake(*effect));
+        let told =
+            after.facts.contains(&Fact::Progressed) || after.next.status() != Status::Running;
+        self.facts.retain(|fact| !(told && *fact == Fact::Progressed));
+        self.effects.retain(|effect| match effect {
+            Effect::Decide(step) => due.contains(*step),
+            Effect::WakeAt(_) | Effect::ForgetWake => !rewoken,
+            Effect::Watch { step, task } => after.next.current(*step) == Some(*task),
+            Effect::CancelTask { .. } => true,
+        });
+        self.next = after.next;
+        self.facts.extend(after.facts);
+        self.effects.extend(after.effects);
+        Ok(())
+    }
+}
+
+impl Machine for Execution {
+    type Event = Event;
+    type Fact = Fact;
+    type Effect = Effect;
+    type Refusal = Refusal;
+
+    fn transition(&self, event: Event, now: Timestamp) -> Result<Step<Self>, Refusal> {
+        use Event as E;
+        use State as S;
+        match (&self.head.state, event) {
+            (S::Running, E::Decided { step, verdict }) if self.is_ready(step) => {
+                Ok(self.then(now, |turn| turn.decided(step, verdict)))
+            }
+            (S::Running, E::Decided { .. }) => Err(Refusal::NotReady),
+
+            (S::Running, E::StepCompleted { step, report }) if self.is_out(step, &report) => {
+                Ok(self.then(now, |turn| turn.completed(step, &report)))
+            }
+            (S::Running, E::StepFailed { step, report, ending }) if self.is_out(step, &report) => {
+                Ok(self.then(now, |turn| turn.failed(step, &report, ending)))
+            }
+            (S::Running, E::StepRejected { step, report, ending, retried_as })
+                if self.is_out(step, &report) =>
+            {
+                Ok(self.then(now, |turn| turn.rejected(step, &report, ending, retried_as)))
+            }
+            (S::Running, E::StepCancelled { step, report }) if self.is_out(step, &report) => {
+                Ok(self.then(now, |turn| turn.cancelled_alone(step, &report)))
+            }
+            (S::Running, E::OutputMismatched { step, report, .. })
+                if self.is_out(step, &report) && self.head.spec.output_checked != Some(step) =>
+            {
+                Err(Refusal::NotChecked)
+            }
+            (S::Running, E::OutputMismatched { step, report, message })
+                if self.is_out(step, &report) =>
+            {
+                Ok(self.then(now, |turn| turn.mismatched(step, &report, message)))
+            }
+            (_, E::StepRejected { step, report, retried_as, .. }) if self.knows(step, &report) => {
+                Ok(self.then(now, |turn| turn.swept(step, &report, retried_as)))
+            }
+            (
+                _,
+                E::StepCompleted { step, report }
+                | E::StepFailed { step, report, .. }
+                | E::StepCancelled { step, report }
+                | E::OutputMismatched { step, report, .. },
+            ) if self.knows(step, &report) => {
+                Ok(self.then(now, |turn| turn.swept(step, &report, None)))
+            }
+            (
+                _,
+                E::StepCompleted { .. }
+                | E::StepFailed { .. }
+                | E::StepRejected { .. }
+                | E::StepCancelled { .. }
+                | E::OutputMismatched { .. },
+            ) => Err(Refusal::StaleTask),
+
+            (S::Running, E::CancelRequested) => Ok(self.then(now, |turn| {
+                let why = "the execution was cancelled";
+                turn.called_off(EndingCode::Cancelled, why, S::Cancelled { at: now });
+            })),
+            (S::Running, E::TimePassed) if self.is_due(now) => Ok(self.then(now, |turn| {
+                let why = "the execution took longer than options.timeoutMs";
+                turn.called_off(EndingCode::ExecutionTimeout, why, S::Failed { at: now });
+            })),
+            (S::Running, E::TimePassed) => Err(Refusal::NotDue),
+            (S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
+                let why = "something went wrong on our side, again and again";
+                turn.called_off(EndingCode::InternalError, why, S::Failed { at: now });
+            })),
+
+            (S::Running, E::RetryRequested) => Err(Refusal::Running),
+            (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested) if self.is_clogged() => {
+                Err(Refusal::StillStopping)
+            }
+            (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested) => {
+                Ok(self.then(now, Turn::retried))
+            }
+            (S::Completed { .. }, E::RetryRequested)
+            | (
+                S::Completed { .. } | S::Failed { .. } | S::Cancelled { .. },
+                E::Decided { .. } | E::CancelRequested | E::TimePassed | E::GivenUp,
+            ) => Err(Refusal::Finished(self.status())),
+        }
+    }
+
+    fn outstanding(&self) -> Vec<Effect> {
+        let wake = self.head.deadline.filter(|_| self.head.state == State::Running);
+        let stopping = self.stopping().map(|(step, task)| Effect::CancelTask { step, task });
+        let out = self.out().map(|(step, task)| Effect::Watch { step, task });
+        let due = self.due().iter().map(Effect::Decide);
+        wake.map(Effect::WakeAt).into_iter().chain(stopping).chain(out).chain(due).collect()
+    }
+
+    /// Whether nothing happens any more: it is final, and the end of every task is known.
+    fn is_finished(&self) -> bool {
+        self.head.state != State::Running && self.tally.stopping.is_empty()
+    }
+}
+
+const fn is_wake(effect: Effect) -> bool {
+    match effect {
+        Effect::WakeAt(_) | Effect::ForgetWake => true,
+        Effect::Decide(_) | Effect::Watch { .. } | Effect::CancelTask { .. } => false,
+    }
+}

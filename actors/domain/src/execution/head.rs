@@ -1,0 +1,157 @@
+//! An execution's head row: what was asked for, and how far the whole is.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::budget::{Budget, Money};
+use crate::id::{ExecutionId, PlanId};
+use crate::task::Ending;
+
+/// Everything but the texts that an execution was started with; never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Its identifier.
+    pub id: ExecutionId,
+    /// The plan that it runs.
+    pub plan: PlanId,
+    /// The template that it was deployed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Template>,
+    /// The account (user or key) that started it.
+    pub account: String,
+    /// How many of the account's tasks may run at once, if its plan says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrent: Option<u32>,
+    /// Whether the first failure cancels all else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_fast: bool,
+    /// How long each run may take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// What all its runs may cost together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Money>,
+    /// The step whose output is checked against the output schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_checked: Option<u16>,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+}
+
+/// A version of a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Template {
+    /// Its identifier.
+    pub id: String,
+    /// The version that was deployed.
+    pub version: String,
+}
+
+/// The head row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// What was asked for; never changes.
+    pub spec: Arc<Spec>,
+    /// How far it is.
+    pub state: State,
+    /// Transitions since creation: the version of the resource in events.
+    pub version: u64,
+    /// 1, and one more with each retry.
+    pub run: u32,
+    /// When it first ran.
+    pub started_at: Timestamp,
+    /// When the current run ends, whatever its steps do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// What was used.
+    pub budget: Budget,
+    /// What it fails of: the first failure of the run, or what ended the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Cause>,
+}
+
+/// What an execution fails of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The code and the message.
+    pub ending: Ending,
+    /// The step that it happened to; none if it happened to the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u16>,
+}
+
+/// How far an execution is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Steps are open.
+    Running,
+    /// All steps ended well.
+    Completed {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// A step did not end well, or time or the server failed it.
+    Failed {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// Somebody cancelled it.
+    Cancelled {
+        /// Since when.
+        at: Timestamp,
+    },
+}
+
+/// The status on the wire (PROTOCOL.md 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// Steps are open.
+    Running,
+    /// All steps ended well.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl State {
+    /// The status on the wire.
+    #[must_use]
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Running => Status::Running,
+            Self::Completed { .. } => Status::Completed,
+            Self::Failed { .. } => Status::Failed,
+            Self::Cancelled { .. } => Status::Cancelled,
+        }
+    }
+
+    /// When it ended (`completedAt`).
+    #[must_use]
+    pub const fn ended_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Running => None,
+            Self::Completed { at } | Self::Failed { at } | Self::Cancelled { at } => Some(at),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! How many steps are how far, as the wire tells it (PROTOCOL.md 4).
+
+use super::Execution;
+use super::step::Stage;
+use crate::id::TaskId;
+
+/// The counts; all but `awaiting_approval` sum to `total`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// All steps.
+    pub total: u32,
+    /// With an output.
+    pub completed: u32,
+    /// With a worker.
+    pub running: u32,
+    /// Not there yet: waiting for others, for budget, in a queue, in backoff, or for a reviewer.
+    pub pending: u32,
+    /// Failed or rejected.
+    pub failed: u32,
+    /// Cancelled.
+    pub cancelled: u32,
+    /// Skipped.
+    pub skipped: u32,
+    /// Those of `pending` that wait for a reviewer.
+    pub awaiting_approval: u32,
+}
+
+/// How far the task of a dispatched step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Live {
+    /// In its queue or in backoff.
+    Pending,
+    /// Its output waits for a reviewer.
+    AwaitingApproval,
+    /// With a worker; also if it ended and the execution has not heard of it yet.
+    Running,
+}
+
+impl Execution {
+    /// The counts; `live` tells how far a task is and is asked about those that are out only.
+    #[must_use]
+    pub fn progress(&self, live: impl Fn(TaskId) -> Live) -> Progress {
+        let count = |stage| self.tally.at(stage).len();
+        let mut progress = Progress {
+            total: u32::try_from(self.graph.len()).unwrap_or(u32::MAX),
+            completed: count(Stage::Completed),
+            running: 0,
+            pending: count(Stage::Waiting) + count(Stage::Ready),
+            failed: count(Stage::Failed) + count(Stage::Rejected),
+            cancelled: count(Stage::Cancelled),
+            skipped: count(Stage::Skipped),
+            awaiting_approval: 0,
+        };
+        for (_, task) in self.out() {
+            match live(task) {
+                Live::Running => progress.running += 1,
+                Live::Pending => progress.pending += 1,
+                Live::AwaitingApproval => {
+                    progress.pending += 1;
+                    progress.awaiting_approval += 1;
+                }
+            }
+        }
+        progress
+    }
+}

@@ -1,0 +1,186 @@
+//! One step of an execution: its row.
+//!
+//! ```text
+//!   Waiting ──▶ Ready ──▶ Dispatched ──▶ Completed | Failed | Rejected | Cancelled
+//!                │ ▲           │
+//!                │ └───────────┘ the output did not match, once
+//!                └─▶ Skipped | Failed
+//! ```
+//!
+//! Deliberately absent: whether a dispatched step is queued, running or held by a reviewer. Its
+//! task knows, so that a lease costs the execution nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::budget::Money;
+use crate::id::TaskId;
+use crate::task::Ending;
+use crate::usage::Usage;
+
+/// The most bytes that a message takes in a row, as JSON.
+pub const MAX_MESSAGE: usize = 1_000;
+
+/// How many tasks of one step may be on their way to an end that nobody waits for.
+pub const MAX_STOPPING: usize = 16;
+
+/// How far a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// A dependency has not ended yet.
+    #[default]
+    Waiting,
+    /// All dependencies ended well; whether and how it runs is to be decided.
+    Ready,
+    /// Its task has it.
+    Dispatched,
+    /// Final: the output is there.
+    Completed,
+    /// Final: its condition is false.
+    Skipped,
+    /// Final: it failed for good.
+    Failed,
+    /// Final: a reviewer rejected its output, and no other try was asked for.
+    Rejected,
+    /// Final: cancelled alone, with the execution, or because of a step before it.
+    Cancelled,
+}
+
+impl Stage {
+    /// Every stage.
+    pub const ALL: [Self; 8] = [
+        Self::Waiting,
+        Self::Ready,
+        Self::Dispatched,
+        Self::Completed,
+        Self::Skipped,
+        Self::Failed,
+        Self::Rejected,
+        Self::Cancelled,
+    ];
+}
+
+/// A step's row: how far it is, and what is shown of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StepState {
+    /// How far it is.
+    pub stage: Stage,
+    /// How often it was dispatched, in all runs of the execution.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub runs: u32,
+    /// Its current or last task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// When that task first ran; known once it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the step ended, however it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// The number of the last attempt of the task; known once it ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// What all its tasks used.
+    #[serde(default, skip_serializing_if = "is_unused")]
+    pub usage: Usage,
+    /// The confidence in its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Why it did not end well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Ending>,
+    /// What was wrong with its first output, for the prompt of the second try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<String>,
+    /// The worst case that waits for budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Money>,
+    /// What is set aside for its task.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    pub reserved: Money,
+    /// Tasks that it let go of and whose end is not known yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopping: Vec<TaskId>,
+}
+
+impl StepState {
+    /// As it was before its first dispatch, but for what must not be forgotten.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            runs: self.runs,
+            usage: self.usage,
+            stopping: self.stopping.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The beginning of `message` that takes at most [`MAX_MESSAGE`] bytes as JSON: a row of the store
+/// has an upper limit, and a worker's words have none.
+pub(super) fn clipped(mut message: String) -> String {
+    let mut bytes = 0;
+    let end = message.char_indices().find(|(_, c)| {
+        bytes += match c {
+            '"' | '\\' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        bytes > MAX_MESSAGE
+    });
+    if let Some((end, _)) = end {
+        message.truncate(end);
+    }
+    message
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_unused(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::EndingCode;
+
+    #[test]
+    fn the_fullest_row_stays_far_below_what_the_store_takes() {
+        let task = TaskId::from_u128(u128::MAX << 10);
+        for word in ["\u{1}", "\"", "漢", "😀", "x"] {
+            let message = clipped(word.repeat(10_000));
+            let row = StepState {
+                stage: Stage::Dispatched,
+                runs: u32::MAX,
+                task: Some(task),
+                started_at: Some(Timestamp::MAX),
+                completed_at: Some(Timestamp::MAX),
+                attempt: u32::MAX,
+                usage: Usage {
+                    input: u64::MAX,
+                    output: u64::MAX,
+                    total_cost: 0.1 + 0.2,
+                    price_unknown: true,
+                },
+                confidence: Some(1.0 / 3.0),
+                error: Some(Ending { code: EndingCode::ProviderRateLimited, message }),
+                correction: None,
+                held: Some(Money::from_nanos(u64::MAX)),
+                reserved: Money::from_nanos(u64::MAX),
+                stopping: vec![task; MAX_STOPPING],
+            };
+            let json = serde_json::to_string(&row).expect("a row is written");
+            assert!(json.len() < 2_300, "{} bytes", json.len());
+        }
+    }
+
+    #[test]
+    fn a_waiting_row_says_only_that() {
+        let json = serde_json::to_string(&StepState::default()).expect("a row is written");
+        assert_eq!(json, r#"{"stage":"waiting"}"#);
+    }
+}

@@ -1,0 +1,55 @@
+//! Which steps are how far, by sets: kept up with each change, and made anew from the rows.
+
+use super::rows::Rows;
+use super::set::StepSet;
+use super::step::Stage;
+
+/// The steps by stage, and those with something open besides.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    stages: [StepSet; Stage::ALL.len()],
+    /// Ready, but their worst case waits for budget.
+    pub(super) held: StepSet,
+    /// With tasks that were let go of.
+    pub(super) stopping: StepSet,
+}
+
+impl Tally {
+    pub(super) fn of(rows: &Rows) -> Self {
+        let mut tally = Self::default();
+        for (step, row) in rows.iter() {
+            tally.stages[row.stage as usize].insert(step);
+            if row.held.is_some() {
+                tally.held.insert(step);
+            }
+            if !row.stopping.is_empty() {
+                tally.stopping.insert(step);
+            }
+        }
+        tally
+    }
+
+    pub(super) fn at(&self, stage: Stage) -> &StepSet {
+        &self.stages[stage as usize]
+    }
+
+    pub(super) fn moved(&mut self, step: u16, from: Stage, to: Stage) {
+        self.stages[from as usize].remove(step);
+        self.stages[to as usize].insert(step);
+    }
+
+    /// Those that have not ended.
+    pub(super) fn open(&self) -> StepSet {
+        self.at(Stage::Waiting).with(self.at(Stage::Ready)).with(self.at(Stage::Dispatched))
+    }
+
+    /// Those that ended so that what stands behind them may go on.
+    pub(super) fn well(&self) -> StepSet {
+        self.at(Stage::Completed).with(self.at(Stage::Skipped))
+    }
+
+    /// Those that ended otherwise.
+    pub(super) fn badly(&self) -> StepSet {
+        self.at(Stage::Failed).with(self.at(Stage::Rejected)).with(self.at(Stage::Cancelled))
+    }
+}

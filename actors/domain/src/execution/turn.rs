@@ -1,0 +1,310 @@
+//! One transition in the making: the state that is to follow, and what is told and ordered.
+//!
+//! Deliberately absent: which event leads to what. That is the machine's `match`.
+
+use std::time::Duration;
+
+use super::event::{Effect, Fact, Report, Retry, Verdict};
+use super::head::{Cause, State};
+use super::step::{Stage, StepState, clipped};
+use super::{Execution, StepSet};
+use crate::Timestamp;
+use crate::budget::{Fit, Money};
+use crate::id::TaskId;
+use crate::machine::Step;
+use crate::task::{Ending, EndingCode};
+
+pub(super) struct Turn {
+    /// What was due before.
+    due: StepSet,
+    next: Execution,
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+    now: Timestamp,
+}
+
+impl Turn {
+    pub(super) fn of(before: &Execution, now: Timestamp) -> Self {
+        let mut next = before.clone();
+        next.head.version += 1;
+        Self { due: before.due(), next, facts: Vec::new(), effects: Vec::new(), now }
+    }
+
+    pub(super) fn decided(&mut self, step: u16, verdict: Verdict) {
+        match verdict {
+            Verdict::Run { task, worst_cost } => self.dispatched(step, task, worst_cost),
+            Verdict::Skip => self.ended_well(step, Stage::Skipped),
+            Verdict::Fail(ending) => self.ended_badly(step, Stage::Failed, ending),
+        }
+    }
+
+    fn dispatched(&mut self, step: u16, task: TaskId, worst: Option<Money>) {
+        match self.fit(worst) {
+            Fit::Now(reserved) => self.out(step, task, reserved),
+            Fit::Later(worst) => {
+                self.next.rows.at(step).held = Some(worst);
+                self.next.tally.held.insert(step);
+            }
+            Fit::Never => self.over_budget(step, "costs more at worst than is left of maxCost"),
+            Fit::Unpriced => self.over_budget(step, "has a model without a price under maxCost"),
+        }
+    }
+
+    fn fit(&self, worst: Option<Money>) -> Fit {
+        self.next.head.budget.fit(self.next.head.spec.max_cost, worst)
+    }
+
+    fn out(&mut self, step: u16, task: TaskId, reserved: Money) {
+        self.next.head.budget.reserve(reserved);
+        let row = self.enter(step, Stage::Dispatched);
+        row.runs += 1;
+        row.task = Some(task);
+        row.reserved = reserved;
+        self.effects.push(Effect::Watch { step, task });
+    }
+
+    fn over_budget(&mut self, step: u16, why: &str) {
+        let message = format!("step `{}` {why}", self.next.graph.name(step));
+        let ending = Ending { code: EndingCode::BudgetExceeded, message };
+        self.ended_badly(step, Stage::Failed, ending);
+    }
+
+    pub(super) fn completed(&mut self, step: u16, report: &Report) {
+        self.settled(step, report);
+        self.ended_well(step, Stage::Completed);
+    }
+
+    pub(super) fn failed(&mut self, step: u16, report: &Report, ending: Ending) {
+        self.settled(step, report);
+        self.ended_badly(step, Stage::Failed, ending);
+    }
+
+    /// The retry is a dispatch like any other. Its task is there already, so one that does not fit
+    /// is stopped instead of held.
+    pub(super) fn rejected(
+        &mut self,
+        step: u16,
+        report: &Report,
+        ending: Ending,
+        retry: Option<Retry>,
+    ) {
+        self.settled(step, report);
+        let Some(Retry { task, worst_cost }) = retry else {
+            return self.ended_badly(step, Stage::Rejected, ending);
+        };
+        if let Fit::Now(reserved) = self.fit(worst_cost) {
+            self.facts.push(Fact::StepRetrying(step));
+            return self.out(step, task, reserved);
+        }
+        self.stop(step, task);
+        self.over_budget(step, "was to be tried again, which does not fit into maxCost");
+    }
+
+    pub(super) fn cancelled_alone(&mut self, step: u16, report: &Report) {
+        self.settled(step, report);
+        let message = format!("the task of step `{}` was cancelled", self.next.graph.name(step));
+        self.ended_badly(step, Stage::Cancelled, Ending { code: EndingCode::Cancelled, message });
+    }
+
+    pub(super) fn mismatched(&mut self, step: u16, report: &Report, message: String) {
+        let again = self.next.step(step).is_some_and(|row| row.correction.is_none());
+        self.settled(step, report);
+        if again {
+            self.facts.push(Fact::StepRetrying(step));
+            self.enter(step, Stage::Ready).correction = Some(clipped(message));
+        } else {
+            let ending = Ending { code: EndingCode::OutputInvalid, message };
+            self.ended_badly(step, Stage::Failed, ending);
+        }
+    }
+
+    /// The end of a task that the step had let go of: only what it cost still counts.
+    pub(super) fn swept(&mut self, step: u16, report: &Report, retry: Option<Retry>) {
+        self.next.head.budget.charge(report.usage);
+        let row = self.next.rows.at(step);
+        row.usage += report.usage;
+        row.stopping.retain(|task| *task != report.task);
+        if row.stopping.is_empty() {
+            self.next.tally.stopping.remove(step);
+        }
+        if let Some(retry) = retry {
+            self.stop(step, retry.task);
+        }
+    }
+
+    /// Nothing runs from here on, whatever the reason.
+    pub(super) fn called_off(&mut self, code: EndingCode, message: &str, state: State) {
+        let ending = Ending { code, message: message.into() };
+        self.next.head.error = Some(Cause { ending: ending.clone(), step: None });
+        self.cancel_open(&ending);
+        self.close(state);
+    }
+
+    pub(super) fn retried(&mut self) {
+        let head = &mut self.next.head;
+        head.state = State::Running;
+        head.run += 1;
+        head.error = None;
+        for step in self.next.tally.badly() {
+            self.enter(step, Stage::Waiting);
+            let row = self.next.rows.at(step);
+            *row = row.again();
+        }
+        self.started();
+    }
+
+    /// Arms the deadline and opens what waits for nothing.
+    pub(super) fn started(&mut self) {
+        self.facts.push(Fact::Started);
+        let head = &mut self.next.head;
+        head.deadline = head.spec.timeout_ms.map(|ms| self.now.after(Duration::from_millis(ms)));
+        self.effects.extend(head.deadline.map(Effect::WakeAt));
+        self.open(*self.next.tally.at(Stage::Waiting));
+    }
+
+    /// The transition, with what follows from it by itself: the end of the whole, and orders for
+    /// what has become due.
+    pub(super) fn done(mut self) -> Step<Execution> {
+        if self.next.head.state == State::Running {
+            if self.next.tally.open().is_empty() {
+                let at = self.now;
+                let well = self.next.tally.badly().is_empty();
+                self.close(if well { State::Completed { at } } else { State::Failed { at } });
+            } else if self.facts.iter().any(|fact| ends_a_step(*fact)) {
+                self.facts.push(Fact::Progressed);
+            }
+        }
+        let fresh = self.next.due().without(&self.due);
+        self.effects.extend(fresh.iter().map(Effect::Decide));
+        Step { next: self.next, facts: self.facts, effects: self.effects }
+    }
+
+    /// Moves the step on. Whatever it waited for is over.
+    fn enter(&mut self, step: u16, stage: Stage) -> &mut StepState {
+        let row = self.next.rows.at(step);
+        self.next.tally.moved(step, row.stage, stage);
+        self.next.tally.held.remove(step);
+        row.stage = stage;
+        row.held = None;
+        row
+    }
+
+    /// Of the steps in `waiting`, those whose dependencies all ended well are ready.
+    fn open(&mut self, waiting: StepSet) {
+        let well = self.next.tally.well();
+        for step in waiting {
+            if self.next.graph.dependencies(step).is_within(&well) {
+                self.enter(step, Stage::Ready);
+            }
+        }
+    }
+
+    /// The step's task is over: its reservation gives way to its real cost.
+    fn settled(&mut self, step: u16, report: &Report) {
+        let row = self.next.rows.at(step);
+        row.started_at = report.started_at;
+        row.attempt = report.attempt;
+        row.confidence = report.confidence;
+        row.usage += report.usage;
+        let reserved = std::mem::take(&mut row.reserved);
+        self.next.head.budget.release(reserved);
+        self.next.head.budget.charge(report.usage);
+    }
+
+    fn ended_well(&mut self, step: u16, stage: Stage) {
+        let now = self.now;
+        let row = self.enter(step, stage);
+        row.completed_at = Some(now);
+        row.correction = None;
+        let skipped = stage == Stage::Skipped;
+        let fact = if skipped { Fact::StepSkipped(step) } else { Fact::StepCompleted(step) };
+        self.facts.push(fact);
+        let waiting = self.next.tally.at(Stage::Waiting);
+        self.open(self.next.graph.dependents(step).also_in(waiting));
+    }
+
+    fn ended_badly(&mut self, step: u16, stage: Stage, ending: Ending) {
+        let ending = Ending { message: clipped(ending.message), ..ending };
+        let cause = Cause { ending: ending.clone(), step: Some(step) };
+        self.next.head.error.get_or_insert(cause);
+        self.close_step(step, stage, ending);
+        let name = self.next.graph.name(step);
+        let did = match stage {
+            Stage::Cancelled => "was cancelled",
+            Stage::Rejected => "was rejected",
+            Stage::Waiting
+            | Stage::Ready
+            | Stage::Dispatched
+            | Stage::Completed
+            | Stage::Skipped
+            | Stage::Failed => "failed",
+        };
+        let behind = clipped(format!("step `{name}`, which it stands behind, {did}"));
+        let others = clipped(format!("step `{name}` {did}, which cancels all else"));
+        let waiting = self.next.tally.at(Stage::Waiting);
+        let ending = Ending { code: EndingCode::DependencyFailed, message: behind };
+        for step in self.next.graph.behind(step).also_in(waiting) {
+            self.close_step(step, Stage::Cancelled, ending.clone());
+        }
+        if self.next.head.spec.fail_fast {
+            self.cancel_open(&Ending { code: EndingCode::Cancelled, message: others });
+        }
+    }
+
+    fn cancel_open(&mut self, ending: &Ending) {
+        for step in self.next.tally.open() {
+            if let Some(task) = self.next.current(step) {
+                self.stop(step, task);
+                let reserved = std::mem::take(&mut self.next.rows.at(step).reserved);
+                self.next.head.budget.release(reserved);
+            }
+            self.close_step(step, Stage::Cancelled, ending.clone());
+        }
+    }
+
+    fn close_step(&mut self, step: u16, stage: Stage, ending: Ending) {
+        let now = self.now;
+        let row = self.enter(step, stage);
+        row.completed_at = Some(now);
+        row.correction = None;
+        row.error = Some(ending);
+        let cancelled = stage == Stage::Cancelled;
+        let fact = if cancelled { Fact::StepCancelled(step) } else { Fact::StepFailed(step) };
+        self.facts.push(fact);
+    }
+
+    /// Lets go of a task, and remembers it until its end is known.
+    fn stop(&mut self, step: u16, task: TaskId) {
+        self.next.rows.at(step).stopping.push(task);
+        self.next.tally.stopping.insert(step);
+        self.effects.push(Effect::CancelTask { step, task });
+    }
+
+    fn close(&mut self, state: State) {
+        self.next.head.state = state;
+        self.facts.push(match state {
+            State::Running => Fact::Progressed,
+            State::Completed { .. } => Fact::Completed,
+            State::Failed { .. } => Fact::Failed,
+            State::Cancelled { .. } => Fact::Cancelled,
+        });
+        if self.next.head.deadline.is_some() {
+            self.effects.push(Effect::ForgetWake);
+        }
+    }
+}
+
+const fn ends_a_step(fact: Fact) -> bool {
+    match fact {
+        Fact::StepSkipped(_)
+        | Fact::StepCompleted(_)
+        | Fact::StepFailed(_)
+        | Fact::StepCancelled(_) => true,
+        Fact::Started
+        | Fact::Progressed
+        | Fact::Completed
+        | Fact::Failed
+        | Fact::Cancelled
+        | Fact::StepRetrying(_) => false,
+    }
+}
