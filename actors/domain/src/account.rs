@@ -2,7 +2,8 @@
 //! PROTOCOL.md 7).
 //!
 //! The rules for passwords are in [`password`], the limit on failed tries in [`throttle`].
-//! Deliberately absent: hashing, which takes long on purpose and belongs to the edge, and sessions.
+//! Deliberately absent: hashing, which takes long on purpose and belongs to the edge, and sessions,
+//! which are [`crate::session`].
 
 use std::fmt;
 

@@ -7,8 +7,9 @@
 //!
 //! The checksum lets a mistyped key be refused before any look-up; it is no secret. Stored are the
 //! SHA-256 of the whole text and its last four characters. A plain hash is enough, because the
-//! secret has 190 random bits. Deliberately absent: randomness, which the caller passes in; and when
-//! a key was last used, which changes with every request and is kept apart from the record.
+//! secret has 190 random bits. Refresh tokens are made the same way, see [`refresh`]. Deliberately
+//! absent: randomness, which the caller passes in; and when a key was last used, which changes with
+//! every request and is kept apart from the record.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,6 +23,8 @@ use crate::error::{Error, Rule};
 use crate::id::{Environment, KeyId};
 use crate::rate::Plan;
 
+pub mod refresh;
+
 /// Random bytes that [`mint`] takes. It needs 32 of which six bits are below 62; that 64 do not
 /// hold as many has a chance under 2^-100.
 pub const ENTROPY_BYTES: usize = 64;
@@ -30,8 +33,7 @@ const SECRET_LEN: usize = 32;
 const CHECKSUM_LEN: usize = 6;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What a key's first characters say. A refresh token, when it comes, is one kind more: the same
-/// secret and checksum behind `svc_refresh_`.
+/// What a key's first characters say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Production, by the key's role.
@@ -73,12 +75,12 @@ impl Kind {
     }
 }
 
-/// The whole text of a key. It is shown once, and never by `Debug`.
+/// The whole text of a key or a refresh token. It is shown once, and never by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, to be shown to whoever asked for the key.
+    /// The text, to be shown to whoever asked for it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -109,17 +111,34 @@ impl fmt::Debug for Secret {
 /// Returns `None` if too few of the bytes could be used, which does not happen with random ones.
 #[must_use]
 pub fn mint(kind: Kind, entropy: &[u8; ENTROPY_BYTES]) -> Option<Secret> {
-    let secret: String = entropy
+    base62(entropy, SECRET_LEN).map(|secret| sealed(kind.prefix(), &secret))
+}
+
+/// Random characters, `length` of them.
+fn base62(entropy: &[u8; ENTROPY_BYTES], length: usize) -> Option<String> {
+    let text: String = entropy
         .iter()
         .filter_map(|byte| ALPHABET.get(usize::from(byte & 63)))
-        .take(SECRET_LEN)
+        .take(length)
         .map(|character| char::from(*character))
         .collect();
-    if secret.len() < SECRET_LEN {
+    (text.len() == length).then_some(text)
+}
+
+/// A secret between its prefix and its checksum.
+fn sealed(prefix: &str, secret: &str) -> Secret {
+    Secret(format!("{prefix}{secret}{}", checksum(secret)))
+}
+
+/// The secret of a text that has this prefix and the right checksum.
+fn opened<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
+    let rest = text.strip_prefix(prefix)?;
+    let is_base62 = rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if rest.len() != SECRET_LEN + CHECKSUM_LEN || !is_base62 {
         return None;
     }
-    let checksum = checksum(&secret);
-    Some(Secret(format!("{}{secret}{checksum}", kind.prefix())))
+    let (secret, given) = rest.split_at(SECRET_LEN);
+    (checksum(secret) == given).then_some(secret)
 }
 
 /// Whether a credential claims to be one of the service's own rather than an access token: it is
@@ -134,17 +153,11 @@ pub fn is_ours(text: &str) -> bool {
 /// # Errors
 /// [`Error::InvalidToken`] if no such key can ever have been made.
 pub fn parse(text: &str) -> Result<(Kind, Digest), Error> {
-    let malformed = || Error::InvalidToken("the API key is malformed".to_owned());
-    let (kind, rest) = Kind::ALL
+    Kind::ALL
         .into_iter()
-        .find_map(|kind| Some((kind, text.strip_prefix(kind.prefix())?)))
-        .ok_or_else(malformed)?;
-    let is_base62 = rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if rest.len() != SECRET_LEN + CHECKSUM_LEN || !is_base62 {
-        return Err(malformed());
-    }
-    let (secret, given) = rest.split_at(SECRET_LEN);
-    if checksum(secret) == given { Ok((kind, Digest::of(text))) } else { Err(malformed()) }
+        .find(|kind| opened(kind.prefix(), text).is_some())
+        .map(|kind| (kind, Digest::of(text)))
+        .ok_or_else(|| Error::InvalidToken("the API key is malformed".to_owned()))
 }
 
 /// CRC-32 in base62, most significant character first, zero-padded to six.

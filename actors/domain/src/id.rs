@@ -133,6 +133,8 @@ identifiers! {
     UserId = "usr_";
     /// An API key.
     KeyId = "key_";
+    /// A session: what a login begins and refreshes go on with.
+    SessionId = "ses_";
     /// A worker process, for as long as it keeps resuming.
     WorkerId = "wrk_";
     /// A webhook delivery.

@@ -7,7 +7,7 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// A fixed stream of pseudo-random bytes (xorshift64*), so that a failure repeats.
-fn entropy(seed: u64) -> [u8; ENTROPY_BYTES] {
+pub(super) fn entropy(seed: u64) -> [u8; ENTROPY_BYTES] {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::array::from_fn(|_| {
         state ^= state >> 12;
