@@ -6,7 +6,8 @@
 use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use callboard_domain::{Error, Timestamp};
+use callboard_domain::problem::Problem;
+use callboard_domain::{Error, Rule, Timestamp};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -14,6 +15,9 @@ use super::envelope::Draft;
 
 /// When to come back after a 503, in seconds.
 const UNAVAILABLE_FOR: u64 = 5;
+
+/// How many faults of a definition are listed: a prompt can hold a hundred thousand.
+const MAX_LISTED: usize = 1_000;
 
 /// A refusal on its way out: `?` makes it from an [`Error`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +54,14 @@ pub struct Row {
 
 /// The row of an error.
 #[must_use]
-pub const fn row(error: &Error) -> Row {
+pub fn row(error: &Error) -> Row {
     let (status, code) = match error {
         Error::Invalid(_) => (StatusCode::BAD_REQUEST, "VALIDATION_ERROR"),
+        Error::InvalidDefinition(problems) => {
+            (StatusCode::BAD_REQUEST, problems.first().code.as_str())
+        }
         Error::InvalidJson(_) => (StatusCode::BAD_REQUEST, "INVALID_JSON"),
+        Error::InvalidYaml(_) => (StatusCode::BAD_REQUEST, "INVALID_YAML"),
         Error::CallbackForbidden(_) => (StatusCode::BAD_REQUEST, "CALLBACK_URL_FORBIDDEN"),
         Error::WeakPassword(_) => (StatusCode::BAD_REQUEST, "WEAK_PASSWORD"),
         Error::Unauthorized(_) => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED"),
@@ -67,6 +75,8 @@ pub const fn row(error: &Error) -> Row {
         Error::InvalidState(_) => (StatusCode::CONFLICT, "INVALID_STATE"),
         Error::AlreadyDecided { .. } => (StatusCode::CONFLICT, "ALREADY_DECIDED"),
         Error::IdempotencyKeyInUse => (StatusCode::CONFLICT, "IDEMPOTENCY_KEY_IN_USE"),
+        Error::VersionExists { .. } => (StatusCode::CONFLICT, "VERSION_EXISTS"),
+        Error::BudgetExceeded(_) => (StatusCode::FORBIDDEN, "BUDGET_EXCEEDED"),
         Error::EmailExists(_) => (StatusCode::CONFLICT, "EMAIL_EXISTS"),
         Error::PayloadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE"),
         Error::UnsupportedMediaType(_) => {
@@ -142,6 +152,12 @@ enum Details<'a> {
         field: &'a str,
         rule: &'static str,
     },
+    Definition {
+        field: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<&'static str>,
+        errors: Vec<Listed<'a>>,
+    },
     #[serde(rename_all = "camelCase")]
     Decision {
         decided_by: &'a str,
@@ -149,11 +165,34 @@ enum Details<'a> {
     },
 }
 
+/// One of the faults of a definition.
+#[derive(Serialize)]
+struct Listed<'a> {
+    code: &'static str,
+    field: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Listed<'a> {
+    const fn of(problem: &'a Problem) -> Self {
+        let Problem { code, field, message } = problem;
+        Self { code: code.as_str(), field: field.as_str(), message: message.as_str() }
+    }
+}
+
 impl<'a> Details<'a> {
     fn of(error: &'a Error) -> Option<Self> {
         if let Error::Invalid(fault) = error {
             let (field, rule) = (fault.field.as_str(), fault.rule.as_str());
             return Some(Self::Field { field, rule });
+        }
+        if let Error::InvalidDefinition(problems) = error {
+            let first = problems.first();
+            return Some(Self::Definition {
+                field: &first.field,
+                rule: first.code.rule().map(Rule::as_str),
+                errors: problems.all().iter().take(MAX_LISTED).map(Listed::of).collect(),
+            });
         }
         if let Error::AlreadyDecided { by, at, .. } = error {
             return Some(Self::Decision { decided_by: by, decided_at: Instant(*at) });
@@ -174,7 +213,7 @@ impl Serialize for Instant {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderMap;
-    use callboard_domain::Rule;
+    use callboard_domain::problem::{Code, Problems};
     use serde_json::{Value, json};
 
     use super::*;
@@ -195,6 +234,7 @@ mod tests {
         let table = [
             (Error::invalid("a", Rule::Type, "x"), 400, "VALIDATION_ERROR", false),
             (Error::InvalidJson(text()), 400, "INVALID_JSON", false),
+            (Error::InvalidYaml(text()), 400, "INVALID_YAML", false),
             (Error::CallbackForbidden(text()), 400, "CALLBACK_URL_FORBIDDEN", false),
             (Error::WeakPassword(text()), 400, "WEAK_PASSWORD", false),
             (Error::Unauthorized(text()), 401, "UNAUTHORIZED", false),
@@ -214,6 +254,8 @@ mod tests {
             (Error::InvalidState(text()), 409, "INVALID_STATE", false),
             (Error::AlreadyDecided { task: text(), by: text(), at }, 409, "ALREADY_DECIDED", false),
             (Error::IdempotencyKeyInUse, 409, "IDEMPOTENCY_KEY_IN_USE", true),
+            (Error::VersionExists { id: text(), version: text() }, 409, "VERSION_EXISTS", false),
+            (Error::BudgetExceeded(text()), 403, "BUDGET_EXCEEDED", false),
             (Error::EmailExists(text()), 409, "EMAIL_EXISTS", false),
             (Error::PayloadTooLarge { limit: 1 }, 413, "PAYLOAD_TOO_LARGE", false),
             (Error::UnsupportedMediaType("x"), 415, "UNSUPPORTED_MEDIA_TYPE", false),
@@ -239,6 +281,24 @@ mod tests {
                 "code": "VALIDATION_ERROR",
                 "message": "it is required",
                 "details": {"field": "tasks[2].prompt", "rule": "required"},
+                "retryable": false,
+            })
+        );
+        let problems = Problems::none_of(vec![
+            Problem::new(Code::MissingDependency, "steps[0].dependsOn[0]", "names no step"),
+            Problem::rule(Rule::Length, "steps[1].prompt", "must not be empty"),
+        ]);
+        assert_eq!(
+            told(&problems.expect_err("there are two").into()),
+            json!({
+                "code": "MISSING_DEPENDENCY",
+                "message": "steps[0].dependsOn[0] names no step",
+                "details": {"field": "steps[0].dependsOn[0]", "errors": [
+                    {"code": "MISSING_DEPENDENCY", "field": "steps[0].dependsOn[0]",
+                     "message": "steps[0].dependsOn[0] names no step"},
+                    {"code": "VALIDATION_ERROR", "field": "steps[1].prompt",
+                     "message": "steps[1].prompt must not be empty"},
+                ]},
                 "retryable": false,
             })
         );

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::Timestamp;
+use crate::problem::Problems;
 
 /// A refusal. Its text is a lower-case sentence that names the thing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,9 +15,15 @@ pub enum Error {
     /// A field breaks a rule.
     #[error("{0}")]
     Invalid(Fault),
+    /// A plan, a template or an input has faults; all of them are told.
+    #[error("{0}")]
+    InvalidDefinition(Problems),
     /// The body is no JSON that the service takes.
     #[error("the body is not valid JSON: {0}")]
     InvalidJson(String),
+    /// The body is no YAML that the service takes.
+    #[error("the body is not valid YAML: {0}")]
+    InvalidYaml(String),
     /// The callback address may not be called.
     #[error("{0} may not be called: it is not a public address")]
     CallbackForbidden(String),
@@ -76,6 +83,17 @@ pub enum Error {
     /// The idempotency key was used for another request.
     #[error("this idempotency key was used before with another body")]
     IdempotencyKeyReused,
+    /// There is another template with this identifier and version.
+    #[error("template {id} {version} already exists with other content")]
+    VersionExists {
+        /// The template.
+        id: String,
+        /// The version.
+        version: String,
+    },
+    /// What it costs at worst does not fit into what may be spent.
+    #[error("{0}")]
+    BudgetExceeded(String),
     /// Another account has this e-mail.
     #[error("a user with the e-mail {0} already exists")]
     EmailExists(String),

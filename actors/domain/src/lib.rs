@@ -6,16 +6,26 @@
 
 pub mod access;
 pub mod account;
+pub mod budget;
+pub mod condition;
 pub mod confidence;
 pub mod credential;
 pub mod error;
+pub mod estimate;
+pub mod execution;
 pub mod id;
 pub mod machine;
+pub mod plan;
+pub mod problem;
 pub mod query;
 pub mod queue;
 pub mod rate;
+pub mod render;
 pub mod retry;
+pub mod schema;
+pub mod session;
 pub mod task;
+pub mod template;
 pub mod time;
 pub mod usage;
 pub mod worker;

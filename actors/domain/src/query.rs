@@ -2,8 +2,10 @@
 //!
 //! Deliberately absent: how they are answered, which is the store's business.
 
-use crate::Timestamp;
+use crate::id::PlanId;
 use crate::task::Status;
+use crate::template::{Industry, Visibility};
+use crate::{Timestamp, execution};
 
 /// A page of a list (PROTOCOL.md 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,49 @@ pub enum TaskOrder {
     CompletedAt,
     /// Their priority.
     Priority,
+}
+
+/// Which plans; the newest first (SPEC.md, Plans).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plans {
+    /// All of these tags.
+    pub tags: Vec<String>,
+    /// In the name or the description.
+    pub search: Option<String>,
+    /// The page.
+    pub window: Window,
+}
+
+/// Which executions; the newest first (PROTOCOL.md 4).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Executions {
+    /// Any of these; all if empty.
+    pub statuses: Vec<execution::Status>,
+    /// Of this plan.
+    pub plan: Option<PlanId>,
+    /// Of this template.
+    pub template: Option<String>,
+    /// Started at this instant or later.
+    pub created_after: Option<Timestamp>,
+    /// Started before this instant.
+    pub created_before: Option<Timestamp>,
+    /// The page.
+    pub window: Window,
+}
+
+/// Which templates, each in its highest version; the newest first (SPEC.md, Templates).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Templates {
+    /// For this industry.
+    pub industry: Option<Industry>,
+    /// All of these tags.
+    pub tags: Vec<String>,
+    /// In the name or the description.
+    pub search: Option<String>,
+    /// Seen by these.
+    pub visibility: Option<Visibility>,
+    /// The page.
+    pub window: Window,
 }
 
 /// One page, and how many there are in all.

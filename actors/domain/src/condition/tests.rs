@@ -1,0 +1,289 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::render::{Meta, Output};
+
+struct Known {
+    input: Map<String, Value>,
+    outputs: HashMap<&'static str, Option<String>>,
+}
+
+impl Scope for Known {
+    fn input(&self) -> &Map<String, Value> {
+        &self.input
+    }
+
+    fn output(&self, step: &str) -> Output<'_> {
+        match self.outputs.get(step) {
+            None => Output::Unknown,
+            Some(None) => Output::Skipped,
+            Some(Some(output)) => Output::Completed(output),
+        }
+    }
+
+    fn env(&self, _: &str) -> Option<&str> {
+        None
+    }
+
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        match meta {
+            Meta::TemplateName => Some("Review"),
+            Meta::ExecutionId => Some("dt_exec_1"),
+        }
+    }
+}
+
+fn known_with(input: Value) -> Known {
+    let Value::Object(input) = input else { unreachable!("it is an object") };
+    let outputs = HashMap::from([
+        ("step-a", Some("yes".to_owned())),
+        ("json", Some(r#"{"risk": {"level": 3}, "list": [1, 2]}"#.to_owned())),
+        ("skipped", None),
+    ]);
+    Known { input, outputs }
+}
+
+fn known() -> Known {
+    known_with(json!({
+        "x": "a", "n": 3, "big": 18_446_744_073_709_551_615_u64, "f": 2.5, "none": null,
+        "min": i64::MIN, "tags": ["a", "b"], "rows": [{"v": 1}, {"v": 5}], "a-b": true,
+        "deep": {"in": {"0": 7}}, "code": "') || true || ('",
+    }))
+}
+
+fn holds(source: &str) -> Result<bool, String> {
+    let condition = Condition::compile(source).map_err(|refusal| refusal.to_string())?;
+    condition.holds(&known()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_condition_is_true_or_false() {
+    for (source, expected) in [
+        ("true", true),
+        ("input.x == 'a' && input.n > 2", true),
+        ("input.n + 1 == 4 && input.f > input.n", false),
+        ("input['a-b'] && has(input.x) && !has(input.y)", true),
+        ("'b' in input.tags", true),
+        ("input.rows.exists(row, row.v > 4)", true),
+        ("input.rows.all(row, row.v > 4)", false),
+        ("input.tags.exists_one(tag, tag == input.x)", true),
+        ("steps['step-a'].output == \"yes\"", true),
+        ("steps[\"skipped\"].status == 'skipped' && steps.skipped.output == ''", true),
+        ("steps['step-a'].status == 'completed'", true),
+        ("steps.json.json.risk.level > 2 && 2 in steps['json'].json.list", true),
+        ("steps['step-a'].json == null && steps.skipped.json == null", true),
+        ("steps['step-a'].output.matches('^(?i)YES$')", true),
+        ("matches(input.x, '[b-z]')", false),
+        (r"input.x.matches(r'^\w+([\s-]\w+)*$') && !input.x.matches('\\d{4}-\\d{2}')", true),
+        ("meta.templateName == 'Review' && meta.executionId.startsWith('dt_')", true),
+        ("size(input.tags) == 2 ? input.none == null : false", true),
+        ("int('7') == 7 && type(input.tags) == list", true),
+        ("input.big > 5", true),
+    ] {
+        assert_eq!(holds(source), Ok(expected), "{source}");
+    }
+}
+
+#[test]
+fn a_placeholder_is_read_as_the_variable_that_it_names() {
+    for (source, expected) in [
+        ("{{input.x}} == 'a'", true),
+        ("{{ step-a.output }} == 'yes'", true),
+        ("{{json.output.risk.level}} == 3 && {{json.output.list.1}} == 2", true),
+        ("has({{input.x}}) && {{input.a-b}}", true),
+        ("{{meta.executionId}} == 'dt_exec_1'", true),
+        ("{{input.code}} == 'no code'", false),
+        ("'{{input.x}}' == \"{\" + '{input.x}}'", true),
+        ("r'\\' == '\\\\' && {{input.n}} == 3", true),
+        ("'it\\'s {{' != \"\" // {{ here too", true),
+        ("'''a'{{''' != '' && input.deep[\"in\"] != {'a': {'b': 1}}", true),
+    ] {
+        assert_eq!(holds(source), Ok(expected), "{source}");
+    }
+}
+
+#[test]
+fn what_it_uses_is_known() {
+    let condition = Condition::compile(
+        "{{input.a}} == 1 && steps['s-1'].output == 'x' && [1].all(i, i < input['b'].c) && {{s-2.output.k}}",
+    )
+    .unwrap();
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let uses = Uses {
+        input: names(&["a", "b"]),
+        whole_input: false,
+        steps: names(&["s-1", "s-2"]),
+        json: true,
+        iterates: true,
+    };
+    assert_eq!(condition.uses(), &uses);
+    assert!(Condition::compile("'a' in input").unwrap().uses().whole_input);
+}
+
+#[test]
+fn what_is_no_condition_says_why() {
+    for (source, says) in [
+        ("", "must not be empty"),
+        (" \n", "must not be empty"),
+        ("1 +", "is not valid CEL"),
+        ("input.x == 'a", "is not valid CEL"),
+        ("foo == 1", "uses foo, but the variables are input, steps and meta"),
+        ("env.HOME == ''", "uses env, but"),
+        (".input.x == 1", "uses .input, but"),
+        ("{{env.HOME}} == ''", "has {{env.HOME}}, which names no variable of conditions"),
+        ("{{foo}}", "has {{foo}}, which names"),
+        ("{{input.x", "has {{ without its }}"),
+        ("steps == {}", "must use steps as"),
+        ("steps[input.x].output == ''", "must use steps as"),
+        ("steps['a'].usage == ''", "must use steps as"),
+        ("'a' in steps", "must use steps as"),
+        ("meta.now == ''", "must use meta as"),
+        ("now() > 1", "uses now, which is not one of"),
+        ("input.tags.map(t, t + t) == []", "uses map, which is not one of"),
+        ("size(input.tags.filter(t, true)) > 1", "uses filter, which is not one of"),
+        ("input.a.all(a, input.b.all(b, a == b))", "must not iterate within an iteration"),
+        ("input.a.all(input, true)", "must not give the name input"),
+        ("input.x.matches(input.y)", "must write out the pattern"),
+        ("input.x.matches('(')", "holds a pattern that is no regular expression"),
+        ("input.x.matches('(a{1000}){1000}')", "holds a pattern that is too large"),
+        ("Message{a: 1} == null", "uses Message, but there are no messages"),
+        ("has(input)", "uses has, which is not one of"),
+        ("input.?a == 1", "uses _?._, which is not one of"),
+    ] {
+        let found = Condition::compile(source).unwrap_err().to_string();
+        assert!(found.starts_with(says), "{source}: {found}");
+    }
+}
+
+#[test]
+fn length_and_depth_are_bounded() {
+    let long = |length: usize| format!("true{}", " ".repeat(length - 4));
+    assert!(Condition::compile(long(MAX_LENGTH)).is_ok());
+    assert!(Condition::compile(long(MAX_LENGTH + 1)).is_err());
+    let nested = |depth: usize| format!("{}true{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(Condition::compile(nested(MAX_DEPTH)).is_ok());
+    assert!(Condition::compile(nested(MAX_DEPTH + 1)).is_err());
+    assert!(Condition::compile("true && ".repeat(100) + "true").is_ok());
+    let sum = |terms: usize| format!("{} == 0", vec!["1"; terms].join(" + "));
+    assert!(Condition::compile(sum(14)).is_ok());
+    assert!(Condition::compile(sum(17)).is_err());
+    let sums = format!("{} && {}", sum(10), sum(10));
+    assert!(Condition::compile(sums).unwrap_err().to_string().contains("16 additions"));
+}
+
+#[test]
+fn hostile_text_cannot_exhaust_the_stack() {
+    let pieces = [
+        "(", "[", "{", "!", "-", "a?", "a?b:", "a.", "a[", "f(", "{a:", "1+", "1-", "1*", "a==",
+        "a in ", "a.b(", "'", "\"\"\"", "\\", "{{", "a&&", "a||", "!-", "ü", "0x", "1e", "1&&(",
+        "1||[", "(1?(", "a.all(b,",
+    ];
+    let hostile = move || {
+        for piece in pieces {
+            for times in [1, 2, 5, 14, 15, 16, 17, 50, 200, 340, 500] {
+                let times = times.min((MAX_LENGTH - 4) / piece.len());
+                let _ = Condition::compile(piece.repeat(times));
+                let _ = Condition::compile(piece.repeat(times) + "true");
+                let closed = format!("{}true{}", piece.repeat(times), ")".repeat(times));
+                let _ = Condition::compile(closed);
+                let sum = format!("{}1{}", "(".repeat(16), format!("{piece}1)").repeat(16));
+                let _ = Condition::compile(sum);
+            }
+        }
+    };
+    let small = std::thread::Builder::new().stack_size(1024 * 1024);
+    assert!(small.spawn(hostile).unwrap().join().is_ok());
+}
+
+#[test]
+fn a_failure_at_run_time_is_an_error_and_never_a_panic() {
+    for source in [
+        "1 / 0 == 1",
+        "input.n % 0 == 1",
+        "input.min / -1 == 1",
+        "input.min % -1 == 1",
+        "-input.min == 1",
+        "9223372036854775807 + 1 == 1",
+        "input.big * uint(2) == uint(1)",
+        "int(input.big) == 1",
+        "int(1e300) == 1",
+        "int('x') == 1",
+        "input.missing == 1",
+        "input.tags[7] == 'a'",
+        "input.tags[-1] == 'a'",
+        "input.tags['a'] == 'a'",
+        "input.x < 5",
+        "input.x + 5 == 5",
+        "!input.x",
+        "input.x && true",
+        "input.none.a == 1",
+        "{1: 2, 1: 3} == {}",
+        "{null: 1} == {}",
+        "input.x()",
+        "'a'.matches('a', 'b')",
+        "size(5) == 1",
+        "steps['unknown'].output == ''",
+        "steps['step-a'].json.a == 1",
+        "input.n",
+        "input.x",
+        "null",
+    ] {
+        let failed = Condition::compile(source).map(|condition| condition.holds(&known()));
+        assert!(!matches!(failed, Ok(Ok(_))), "{source}: {failed:?}");
+    }
+    assert_eq!(holds("input.n"), Err("the condition gives no boolean".to_owned()));
+    assert_eq!(
+        holds("steps.later.output == ''"),
+        Err("the condition refers to step later, which did not complete".to_owned())
+    );
+}
+
+#[test]
+fn a_message_never_shows_a_whole_value() {
+    let known = known_with(json!({"long": "ü".repeat(100_000)}));
+    let error = Condition::compile("input.long + 5 == ''").unwrap().holds(&known).unwrap_err();
+    assert!(error.to_string().len() < 400, "{error}");
+}
+
+#[test]
+fn work_is_bounded_whatever_the_data() {
+    let numbers: Vec<u32> = (0..100_000).collect();
+    let known = known_with(
+        json!({"list": numbers, "text": "a".repeat(1024 * 1024), "page": "ab".repeat(64 * 1024)}),
+    );
+    for (source, expected) in [
+        ("input.list.all(n, n in input.list)", Err(Error::TooMuch)),
+        ("input.list.exists(n, n < 0)", Err(Error::TooMuch)),
+        ("input.list == input.list && size(input.text) == 1048576", Ok(true)),
+        ("[1, 2].all(n, input.text.contains('aaaaaaaab') == false)", Ok(true)),
+        ("input.page.matches('[ab]*a[ab]{40}c')", Ok(false)),
+    ] {
+        assert_eq!(Condition::compile(source).unwrap().holds(&known), expected, "{source}");
+    }
+    let twice = Condition::compile(
+        "input.page.matches('c') || input.page.matches('d') || input.page.matches('e')",
+    )
+    .unwrap();
+    assert!(matches!(twice.holds(&known), Err(Error::Failed(_))));
+    let sum = vec!["input.text"; 14].join("+") + " != ''";
+    assert_eq!(Condition::compile(sum).unwrap().holds(&known), Ok(true));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_never_panics(source in "(input|steps|meta|\\.|\\[|\\]|\\(|\\)|\\{\\{|\\}\\}|[a-z0-9 '\"+*/<=!?:&|%-]|\\.output|all|ü){0,24}") {
+        if let Ok(condition) = Condition::compile(source) {
+            let _ = condition.holds(&known());
+        }
+    }
+
+    #[test]
+    fn no_value_is_ever_read_as_code(value in ".{0,30}") {
+        let known = known_with(json!({"v": value.clone(), "w": value}));
+        let same = Condition::compile("{{input.v}} == {{input.w}}").unwrap();
+        prop_assert_eq!(same.holds(&known), Ok(true));
+    }
+}

@@ -1,0 +1,162 @@
+//! From a condition with `{{…}}` to plain CEL.
+//!
+//! A placeholder becomes the variable that it names, so that no value is ever read as code. Inside
+//! a string or a comment it stays as it is. Brackets and chains of operators are counted here,
+//! before the parser sees the text, so that no nesting can exhaust its stack. Deliberately absent:
+//! any other syntax; the parser finds what is wrong.
+
+use std::fmt::Write as _;
+
+use super::MAX_DEPTH;
+use crate::problem::shortened;
+use crate::render::{Reference, reference};
+
+/// Words that CEL does not take as the name of a member.
+const WORDS: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// The plain CEL, or what is wrong.
+pub(super) fn translate(source: &str) -> Result<String, String> {
+    let mut text = String::with_capacity(source.len() + 16);
+    let mut nesting = Nesting::default();
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        if rest.starts_with("{{") {
+            let close = rest.find("}}").ok_or("has {{ without its }}")?;
+            text.push_str(&variable(&rest[2..close], &rest[..close + 2])?);
+            rest = &rest[close + 2..];
+            continue;
+        }
+        let length = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else {
+            literal(rest).unwrap_or_else(|| operator(rest).unwrap_or(first.len_utf8()))
+        };
+        let (token, after) = rest.split_at(length);
+        if !nesting.takes(token) {
+            return Err(format!("must not be nested deeper than {MAX_DEPTH}"));
+        }
+        text.push_str(token);
+        rest = after;
+    }
+    Ok(text)
+}
+
+/// How deep the text is nested: its brackets, and within each the operators in one chain, which
+/// nest in the tree. `&&` and `||` start a new one: their trees are balanced.
+#[derive(Default)]
+struct Nesting {
+    outer: Vec<usize>,
+    chain: usize,
+}
+
+impl Nesting {
+    fn takes(&mut self, token: &str) -> bool {
+        match token {
+            "(" | "[" | "{" => self.outer.push(std::mem::take(&mut self.chain)),
+            ")" | "]" | "}" => self.chain = self.outer.pop().unwrap_or(0),
+            "&&" | "||" | "," => self.chain = 0,
+            "in" | "+" | "-" | "*" | "/" | "%" | "?" | "!" | "<" | ">" | "<=" | ">=" | "=="
+            | "!=" => self.chain += 1,
+            _ => {}
+        }
+        self.outer.len() <= MAX_DEPTH && self.outer.iter().sum::<usize>() + self.chain <= MAX_DEPTH
+    }
+}
+
+/// The length of the operator of two characters at the start of a text.
+fn operator(rest: &str) -> Option<usize> {
+    ["&&", "||", "<=", ">=", "==", "!="].iter().any(|two| rest.starts_with(two)).then_some(2)
+}
+
+/// The length of the name or string literal at the start of a text. A name is taken whole, so that
+/// a quote after it starts a plain string unless the name is a prefix of one.
+fn literal(rest: &str) -> Option<usize> {
+    let of_names = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let name = rest.bytes().take_while(|byte| of_names(byte)).count();
+    let prefix = &rest[..name];
+    let is_prefix = ["", "r", "b", "rb", "br"].contains(&prefix.to_ascii_lowercase().as_str());
+    let quoted = &rest[name..];
+    let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| quoted.starts_with(quote));
+    let (Some(quote), true) = (quote, is_prefix) else { return (name > 0).then_some(name) };
+    let raw = prefix.contains(['r', 'R']);
+    let mut at = name + quote.len();
+    while at < rest.len() {
+        if rest[at..].starts_with(quote) {
+            return Some(at + quote.len());
+        }
+        let first = rest[at..].chars().next().map_or(1, char::len_utf8);
+        let escaped = !raw && rest[at..].starts_with('\\');
+        let second = rest[at + first..].chars().next().filter(|_| escaped);
+        at += first + second.map_or(0, char::len_utf8);
+    }
+    Some(rest.len())
+}
+
+fn variable(inside: &str, written: &str) -> Result<String, String> {
+    let unknown = || {
+        format!(
+            "has {}, which names no variable of conditions: there are input.<field>, \
+             <step>.output, meta.templateName and meta.executionId",
+            shortened(written, 64)
+        )
+    };
+    let mut text = String::new();
+    let path = match reference(inside).ok_or_else(unknown)? {
+        Reference::Input { field, path } => {
+            text.push_str("input");
+            member(&mut text, &field);
+            path
+        }
+        Reference::Output { step, path } => {
+            let value = if path.is_empty() { "output" } else { "json" };
+            let _ = write!(text, "steps[\"{step}\"].{value}");
+            path
+        }
+        Reference::Meta(meta) => {
+            let _ = write!(text, "meta.{}", meta.as_str());
+            Vec::new()
+        }
+        Reference::Env(_) => return Err(unknown()),
+    };
+    for segment in &path {
+        member(&mut text, segment);
+    }
+    Ok(text)
+}
+
+/// A member of a map, or an item of a list where it is a number.
+fn member(text: &mut String, segment: &str) {
+    let is_name = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let _ = if segment.parse::<u32>().is_ok() {
+        write!(text, "[{segment}]")
+    } else if is_name
+        && !segment.starts_with(|first: char| first.is_ascii_digit())
+        && !WORDS.contains(&segment)
+    {
+        write!(text, ".{segment}")
+    } else {
+        write!(text, "[\"{segment}\"]")
+    };
+}

@@ -1,0 +1,130 @@
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::plan::{HitlSource, PlanSource, StepSource};
+use crate::render::{self, Meta, Output, Scope};
+
+struct Start(Map<String, Value>);
+
+impl Scope for Start {
+    fn input(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    fn output(&self, _: &str) -> Output<'_> {
+        Output::Unknown
+    }
+
+    fn env(&self, _: &str) -> Option<&str> {
+        None
+    }
+
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        match meta {
+            Meta::TemplateName => Some("A plan"),
+            Meta::ExecutionId => None,
+        }
+    }
+}
+
+fn prices() -> Prices {
+    let table = r#"{"m": {"input_cost_per_token": 1, "output_cost_per_token": 10, "max_output_tokens": 50}}"#;
+    Prices::parse(table).unwrap()
+}
+
+fn plan() -> Plan {
+    let step = |id: &str, depends_on: &[&str], prompt: &str, max_tokens| StepSource {
+        id: id.to_owned(),
+        prompt: prompt.to_owned(),
+        depends_on: depends_on.iter().map(|&id| id.to_owned()).collect(),
+        max_tokens,
+        ..StepSource::default()
+    };
+    let steps = vec![
+        step("a", &[], "{{input.text}}", Some(5)),
+        step("b", &["a"], "<{{a.output}}>", Some(2)),
+        StepSource { model: Some("free".to_owned()), ..step("c", &[], "xxxx", None) },
+    ];
+    Plan::compile(PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() }, &[])
+        .unwrap()
+}
+
+const TARGETS: Targets<'static> = Targets { model: "m", queue: "default" };
+
+fn dry(past: impl Fn(&str, &str) -> Option<Past>) -> DryRun {
+    let input = json!({"text": "x".repeat(40)});
+    let start = Start(input.as_object().cloned().unwrap());
+    let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
+    dry_run(&plan(), &start, Some(&hitl), TARGETS, past, &prices()).unwrap()
+}
+
+fn close(found: f64, expected: f64) -> bool {
+    (found - expected).abs() < 1e-9
+}
+
+#[test]
+fn a_dry_run_shows_what_would_run_where_and_behind_which_gate() {
+    let run = dry(|_, _| None);
+    let shown: Vec<_> = run
+        .steps
+        .iter()
+        .map(|step| (step.id.as_str(), step.level, step.model.as_str(), step.gate.as_str()))
+        .collect();
+    let expected =
+        [("a", 0, "m", "threshold"), ("b", 1, "m", "threshold"), ("c", 0, "free", "threshold")];
+    assert_eq!(shown, expected);
+    assert_eq!(run.steps[0].prompt, "x".repeat(40));
+    assert_eq!(run.steps[1].prompt, "<{{a.output}}>");
+    assert_eq!(run.steps[1].depends_on, ["a"]);
+    assert_eq!(run.steps[2].queue, "default");
+}
+
+#[test]
+fn without_history_a_step_costs_its_prompt_and_its_tokens_at_the_models_price() {
+    let run = dry(|_, _| None);
+    // a: 10 + 5 × 10; b: 4 + 2 × 10; c has no price.
+    let costs: Vec<_> = run.steps.iter().map(|step| step.estimated_cost).collect();
+    assert!(close(costs[0], 60.0) && close(costs[1], 24.0) && close(costs[2], 0.0), "{costs:?}");
+    assert!(close(run.estimate.cost, 84.0));
+    // b may receive the five tokens that a may write.
+    assert!(close(run.estimate.cost_high, 89.0), "{}", run.estimate.cost_high);
+    assert_eq!((run.estimate.basis, run.estimate.price_unknown), (Basis::Prices, true));
+}
+
+#[test]
+fn with_history_its_medians_count_and_time_passes_along_the_critical_path() {
+    let run = dry(|step, model| {
+        assert_eq!(model, if step == "c" { "free" } else { "m" });
+        let duration_ms = if step == "c" { 900 } else { 500 };
+        Some(Past { cost: 1.5, duration_ms })
+    });
+    assert_eq!(run.critical_path, ["a", "b"]);
+    assert_eq!(run.estimate.duration_ms, 1000);
+    assert!(close(run.estimate.cost, 4.5));
+    assert!(run.estimate.cost_high >= 60.0);
+    assert_eq!((run.estimate.basis, run.estimate.price_unknown), (Basis::History, false));
+}
+
+#[test]
+fn history_of_some_steps_only_rests_on_prices() {
+    let past = |step: &str| (step == "a").then_some(Past { cost: 1.0, duration_ms: 1 });
+    let run = dry(|step, _| past(step));
+    assert_eq!(run.estimate.basis, Basis::Prices);
+    assert!(close(run.estimate.cost, 25.0), "{}", run.estimate.cost);
+    let listed = of_plan(&plan(), "m", |step, _| past(step), &prices());
+    assert!(close(listed.cost, 25.0), "{}", listed.cost);
+}
+
+#[test]
+fn an_input_that_cannot_be_rendered_is_told_with_its_step() {
+    let steps = vec![StepSource {
+        id: "a".to_owned(),
+        prompt: "{{input.text.deep}}".to_owned(),
+        ..StepSource::default()
+    }];
+    let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
+    let plan = Plan::compile(plan, &[]).unwrap();
+    let start = Start(json!({"text": 1}).as_object().cloned().unwrap());
+    let failed = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap_err();
+    assert!(matches!(failed, (step, render::Error::Missing(_)) if step == "a"));
+}

@@ -1,0 +1,167 @@
+//! Plans: steps that form a graph, checked as a whole and compiled once.
+//!
+//! ```text
+//! PlanSource (as given, as stored) ──check: every fault──▶ Plan { steps: texts, conditions; graph }
+//! ```
+//!
+//! Templates are checked by the same code (PROTOCOL.md 2). Deliberately absent: the wire's shape
+//! and its types (they are right by the time a source exists), and the run of a plan.
+
+mod check;
+mod gate;
+mod graph;
+mod limits;
+mod source;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::condition::Condition;
+use crate::error::Rule;
+use crate::problem::{Problem, Problems};
+use crate::render::{Reference, Text};
+use crate::retry::Policy;
+
+pub(crate) use check::{Checker, Inputs};
+pub(crate) use gate::unknown_step;
+pub use gate::{HitlSource, gate_of};
+pub use graph::{CriticalPath, Graph};
+pub use limits::{
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
+    MAX_TARGET, MAX_TIMEOUT_MS,
+};
+pub(crate) use limits::{check_length, check_max_tokens, check_share, check_tags, check_timeout};
+pub use source::{PlanSource, RetrySource, StepSource};
+
+/// A plan that passed every check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    source: PlanSource,
+    steps: Vec<Step>,
+    graph: Graph,
+}
+
+/// A step of it: the source, and what was read from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    source: StepSource,
+    prompt: Text,
+    system_prompt: Option<Text>,
+    condition: Option<Condition>,
+}
+
+impl Plan {
+    /// Checks and compiles a plan; `env_allow` are the environment variables that it may use.
+    ///
+    /// # Errors
+    /// Every fault, in the order of the document.
+    pub fn compile(source: PlanSource, env_allow: &[String]) -> Result<Self, Problems> {
+        let mut checker = Checker::new(Inputs::Any, env_allow);
+        checker.name_and_description(&source.name, source.description.as_deref());
+        let compiled = checker.steps(&source.steps);
+        check_tags(&mut checker.problems, &source.tags);
+        let problems = checker.problems;
+        Problems::none_of(problems)?;
+        let (steps, graph) = compiled;
+        Ok(Self { source, steps, graph })
+    }
+
+    /// The plan as it was given.
+    #[must_use]
+    pub const fn source(&self) -> &PlanSource {
+        &self.source
+    }
+
+    /// Its steps, in the order of the document.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Who waits for whom; steps are numbered as in [`Plan::steps`].
+    #[must_use]
+    pub const fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The place of the step with this id.
+    #[must_use]
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.steps.iter().position(|step| step.source.id == id)
+    }
+
+    /// The fields of the input that its steps refer to.
+    #[must_use]
+    pub fn input_fields(&self) -> BTreeSet<&str> {
+        self.steps.iter().flat_map(Step::input_fields).collect()
+    }
+
+    /// Checks that the input gives every field that a step refers to: a plan has no schema, so
+    /// none of them is optional (PROTOCOL.md 4). null is given.
+    ///
+    /// # Errors
+    /// Every missing one: `input.x`, rule `required`.
+    pub fn check_input(&self, input: &Map<String, Value>) -> Result<(), Problems> {
+        let missing = self.input_fields().into_iter().filter(|&field| !input.contains_key(field));
+        let required =
+            |field| Problem::rule(Rule::Required, format!("input.{field}"), "is required");
+        Problems::none_of(missing.map(required).collect())
+    }
+}
+
+impl Step {
+    /// The step as it was given.
+    #[must_use]
+    pub const fn source(&self) -> &StepSource {
+        &self.source
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.source.id
+    }
+
+    /// Its prompt.
+    #[must_use]
+    pub const fn prompt(&self) -> &Text {
+        &self.prompt
+    }
+
+    /// Its system prompt.
+    #[must_use]
+    pub const fn system_prompt(&self) -> Option<&Text> {
+        self.system_prompt.as_ref()
+    }
+
+    /// Whether it runs.
+    #[must_use]
+    pub const fn condition(&self) -> Option<&Condition> {
+        self.condition.as_ref()
+    }
+
+    /// How often and how patiently it is tried.
+    #[must_use]
+    pub fn retry(&self) -> Policy {
+        self.source.retry.map_or_else(Policy::default, RetrySource::policy)
+    }
+
+    /// The references of its prompts.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.prompt.references().chain(self.system_prompt.iter().flat_map(Text::references))
+    }
+
+    fn input_fields(&self) -> impl Iterator<Item = &str> {
+        let of_texts = self.references().filter_map(|reference| match reference {
+            Reference::Input { field, .. } => Some(field.as_str()),
+            Reference::Output { .. } | Reference::Env(_) | Reference::Meta(_) => None,
+        });
+        let of_condition =
+            self.condition.iter().flat_map(|condition| &condition.uses().input).map(String::as_str);
+        of_texts.chain(of_condition)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! One checker for plans and templates, which finds every fault.
+//!
+//! Faults come in the order of the document; only the steps behind a circle come after all other
+//! faults of steps, because the circle is what must be mended. Deliberately absent: fields that
+//! only templates have.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::Step;
+use super::graph::{Graph, Stuck};
+use super::limits::{
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, MAX_TARGET,
+    check_length, check_max_tokens, check_range, check_share, check_timeout,
+};
+use super::source::{RetrySource, StepSource};
+use crate::condition::Condition;
+use crate::error::Rule;
+use crate::problem::{Code, Problem, shortened};
+use crate::render::{MAX_PROMPT, Reference, Text};
+use crate::schema::Schema;
+
+/// Which fields of the input steps may refer to.
+pub(crate) enum Inputs<'a> {
+    /// All: a plan has no schema.
+    Any,
+    /// Those that the schema declares.
+    Declared(&'a Schema),
+    /// Nothing is known: the schema has faults of its own.
+    Unknown,
+}
+
+/// Collects the faults of one definition.
+pub(crate) struct Checker<'a> {
+    /// What was found so far.
+    pub(crate) problems: Vec<Problem>,
+    inputs: Inputs<'a>,
+    env_allow: &'a [String],
+}
+
+/// The steps by id; of those with the same id, the first.
+type Places<'s> = HashMap<&'s str, usize>;
+
+impl<'a> Checker<'a> {
+    pub(crate) const fn new(inputs: Inputs<'a>, env_allow: &'a [String]) -> Self {
+        Self { problems: Vec::new(), inputs, env_allow }
+    }
+
+    pub(crate) fn fault(&mut self, rule: Rule, field: impl Into<String>, says: &str) {
+        self.problems.push(Problem::rule(rule, field, says));
+    }
+
+    pub(crate) fn name_and_description(&mut self, name: &str, description: Option<&str>) {
+        check_length(&mut self.problems, "name", name, 1, MAX_NAME);
+        if let Some(description) = description {
+            check_length(&mut self.problems, "description", description, 0, MAX_DESCRIPTION);
+        }
+    }
+
+    /// The steps, compiled as far as they can be. They count only if there is no problem.
+    pub(crate) fn steps(&mut self, sources: &[StepSource]) -> (Vec<Step>, Graph) {
+        if sources.is_empty() || sources.len() > MAX_STEPS {
+            self.fault(Rule::Length, "steps", &format!("must hold 1 to {MAX_STEPS} steps"));
+            return (Vec::new(), Graph::default());
+        }
+        let mut places = Places::with_capacity(sources.len());
+        for (index, source) in sources.iter().enumerate() {
+            places.entry(&source.id).or_insert(index);
+        }
+        let dependencies = sources.iter().enumerate().map(|(own, source)| {
+            let known = |id: &String| {
+                if *id == source.id { Some(own) } else { places.get(id.as_str()).copied() }
+            };
+            let before: BTreeSet<_> = source.depends_on.iter().filter_map(known).collect();
+            before.into_iter().collect()
+        });
+        let (graph, stuck) = match Graph::new(dependencies.collect()) {
+            Ok(graph) => (graph, Stuck::default()),
+            Err(stuck) => (Graph::default(), stuck),
+        };
+        let mut circles: HashMap<usize, &[usize]> =
+            stuck.circles.iter().map(|circle| (circle[0], circle.as_slice())).collect();
+        let mut steps = Vec::with_capacity(sources.len());
+        for (index, source) in sources.iter().enumerate() {
+            let circle = circles.remove(&index);
+            let mut checked = StepChecker { checker: self, places: &places, source, index };
+            checked.id();
+            let (prompt, system_prompt) = checked.prompts();
+            checked.targets();
+            checked.depends_on();
+            checked.circle(sources, circle);
+            let condition = checked.condition();
+            checked.numbers();
+            steps.push(Step { source: source.clone(), prompt, system_prompt, condition });
+        }
+        for index in stuck.behind {
+            let id = shortened(&sources[index].id, MAX_ID);
+            let says = format!("keeps step {id} behind a circle, so that it can never start");
+            self.problems.push(Problem::new(
+                Code::UnreachableStep,
+                format!("steps[{index}].dependsOn"),
+                says,
+            ));
+        }
+        (steps, graph)
+    }
+}
+
+struct StepChecker<'c, 'a, 's> {
+    checker: &'c mut Checker<'a>,
+    places: &'c Places<'s>,
+    source: &'s StepSource,
+    index: usize,
+}
+
+impl StepChecker<'_, '_, '_> {
+    fn field(&self, name: &str) -> String {
+        format!("steps[{}].{name}", self.index)
+    }
+
+    fn fault(&mut self, code: Code, name: &str, says: &str) {
+        let problem = Problem::new(code, self.field(name), says);
+        self.checker.problems.push(problem);
+    }
+
+    fn breaks(&mut self, rule: Rule, name: &str, says: &str) {
+        self.fault(Code::Validation(rule), name, says);
+    }
+
+    fn id(&mut self) {
+        let id = self.source.id.as_str();
+        let of_ids = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if id.is_empty() || id.len() > MAX_ID {
+            self.breaks(Rule::Length, "id", &format!("must have 1 to {MAX_ID} characters"));
+        } else if !id.starts_with(|first: char| first.is_ascii_lowercase())
+            || !id.bytes().all(of_ids)
+        {
+            self.breaks(Rule::Pattern, "id", "must match ^[a-z][a-z0-9-]*$");
+        } else if ["input", "env", "meta"].contains(&id) {
+            self.breaks(Rule::Reserved, "id", &format!("must not be {id}, which is a variable"));
+        }
+        if let Some(first) = self.places.get(id).filter(|&&first| first != self.index) {
+            let says = format!("is {}, as steps[{first}].id is", shortened(id, MAX_ID));
+            self.fault(Code::DuplicateStepId, "id", &says);
+        }
+    }
+
+    fn prompts(&mut self) -> (Text, Option<Text>) {
+        let prompt = self.text("prompt", &self.source.prompt);
+        let system_prompt = self.source.system_prompt.as_ref();
+        (prompt, system_prompt.map(|text| self.text("systemPrompt", text)))
+    }
+
+    fn text(&mut self, name: &str, source: &str) -> Text {
+        if source.is_empty() || source.len() > MAX_PROMPT {
+            self.breaks(Rule::Length, name, &format!("must have 1 to {MAX_PROMPT} bytes"));
+        }
+        let (text, misreads) = Text::read(source);
+        for misread in misreads {
+            self.breaks(Rule::Placeholder, name, &misread.message);
+        }
+        let mut told = BTreeSet::new();
+        for reference in text.references() {
+            match reference {
+                Reference::Input { field, .. } => {
+                    if told.insert(("input", field)) {
+                        self.input(name, field);
+                    }
+                }
+                Reference::Output { step, .. } => {
+                    if told.insert(("step", step)) {
+                        self.output(name, step);
+                    }
+                }
+                Reference::Env(variable) => {
+                    if told.insert(("env", variable)) {
+                        self.env(name, variable);
+                    }
+                }
+                Reference::Meta(_) => {}
+            }
+        }
+        text
+    }
+
+    fn input(&mut self, name: &str, field: &str) {
+        match self.checker.inputs {
+            Inputs::Declared(schema) if !schema.declares(field) => {
+                let field = shortened(field, 64);
+                let says = format!("refers to input.{field}, which inputSchema does not declare");
+                self.fault(Code::InvalidInputRef, name, &says);
+            }
+            Inputs::Declared(_) | Inputs::Any | Inputs::Unknown => {}
+        }
+    }
+
+    /// A step that is in `dependsOn` but does not exist is told there, once.
+    fn output(&mut self, name: &str, step: &str) {
+        let declared = self.source.depends_on.iter().any(|id| id == step);
+        let shown = shortened(step, MAX_ID);
+        match (self.places.contains_key(step), declared) {
+            (false, false) => {
+                let says = format!("refers to step {shown}, which does not exist");
+                self.fault(Code::MissingDependency, name, &says);
+            }
+            (true, false) if step == self.source.id => {
+                self.fault(
+                    Code::UndeclaredDependency,
+                    name,
+                    "refers to the output of its own step",
+                );
+            }
+            (true, false) => {
+                let says = format!("refers to step {shown}, which is not in dependsOn");
+                self.fault(Code::UndeclaredDependency, name, &says);
+            }
+            (true | false, true) => {}
+        }
+    }
+
+    fn env(&mut self, name: &str, variable: &str) {
+        if !self.checker.env_allow.iter().any(|allowed| allowed == variable) {
+            let says = format!("refers to env.{}, which is not allowed", shortened(variable, 64));
+            self.fault(Code::EnvNotAllowed, name, &says);
+        }
+    }
+
+    fn targets(&mut self) {
+        for (name, target) in [("model", &self.source.model), ("queue", &self.source.queue)] {
+            if let Some(target) = target {
+                check_length(
+                    &mut self.checker.problems,
+                    &format!("steps[{}].{name}", self.index),
+                    target,
+                    1,
+                    MAX_TARGET,
+                );
+            }
+        }
+    }
+
+    fn depends_on(&mut self) {
+        let ids = &self.source.depends_on;
+        if ids.len() > MAX_STEPS {
+            self.breaks(
+                Rule::Length,
+                "dependsOn",
+                &format!("must not name more than {MAX_STEPS} steps"),
+            );
+            return;
+        }
+        for (index, id) in ids.iter().enumerate() {
+            if !self.places.contains_key(id.as_str()) {
+                let says = format!("names step {}, which does not exist", shortened(id, MAX_ID));
+                self.fault(Code::MissingDependency, &format!("dependsOn[{index}]"), &says);
+            }
+        }
+    }
+
+    fn circle(&mut self, sources: &[StepSource], circle: Option<&[usize]>) {
+        let says = match circle {
+            None => return,
+            Some([_]) => {
+                format!("makes step {} depend on itself", shortened(&self.source.id, MAX_ID))
+            }
+            Some(circle) => {
+                let ids: Vec<_> =
+                    circle.iter().map(|&step| shortened(&sources[step].id, MAX_ID)).collect();
+                format!("closes a circle: steps {} depend on each other", ids.join(", "))
+            }
+        };
+        self.fault(Code::CircularDependency, "dependsOn", &says);
+    }
+
+    fn condition(&mut self) -> Option<Condition> {
+        let source = self.source.condition.as_ref()?;
+        match Condition::compile(source.as_str()) {
+            Ok(condition) => {
+                for field in &condition.uses().input {
+                    self.input("condition", field);
+                }
+                for step in &condition.uses().steps {
+                    self.output("condition", step);
+                }
+                Some(condition)
+            }
+            Err(refusal) => {
+                self.fault(Code::InvalidCondition, "condition", &refusal.to_string());
+                None
+            }
+        }
+    }
+
+    fn numbers(&mut self) {
+        let StepSource { timeout_ms, retry, max_tokens, temperature, .. } = self.source;
+        let prefix = format!("steps[{}].", self.index);
+        let problems = &mut self.checker.problems;
+        check_timeout(problems, &format!("{prefix}timeoutMs"), *timeout_ms);
+        let RetrySource { max_attempts, backoff_ms } = retry.unwrap_or_default();
+        check_range(problems, &format!("{prefix}retry.maxAttempts"), max_attempts, 1, MAX_ATTEMPTS);
+        check_range(problems, &format!("{prefix}retry.backoffMs"), backoff_ms, 0, MAX_BACKOFF_MS);
+        check_max_tokens(problems, &format!("{prefix}maxTokens"), *max_tokens);
+        check_share(problems, &format!("{prefix}temperature"), *temperature);
+    }
+}

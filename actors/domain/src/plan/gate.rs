@@ -1,0 +1,147 @@
+//! Which steps of a run are held for a reviewer (PROTOCOL.md 6).
+//!
+//! Deliberately absent: the hold itself, which is the task's.
+
+use serde::{Deserialize, Serialize};
+
+use super::source::StepSource;
+use super::{check_share, check_timeout};
+use crate::error::Rule;
+use crate::problem::{Problem, shortened};
+use crate::task::{Gate, Hold};
+
+/// `hitl` of a template, of an execute or of a deploy, as it was given.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HitlSource {
+    /// The steps whose outputs are always held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_for: Option<Vec<String>>,
+    /// The least confidence that passes, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence_threshold: Option<f64>,
+    /// How long a reviewer has, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl HitlSource {
+    /// What holds for a run: each field as given for it, else as the template says.
+    #[must_use]
+    pub fn for_run(template: Option<&Self>, given: Option<&Self>) -> Option<Self> {
+        let (Some(template), Some(given)) = (template, given) else {
+            return given.or(template).cloned();
+        };
+        Some(Self {
+            required_for: given.required_for.as_ref().or(template.required_for.as_ref()).cloned(),
+            confidence_threshold: given.confidence_threshold.or(template.confidence_threshold),
+            timeout_ms: given.timeout_ms.or(template.timeout_ms),
+        })
+    }
+
+    /// Every fault of it: a step that does not exist (rule `step`), a figure out of its range.
+    #[must_use]
+    pub fn faults(&self, steps: &[StepSource]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (index, id) in self.required_for.iter().flatten().enumerate() {
+            let field = format!("hitl.requiredFor[{index}]");
+            problems.extend(unknown_step(steps, field, id));
+        }
+        check_share(&mut problems, "hitl.confidenceThreshold", self.confidence_threshold);
+        check_timeout(&mut problems, "hitl.timeoutMs", self.timeout_ms);
+        problems
+    }
+
+    /// Whether it lists this step.
+    #[must_use]
+    pub fn requires(&self, step: &str) -> bool {
+        self.required_for.iter().flatten().any(|id| id == step)
+    }
+
+    fn lists_any(&self) -> bool {
+        self.required_for.as_ref().is_some_and(|ids| !ids.is_empty())
+    }
+}
+
+/// The fault of a field that names no step.
+pub(crate) fn unknown_step(steps: &[StepSource], field: String, id: &str) -> Option<Problem> {
+    let says = || format!("names step {}, which does not exist", shortened(id, super::MAX_ID));
+    let exists = steps.iter().any(|step| step.id == id);
+    (!exists).then(|| Problem::rule(Rule::Step, field, says()))
+}
+
+/// The gate of a step. Always: one with `requiresApproval`, or that `hitl` lists. Below the
+/// threshold: every one, where `hitl` gives a threshold and lists none. `pass_unknown` says whether
+/// an output without a confidence passes.
+///
+/// An always held step keeps the threshold, the default one where `hitl` gives none.
+#[must_use]
+pub fn gate_of(step: &StepSource, hitl: Option<&HitlSource>, pass_unknown: bool) -> Option<Gate> {
+    let given = hitl.and_then(|hitl| hitl.confidence_threshold);
+    let always = step.requires_approval || hitl.is_some_and(|hitl| hitl.requires(&step.id));
+    let lists_any = hitl.is_some_and(HitlSource::lists_any);
+    let (hold, threshold) = match (always, given, lists_any) {
+        (true, given, _) => (Hold::Always, given.or(hitl.map(|_| Gate::DEFAULT_THRESHOLD))),
+        (false, Some(threshold), false) => (Hold::Below, Some(threshold)),
+        (false, Some(_), true) | (false, None, _) => return None,
+    };
+    let timeout_ms = hitl.and_then(|hitl| hitl.timeout_ms).unwrap_or(Gate::DEFAULT_TIMEOUT_MS);
+    Some(Gate { hold, threshold, timeout_ms, pass_unknown })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(id: &str, requires_approval: bool) -> StepSource {
+        StepSource { id: id.to_owned(), requires_approval, ..StepSource::default() }
+    }
+
+    fn hitl(required_for: Option<&[&str]>, confidence_threshold: Option<f64>) -> HitlSource {
+        let ids = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
+        HitlSource { required_for: required_for.map(ids), confidence_threshold, timeout_ms: None }
+    }
+
+    fn held(step: &StepSource, hitl: Option<&HitlSource>) -> Option<(Hold, Option<f64>)> {
+        gate_of(step, hitl, false).map(|gate| (gate.hold, gate.threshold))
+    }
+
+    #[test]
+    fn the_gate_of_a_step_follows_the_table() {
+        let (plain, approved) = (step("a", false), step("a", true));
+        let always = |threshold| Some((Hold::Always, threshold));
+        for (step, hitl, expected) in [
+            (&plain, None, None),
+            (&approved, None, always(None)),
+            (&plain, Some(hitl(None, None)), None),
+            (&plain, Some(hitl(None, Some(0.7))), Some((Hold::Below, Some(0.7)))),
+            (&plain, Some(hitl(Some(&[]), Some(0.7))), Some((Hold::Below, Some(0.7)))),
+            (&plain, Some(hitl(Some(&["a"]), Some(0.7))), always(Some(0.7))),
+            (&plain, Some(hitl(Some(&["a"]), None)), always(Some(0.85))),
+            (&plain, Some(hitl(Some(&["b"]), Some(0.7))), None),
+            (&approved, Some(hitl(Some(&["b"]), Some(0.7))), always(Some(0.7))),
+        ] {
+            assert_eq!(held(step, hitl.as_ref()), expected, "{step:?} {hitl:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_for_a_run_replaces_the_templates_field_by_field() {
+        let template = HitlSource { timeout_ms: Some(5), ..hitl(Some(&["a"]), Some(0.9)) };
+        let run = HitlSource::for_run(Some(&template), Some(&hitl(Some(&["b"]), None)));
+        let expected = HitlSource { timeout_ms: Some(5), ..hitl(Some(&["b"]), Some(0.9)) };
+        assert_eq!(run, Some(expected));
+        assert_eq!(HitlSource::for_run(Some(&template), None), Some(template));
+    }
+
+    #[test]
+    fn a_listed_step_must_exist() {
+        let faults = hitl(Some(&["a", "x"]), Some(1.5)).faults(&[step("a", false)]);
+        let found: Vec<_> =
+            faults.iter().map(|fault| (fault.field.as_str(), fault.code.rule())).collect();
+        let expected = [
+            ("hitl.requiredFor[1]", Some(Rule::Step)),
+            ("hitl.confidenceThreshold", Some(Rule::Range)),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,172 @@
+//! What is wrong with a definition: every fault of a plan or a template, not only the first.
+//!
+//! Deliberately absent: the checks. Each stands with the thing that it checks; this is what they
+//! report, so that one answer can list all of it (PROTOCOL.md 2).
+
+use std::fmt;
+
+use crate::error::{Error, Fault, Rule};
+
+/// The kinds of faults that a definition can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// A field breaks a rule.
+    Validation(Rule),
+    /// Steps wait for each other in a circle.
+    CircularDependency,
+    /// There is no such step.
+    MissingDependency,
+    /// An output is used of a step that is not in `dependsOn`.
+    UndeclaredDependency,
+    /// The input schema declares no such field.
+    InvalidInputRef,
+    /// The step stands behind a circle and can never start.
+    UnreachableStep,
+    /// An earlier step has the same id.
+    DuplicateStepId,
+    /// The condition cannot be compiled, or is larger than conditions may be.
+    InvalidCondition,
+    /// The environment variable may not be used.
+    EnvNotAllowed,
+}
+
+impl Code {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Validation(_) => "VALIDATION_ERROR",
+            Self::CircularDependency => "CIRCULAR_DEPENDENCY",
+            Self::MissingDependency => "MISSING_DEPENDENCY",
+            Self::UndeclaredDependency => "UNDECLARED_DEPENDENCY",
+            Self::InvalidInputRef => "INVALID_INPUT_REF",
+            Self::UnreachableStep => "UNREACHABLE_STEP",
+            Self::DuplicateStepId => "DUPLICATE_STEP_ID",
+            Self::InvalidCondition => "INVALID_CONDITION",
+            Self::EnvNotAllowed => "ENV_NOT_ALLOWED",
+        }
+    }
+
+    /// The broken rule, where the fault is one of a field by itself.
+    #[must_use]
+    pub const fn rule(self) -> Option<Rule> {
+        match self {
+            Self::Validation(rule) => Some(rule),
+            Self::CircularDependency
+            | Self::MissingDependency
+            | Self::UndeclaredDependency
+            | Self::InvalidInputRef
+            | Self::UnreachableStep
+            | Self::DuplicateStepId
+            | Self::InvalidCondition
+            | Self::EnvNotAllowed => None,
+        }
+    }
+}
+
+/// One fault of a definition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Problem {
+    /// What kind of fault it is.
+    pub code: Code,
+    /// The field, as a path such as `steps[2].dependsOn[0]`.
+    pub field: String,
+    /// What is wrong and what would be right; begins with the field or names the step.
+    pub message: String,
+}
+
+impl Problem {
+    /// A fault of `field`; `says` follows the field's name: `must be a text`.
+    pub fn new(code: Code, field: impl Into<String>, says: impl fmt::Display) -> Self {
+        let field = field.into();
+        Self { code, message: format!("{field} {says}"), field }
+    }
+
+    /// A field that breaks a rule.
+    pub fn rule(rule: Rule, field: impl Into<String>, says: impl fmt::Display) -> Self {
+        Self::new(Code::Validation(rule), field, says)
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let Fault { field, rule, message } = fault;
+        Self { code: Code::Validation(rule), field, message }
+    }
+}
+
+/// All faults of a definition, in the order in which they stand in it; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Ok without any.
+    ///
+    /// # Errors
+    /// There is at least one.
+    pub fn none_of(problems: Vec<Problem>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self(problems)) }
+    }
+
+    /// The first, which is the error itself.
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "problems are never empty")]
+    pub fn first(&self) -> &Problem {
+        self.0.first().expect("problems are never empty")
+    }
+
+    /// Every one.
+    #[must_use]
+    pub fn all(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.first().fmt(f)
+    }
+}
+
+impl From<Problems> for Error {
+    fn from(problems: Problems) -> Self {
+        Self::InvalidDefinition(problems)
+    }
+}
+
+/// At most `limit` characters of a text that somebody else wrote, for a message.
+#[must_use]
+pub(crate) fn shortened(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_problem_is_the_error_itself() {
+        let first = Problem::rule(Rule::Length, "steps", "must hold at least one step");
+        let second = Problem::new(Code::InvalidCondition, "steps[0].condition", "is empty");
+        let problems = Problems::none_of(vec![first.clone(), second]).unwrap_err();
+        assert_eq!(problems.first(), &first);
+        assert_eq!(Error::from(problems).to_string(), "steps must hold at least one step");
+        assert_eq!(Problems::none_of(Vec::new()), Ok(()));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(shortened("äöü", 2), "äö…");
+        assert_eq!(shortened("äöü", 3), "äöü");
+    }
+}

@@ -1,0 +1,226 @@
+//! Templates: versioned plans with an input schema (SPEC.md, Template; PROTOCOL.md 5).
+//!
+//! ```text
+//! TemplateSource ──check──▶ Template ──deploy(overrides)──▶ Plan and its hitl ──▶ an execution
+//! ```
+//!
+//! Deliberately absent: YAML and the wire's shape, and where versions are kept.
+
+mod check;
+mod source;
+mod version;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::access::Role;
+use crate::error::Error;
+use crate::plan::{HitlSource, Plan, PlanSource, StepSource, unknown_step};
+use crate::problem::Problems;
+use crate::schema::Schema;
+
+pub use source::{Defaults, Industry, TemplateSource, Visibility};
+pub use version::{Version, slug};
+
+/// The author of the templates that come with the service; nobody else can have this name.
+pub const BUILT_IN_AUTHOR: &str = "system";
+
+/// A template that passed every check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    source: TemplateSource,
+    id: String,
+    version: Version,
+    industry: Industry,
+    visibility: Visibility,
+    input_schema: Schema,
+    output_schema: Option<Schema>,
+}
+
+/// What a deploy changes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overrides {
+    /// Models by step id.
+    pub models: BTreeMap<String, String>,
+    /// Queues by step id.
+    pub queues: BTreeMap<String, String>,
+    /// Replaces the template's, field by field.
+    pub hitl: Option<HitlSource>,
+}
+
+/// What a deploy runs. Its input is checked by the template's schema, not by the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deployment {
+    /// The plan, with the template's defaults and the overrides in its steps.
+    pub plan: Plan,
+    /// What is held.
+    pub hitl: Option<HitlSource>,
+}
+
+/// Somebody who asks for a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller<'a> {
+    /// As an author: the user's e-mail, or `key:<name>`.
+    pub author: &'a str,
+    /// What they may do.
+    pub role: Role,
+}
+
+impl Template {
+    /// Checks and compiles a template; `env_allow` are the environment variables it may use.
+    ///
+    /// # Errors
+    /// Every fault, in the order of the document.
+    pub fn compile(source: TemplateSource, env_allow: &[String]) -> Result<Self, Problems> {
+        check::check(source, env_allow)
+    }
+
+    /// The template as it was given.
+    #[must_use]
+    pub const fn source(&self) -> &TemplateSource {
+        &self.source
+    }
+
+    /// `<slug of name>-v<major>`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its version.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub const fn industry(&self) -> Industry {
+        self.industry
+    }
+
+    /// Who may see it.
+    #[must_use]
+    pub const fn visibility(&self) -> Visibility {
+        self.visibility
+    }
+
+    /// What its input must be.
+    #[must_use]
+    pub const fn input_schema(&self) -> &Schema {
+        &self.input_schema
+    }
+
+    /// What the last step's output must be.
+    #[must_use]
+    pub const fn output_schema(&self) -> Option<&Schema> {
+        self.output_schema.as_ref()
+    }
+
+    /// The steps with an approval of their own: `requiresApproval`, or listed in `requiredFor`; in
+    /// the order of the steps.
+    #[must_use]
+    pub fn hitl_steps(&self) -> Vec<&str> {
+        let hitl = self.source.hitl.as_ref();
+        let held = |step: &&StepSource| {
+            step.requires_approval || hitl.is_some_and(|hitl| hitl.requires(&step.id))
+        };
+        self.source.steps.iter().filter(held).map(|step| step.id.as_str()).collect()
+    }
+
+    /// The cost in USD that `metadata.estimates` declares.
+    #[must_use]
+    pub fn declared_cost(&self) -> Option<f64> {
+        self.source.estimate("cost").and_then(Value::as_f64)
+    }
+
+    /// The duration in milliseconds that `metadata.estimates` declares.
+    #[must_use]
+    pub fn declared_duration_ms(&self) -> Option<u64> {
+        let declared = self.source.estimate("durationMs")?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be no less than 0; a cast saturates"
+        )]
+        let rounded = |millis: f64| millis.round() as u64;
+        declared.as_u64().or_else(|| declared.as_f64().map(rounded))
+    }
+
+    /// Whether both say the same, so that adding one where the other is changes nothing.
+    #[must_use]
+    pub fn same_content(&self, other: &Self) -> bool {
+        let without = |template: &Self| TemplateSource {
+            visibility: None,
+            version: String::new(),
+            ..template.source.clone()
+        };
+        (self.version, self.visibility) == (other.version, other.visibility)
+            && without(self) == without(other)
+    }
+
+    /// The plan that a deploy runs, and what it holds.
+    ///
+    /// # Errors
+    /// An override names a step that does not exist (rule `step`), or gives a value that a step may
+    /// not have.
+    pub fn deploy(
+        &self,
+        overrides: &Overrides,
+        env_allow: &[String],
+    ) -> Result<Deployment, Problems> {
+        let mut steps = self.source.steps_with_defaults();
+        let mut problems = Vec::new();
+        for id in overrides.models.keys() {
+            problems.extend(unknown_step(&steps, format!("modelOverrides.{id}"), id));
+        }
+        for id in overrides.queues.keys() {
+            problems.extend(unknown_step(&steps, format!("queueOverrides.{id}"), id));
+        }
+        problems.extend(overrides.hitl.iter().flat_map(|hitl| hitl.faults(&steps)));
+        Problems::none_of(problems)?;
+        for step in &mut steps {
+            let model = overrides.models.get(&step.id).cloned();
+            step.model = model.or(step.model.take());
+            let queue = overrides.queues.get(&step.id).cloned();
+            step.queue = queue.or(step.queue.take());
+        }
+        let plan = PlanSource {
+            name: self.source.name.clone(),
+            description: self.source.description.clone(),
+            steps,
+            tags: self.source.tags.clone(),
+        };
+        let hitl = HitlSource::for_run(self.source.hitl.as_ref(), overrides.hitl.as_ref());
+        Ok(Deployment { plan: Plan::compile(plan, env_allow)?, hitl })
+    }
+}
+
+/// Whether somebody may see a template of this author; what may not be seen does not exist for
+/// them (404). Private: its author and admins. Others: every user.
+#[must_use]
+pub fn may_see(visibility: Visibility, author: &str, caller: Caller<'_>) -> bool {
+    match visibility {
+        Visibility::Private => caller.role == Role::Admin || caller.author == author,
+        Visibility::Organization | Visibility::Public => true,
+    }
+}
+
+/// Whether somebody may add a version to the templates with this id, whose author is known: only
+/// the author and admins, and nobody to the built-in ones.
+///
+/// # Errors
+/// [`Error::Forbidden`].
+pub fn may_add_version(id: &str, author: &str, caller: Caller<'_>) -> Result<(), Error> {
+    if author == BUILT_IN_AUTHOR {
+        return Err(Error::Forbidden(format!("template {id} is built in and read-only")));
+    }
+    if caller.role == Role::Admin || caller.author == author {
+        return Ok(());
+    }
+    Err(Error::Forbidden(format!("only the author of template {id} may add a version to it")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The checks of what only templates have, around those of plans.
+//!
+//! Deliberately absent: the graph and the fields of steps, which the plan's checker knows.
+
+use serde_json::Value;
+
+use super::Template;
+use super::source::{Defaults, Industry, TemplateSource, Visibility};
+use super::version::{Version, slug};
+use crate::error::Rule;
+use crate::plan::{
+    Checker, Inputs, MAX_TARGET, check_length, check_max_tokens, check_share, check_tags,
+    check_timeout,
+};
+use crate::problem::{Problem, Problems};
+use crate::schema::Schema;
+
+/// The template, or every fault in the order of the document.
+pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
+    let input_schema = schema("inputSchema", &source.input_schema);
+    let output_schema =
+        source.output_schema.as_ref().map(|given| schema("outputSchema", given)).transpose();
+    let inputs = input_schema.as_ref().map_or(Inputs::Unknown, Inputs::Declared);
+    let mut checker = Checker::new(inputs, env_allow);
+
+    checker.name_and_description(&source.name, source.description.as_deref());
+    let slug = slug(&source.name);
+    if slug.is_empty() && !source.name.is_empty() {
+        checker.fault(
+            Rule::Pattern,
+            "name",
+            "must have a letter a-z or a digit, to make the id of",
+        );
+    }
+    let version = source.version.parse::<Version>();
+    if let Err(malformed) = version {
+        checker.fault(Rule::Pattern, "version", &malformed.to_string());
+    }
+    let industry = Industry::of(&source.industry);
+    if industry.is_none() {
+        let says = "must be one of legal, finance, devops, marketing, healthcare, custom";
+        checker.fault(Rule::Enum, "industry", says);
+    }
+    check_tags(&mut checker.problems, &source.tags);
+    let visibility = source.visibility.as_deref().map_or(Some(Visibility::Private), Visibility::of);
+    if visibility.is_none() {
+        let says = "must be one of private, organization, public";
+        checker.fault(Rule::Enum, "visibility", says);
+    }
+    checker.problems.extend(input_schema.as_ref().err().into_iter().flatten().cloned());
+    checker.problems.extend(output_schema.as_ref().err().into_iter().flatten().cloned());
+    checker.steps(&source.steps);
+    if let Some(defaults) = &source.defaults {
+        check_defaults(&mut checker.problems, defaults);
+    }
+    checker.problems.extend(source.hitl.iter().flat_map(|hitl| hitl.faults(&source.steps)));
+    check_estimates(&mut checker.problems, &source);
+
+    let problems = checker.problems;
+    Problems::none_of(problems)?;
+    let sound = "a fault of it was told";
+    let version = version.expect(sound);
+    Ok(Template {
+        id: format!("{slug}-v{}", version.major),
+        version,
+        industry: industry.expect(sound),
+        visibility: visibility.expect(sound),
+        input_schema: input_schema.expect(sound),
+        output_schema: output_schema.expect(sound),
+        source,
+    })
+}
+
+fn schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
+    if source.is_object() {
+        Schema::compile(field, source)
+    } else {
+        Err(vec![Problem::rule(Rule::Type, field, "must be an object")])
+    }
+}
+
+fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
+    let Defaults { model, queue, timeout_ms, max_tokens, temperature } = defaults;
+    for (field, target) in [("defaults.model", model), ("defaults.queue", queue)] {
+        if let Some(target) = target {
+            check_length(problems, field, target, 1, MAX_TARGET);
+        }
+    }
+    check_timeout(problems, "defaults.timeoutMs", *timeout_ms);
+    check_max_tokens(problems, "defaults.maxTokens", *max_tokens);
+    check_share(problems, "defaults.temperature", *temperature);
+}
+
+fn check_estimates(problems: &mut Vec<Problem>, source: &TemplateSource) {
+    for name in ["cost", "durationMs"] {
+        let field = format!("metadata.estimates.{name}");
+        match source.estimate(name).map(Value::as_f64) {
+            Some(None) => problems.push(Problem::rule(Rule::Type, field, "must be a number")),
+            Some(Some(figure)) if figure < 0.0 => {
+                problems.push(Problem::rule(Rule::Range, field, "must not be negative"));
+            }
+            Some(Some(_)) | None => {}
+        }
+    }
+}
