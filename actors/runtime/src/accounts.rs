@@ -1,30 +1,36 @@
-//! Users and API keys: one actor writes them, everybody reads them live.
+//! Users, API keys and sessions: one actor writes them, everybody reads them live.
 //!
 //! Spawned by the system. Role and existence are read at every request from what was committed last,
 //! so that a change counts from the next request on (PROTOCOL.md 7). All accounts live in one
 //! partition: no two users may have one e-mail, and one writer sees to it. Deliberately absent:
-//! passwords in clear text, and tokens; both are the edge's.
+//! passwords in clear text, and access tokens; both are the edge's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::access::{Account, Caller, Role};
 use callboard_domain::account::{Change, Email, PasswordHash, User, keep_an_admin};
+use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{self, ApiKey, Digest, ENTROPY_BYTES, Kind, Secret};
-use callboard_domain::id::{Environment, KeyId, UserId};
+use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Plan;
 use callboard_domain::{Error, Timestamp};
-use callboard_store::{Op, Outcome};
+use callboard_store::table::Table;
+use callboard_store::{Op, Outcome, Store, Ticket};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::durable;
 use crate::node::Node;
-use crate::tables::{KEYS, USERS};
+use crate::tables::{KEYS, SESSIONS, USERS};
 
 mod register;
+mod sessions;
 
 pub(crate) use register::Register;
+pub use sessions::SignedIn;
 
 /// All accounts live here.
 const PARTITION: u8 = 0;
@@ -72,6 +78,12 @@ pub(crate) enum Message {
     SetRole(UserId, Role, Reply<User>),
     /// Make a key.
     CreateKey(NewKey, Reply<(ApiKey, Secret)>),
+    /// A user has signed in: begin a session.
+    BeginSession(UserId, Reply<SignedIn>),
+    /// A refresh token came in, at this instant.
+    RenewSession(RefreshToken, Timestamp, Reply<SignedIn>),
+    /// Forget sessions of which nothing is valid any more.
+    ForgetSessions,
 }
 
 /// The actor.
@@ -93,7 +105,7 @@ impl Accounts {
             password_hash: new.password_hash,
             created_at: self.0.now(),
         };
-        self.store(USERS.put(NUMBER, &user.id.as_u128(), &user, None)).await?;
+        self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)]).await?;
         register.put_user(user.clone());
         Ok(user)
     }
@@ -103,14 +115,14 @@ impl Accounts {
         let mut user = register.user(id).ok_or_else(|| Error::not_found("user", id))?;
         keep_an_admin(&register.users(), id, Change::Role(role))?;
         user.role = role;
-        self.store(USERS.put(NUMBER, &id.as_u128(), &user, None)).await?;
+        self.store(vec![USERS.put(NUMBER, &id.as_u128(), &user, None)]).await?;
         register.put_user(user.clone());
         Ok(user)
     }
 
     async fn create_key(&self, new: NewKey) -> Result<(ApiKey, Secret), Error> {
         let kind = Kind::of(new.role, new.environment)?;
-        let secret = self.mint(kind);
+        let secret = self.random(|entropy| credential::mint(kind, entropy));
         let now = self.0.now();
         let key = ApiKey {
             id: KeyId::from_u128(self.0.fresh_id(PARTITION)),
@@ -125,30 +137,51 @@ impl Accounts {
             expires_at: now.after(new.lifetime),
             revoked_at: None,
         };
-        self.store(KEYS.put(NUMBER, &key.id.as_u128(), &key, None)).await?;
+        self.store(vec![KEYS.put(NUMBER, &key.id.as_u128(), &key, None)]).await?;
         self.0.accounts.put_key(key.clone());
         Ok((key, secret))
     }
 
-    fn mint(&self, kind: Kind) -> Secret {
+    /// What `make` makes of random bytes.
+    fn random<T>(&self, make: impl Fn(&[u8; ENTROPY_BYTES]) -> Option<T>) -> T {
         loop {
             let mut entropy = [0; ENTROPY_BYTES];
             for chunk in entropy.chunks_exact_mut(16) {
                 chunk.copy_from_slice(&self.0.ports.entropy.bits().to_be_bytes());
             }
-            if let Some(secret) = credential::mint(kind, &entropy) {
-                return secret;
+            if let Some(made) = make(&entropy) {
+                return made;
             }
         }
     }
 
-    async fn store(&self, op: Op) -> Result<(), Error> {
-        match durable::commit_rows(self.0.shard(PARTITION), PARTITION, vec![op]).await {
-            Outcome::Committed => Ok(()),
-            Outcome::Fenced
-            | Outcome::Conflict(_)
-            | Outcome::NotApplied(_)
-            | Outcome::Unknown(_) => Err(Error::Unavailable("the account could not be stored")),
+    async fn store(&self, ops: Vec<Op>) -> Result<(), Error> {
+        committed(durable::commit_rows(self.0.shard(PARTITION), PARTITION, ops)).await
+    }
+}
+
+async fn committed(ticket: Ticket) -> Result<(), Error> {
+    match ticket.await {
+        Outcome::Committed => Ok(()),
+        Outcome::Fenced | Outcome::Conflict(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
+            Err(Error::Unavailable("the account could not be stored"))
+        }
+    }
+}
+
+/// Calls `visit` with every row of a table.
+async fn each<V: Serialize + DeserializeOwned>(
+    table: &Table<u128, V>,
+    store: &dyn Store,
+    visit: impl Fn(V),
+) -> Result<(), callboard_store::Error> {
+    let mut after = None;
+    loop {
+        let page = table.scan(store, NUMBER, after.as_ref(), 1_000).await?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = Some(*last);
+        for (_, row) in page {
+            visit(row);
         }
     }
 }
@@ -159,25 +192,10 @@ impl Actor for Accounts {
     type Arguments = ();
 
     async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
-        let store = &*self.0.shard(PARTITION).store;
-        let mut after = None;
-        loop {
-            let page = USERS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(*last);
-            for (_, user) in page {
-                self.0.accounts.put_user(user);
-            }
-        }
-        let mut after = None;
-        loop {
-            let page = KEYS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(*last);
-            for (_, key) in page {
-                self.0.accounts.put_key(key);
-            }
-        }
+        let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.accounts);
+        each(&USERS, store, |user| register.put_user(user)).await?;
+        each(&KEYS, store, |key| register.put_key(key)).await?;
+        each(&SESSIONS, store, |session| register.put_session(session)).await?;
         Ok(())
     }
 
@@ -206,6 +224,20 @@ impl Actor for Accounts {
             Message::CreateKey(new, reply) => {
                 let _ = reply.send(self.create_key(new).await);
             }
+            Message::BeginSession(user, reply) => {
+                let _ = reply.send(self.begin_session(user).await);
+            }
+            // For nobody a token is not replaced: its holder, who may try again, would be left
+            // without one.
+            Message::RenewSession(_, _, reply) if reply.is_closed() => {}
+            Message::RenewSession(token, at, reply) => {
+                let _ = reply.send(self.renew_session(token, at).await);
+            }
+            Message::ForgetSessions => {
+                if let Err(error) = self.forget_sessions().await {
+                    tracing::warn!(%error, "could not forget old sessions");
+                }
+            }
         }
         Ok(())
     }
@@ -230,11 +262,16 @@ pub(crate) fn caller_of_key(
     })
 }
 
-/// Who a session stands for: the user as it is now, not as the token says.
-pub(crate) fn caller_of_user(register: &Register, id: UserId) -> Result<Caller, Error> {
-    let user = register
-        .user(id)
-        .ok_or_else(|| Error::InvalidToken("the user does not exist any more".to_owned()))?;
+/// Who a session stands for, unless it is over: the user as it is now, not as the token says.
+pub(crate) fn caller_of_session(
+    register: &Register,
+    session: SessionId,
+    user: UserId,
+) -> Result<Caller, Error> {
+    if register.user_of_session(session) != Some(user) {
+        return Err(Error::InvalidToken("the session is over".to_owned()));
+    }
+    let user = register.user(user).ok_or_else(user_is_gone)?;
     Ok(Caller {
         account: Account::User(user.id),
         name: user.email.as_str().to_owned(),
@@ -242,4 +279,8 @@ pub(crate) fn caller_of_user(register: &Register, id: UserId) -> Result<Caller, 
         environment: Environment::Live,
         plan: user.plan,
     })
+}
+
+fn user_is_gone() -> Error {
+    Error::InvalidToken("the user does not exist any more".to_owned())
 }

@@ -19,18 +19,28 @@ use crate::shard::Shard;
 
 /// A machine whose snapshot can be stored.
 pub(crate) trait Persist: Machine {
+    /// What comes along with a step and is no part of the state, such as an output.
+    type Texts: Default + Send;
+
     /// The partition that all its rows live in.
     fn partition(&self) -> u8;
 
-    /// The rows of this state and of the facts that led to it.
-    fn rows(&self, environment: Environment, facts: &[Self::Fact], now: Timestamp) -> Vec<Op>;
+    /// The rows of this state, of the facts that led to it, and of the texts that came with it.
+    fn rows(
+        &self,
+        environment: Environment,
+        facts: &[Self::Fact],
+        now: Timestamp,
+        texts: Self::Texts,
+    ) -> Vec<Op>;
 }
 
 /// A state that is changed only by way of the disk.
-#[derive(Debug)]
-pub(crate) struct Durable<M> {
+pub(crate) struct Durable<M: Machine> {
     environment: Environment,
     state: M,
+    /// On its way to the disk.
+    proposed: Option<Step<M>>,
 }
 
 /// Why a state did not change.
@@ -47,10 +57,10 @@ pub(crate) enum Unchanged<R> {
 #[error("the commit did not succeed: {0:?}")]
 pub(crate) struct NotCommitted(pub(crate) Outcome);
 
-impl<M: Persist> Durable<M> {
+impl<M: Machine> Durable<M> {
     /// A state that was read from the store.
     pub(crate) const fn loaded(environment: Environment, state: M) -> Self {
-        Self { environment, state }
+        Self { environment, state, proposed: None }
     }
 
     /// The state.
@@ -58,26 +68,54 @@ impl<M: Persist> Durable<M> {
         &self.state
     }
 
-    /// Takes the step that `event` leads to, together with `extra` rows, and returns the effects to
-    /// perform once all of it is durable.
+    /// Puts a step in line to be committed with these rows, its own among them. The state stays as
+    /// it is until [`Self::settle`]; there is no other step before that.
+    pub(crate) fn propose(
+        &mut self,
+        shard: &Shard,
+        partition: u8,
+        step: Step<M>,
+        rows: Vec<Op>,
+    ) -> Ticket {
+        debug_assert!(self.proposed.is_none(), "one step at a time");
+        self.proposed = Some(step);
+        commit_rows(shard, partition, rows)
+    }
+
+    /// Becomes what was proposed, and returns the effects to perform.
+    ///
+    /// # Errors
+    /// The commit failed: the actor must break.
+    pub(crate) fn settle(&mut self, outcome: Outcome) -> Result<Vec<M::Effect>, NotCommitted> {
+        let Some(step) = self.proposed.take() else { return Ok(Vec::new()) };
+        if !matches!(outcome, Outcome::Committed) {
+            return Err(NotCommitted(outcome));
+        }
+        self.state = step.next;
+        Ok(step.effects)
+    }
+
+    /// Becomes what somebody else has committed on behalf of this machine, in a batch of its own.
+    pub(crate) fn follow(&mut self, next: M) {
+        self.state = next;
+    }
+}
+
+impl<M: Persist> Durable<M> {
+    /// Takes the step that `event` leads to, together with the texts that come with it, and returns
+    /// the effects to perform once all of it is durable.
     pub(crate) async fn take(
         &mut self,
         shard: &Shard,
         event: M::Event,
         now: Timestamp,
-        extra: Vec<Op>,
+        texts: M::Texts,
     ) -> Result<Vec<M::Effect>, Unchanged<M::Refusal>> {
         let step = self.state.transition(event, now).map_err(Unchanged::Refused)?;
-        match commit(shard, self.environment, &step, now, extra).await {
-            Outcome::Committed => {
-                self.state = step.next;
-                Ok(step.effects)
-            }
-            failed @ (Outcome::Fenced
-            | Outcome::Conflict(_)
-            | Outcome::NotApplied(_)
-            | Outcome::Unknown(_)) => Err(Unchanged::Broken(NotCommitted(failed))),
-        }
+        let rows = step.next.rows(self.environment, &step.facts, now, texts);
+        let partition = step.next.partition();
+        let ticket = self.propose(shard, partition, step, rows);
+        self.settle(ticket.await).map_err(Unchanged::Broken)
     }
 
     /// As [`Self::take`], but the effects may be performed before the step is durable. Only for a
@@ -89,23 +127,11 @@ impl<M: Persist> Durable<M> {
         now: Timestamp,
     ) -> Result<Vec<M::Effect>, M::Refusal> {
         let step = self.state.transition(event, now)?;
-        drop(commit(shard, self.environment, &step, now, Vec::new()));
+        let rows = step.next.rows(self.environment, &step.facts, now, M::Texts::default());
+        drop(commit_rows(shard, step.next.partition(), rows));
         self.state = step.next;
         Ok(step.effects)
     }
-}
-
-/// Puts a step in line to be committed, with `extra` rows.
-pub(crate) fn commit<M: Persist>(
-    shard: &Shard,
-    environment: Environment,
-    step: &Step<M>,
-    now: Timestamp,
-    extra: Vec<Op>,
-) -> Ticket {
-    let mut ops = step.next.rows(environment, &step.facts, now);
-    ops.extend(extra);
-    commit_rows(shard, step.next.partition(), ops)
 }
 
 /// Puts rows of one partition in line to be committed.

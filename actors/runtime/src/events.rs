@@ -2,7 +2,8 @@
 //! by without being stored.
 //!
 //! The newest records are kept in memory; a subscriber that comes back after a while is served from
-//! the store. Deliberately absent: who may see what, and the wire's shapes.
+//! the store. A record may tell several events: a place is the record's number and the event's within
+//! it, and a cursor is a place. Deliberately absent: who may see what, and the wire's shapes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,28 +45,33 @@ enum Signal {
 
 type Recent = VecDeque<Arc<Kept>>;
 
+/// How many bits of a place are the number of an event within its record.
+const PART: u32 = 6;
+/// The last part of a record.
+const LAST: u64 = (1 << PART) - 1;
+
 /// A record, read when somebody wants it, and then once for all.
 struct Kept {
     record: Record,
-    event: OnceCell<Option<Arc<Event>>>,
+    events: OnceCell<Vec<Arc<Event>>>,
 }
 
 impl Kept {
     const fn new(record: Record) -> Self {
-        Self { record, event: OnceCell::const_new() }
+        Self { record, events: OnceCell::const_new() }
     }
 
-    /// The event; `None` if what it happened to is gone.
-    async fn event(
+    /// The events that it tells; none if what they happened to is gone.
+    async fn events(
         &self,
         store: &dyn Store,
         environment: Environment,
-    ) -> Result<Option<Arc<Event>>, Error> {
+    ) -> Result<&[Arc<Event>], Error> {
         let read = async {
             let row = EVENTS.read(&self.record)?;
-            Ok(row.whole(store, environment).await?.map(Arc::new))
+            Ok(row.whole(store, environment).await?.into_iter().map(Arc::new).collect())
         };
-        self.event.get_or_try_init(|| read).await.cloned()
+        self.events.get_or_try_init(|| read).await.map(Vec::as_slice)
     }
 }
 
@@ -123,10 +129,11 @@ impl Events {
     ) -> Result<Subscription, Error> {
         let signals = self.signals.subscribe();
         let (oldest, newest) = self.store.log_bounds(tables::events(environment)).await?;
+        let now = newest << PART | LAST;
         let (after, resumed) = match cursor {
-            Some(cursor) if cursor + 1 >= oldest && cursor <= newest => (cursor, true),
-            Some(_) => (newest, false),
-            None => (newest, true),
+            Some(cursor) if next_record(cursor) >= oldest && cursor <= now => (cursor, true),
+            Some(_) => (now, false),
+            None => (now, true),
         };
         let (events, ahead) = (Arc::clone(self), VecDeque::new());
         Ok(Subscription { events, environment, after, resumed, signals, ahead })
@@ -143,24 +150,28 @@ impl Events {
             kept
         } else {
             let log = tables::events(environment);
-            let records = self.store.read_log(log, after, PAGE).await?;
+            let before = next_record(after).saturating_sub(1);
+            let records = self.store.read_log(log, before, PAGE).await?;
             records.into_iter().map(|record| Arc::new(Kept::new(record))).collect()
         };
         let mut events = Vec::with_capacity(kept.len());
         for one in &kept {
-            if let Some(event) = one.event(&*self.store, environment).await? {
-                events.push((one.record.sequence, event));
-            }
+            let told = one.events(&*self.store, environment).await?;
+            let places = (one.record.sequence << PART..).zip(told);
+            events.extend(
+                places.filter(|(at, _)| *at > after).map(|(at, event)| (at, Arc::clone(event))),
+            );
         }
-        Ok((kept.last().map_or(after, |last| last.record.sequence), events))
+        Ok((kept.last().map_or(after, |last| last.record.sequence << PART | LAST), events))
     }
 
     /// What follows `after`, if memory reaches back that far.
     fn kept(&self, environment: Environment, after: u64) -> Option<Vec<Arc<Kept>>> {
         let recent = self.recent(environment);
-        let reaches = recent.front().is_some_and(|kept| kept.record.sequence <= after + 1);
+        let next = next_record(after);
+        let reaches = recent.front().is_some_and(|kept| kept.record.sequence <= next);
         reaches.then(|| {
-            let from = recent.partition_point(|kept| kept.record.sequence <= after);
+            let from = recent.partition_point(|kept| kept.record.sequence < next);
             recent.range(from..).take(PAGE).cloned().collect()
         })
     }
@@ -170,6 +181,11 @@ impl Events {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The first record that tells anything after a place.
+const fn next_record(place: u64) -> u64 {
+    (place + 1) >> PART
 }
 
 fn environment_of(log: LogId) -> Option<Environment> {

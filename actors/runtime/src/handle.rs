@@ -3,23 +3,29 @@
 //! Each write is one message to an actor, which finishes it whether or not the asker stays.
 //! Deliberately absent: who may ask. The edge has checked it.
 
+mod runs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::access::{Caller, Role};
 use callboard_domain::account::{Email, User};
+use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{ApiKey, Digest, Secret};
-use callboard_domain::id::{Environment, TaskId, UserId, WorkerId};
+use callboard_domain::id::{Environment, SessionId, TaskId, UserId, WorkerId};
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::task::{LeaseToken, Request, State, Task};
 use callboard_domain::worker::{Leases, Moment, Profile};
 use callboard_domain::{Error, Timestamp};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::accounts::{self, NewKey, NewUser};
+pub use runs::{Deploy, Start};
+
+use crate::accounts::{self, NewKey, NewUser, SignedIn};
 use crate::events::Subscription;
-use crate::intake::{self, Submission, Submitted};
+use crate::intake::{self, Order, Submission, Submitted};
 use crate::node::Node;
 use crate::read::{self, TaskDetail};
 use crate::shard::Address;
@@ -64,9 +70,28 @@ impl Handle {
     /// Who a session stands for: the user as it is now.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`] if the user is gone.
-    pub fn caller_of_user(&self, id: UserId) -> Result<Caller, Error> {
-        accounts::caller_of_user(&self.node.accounts, id)
+    /// [`Error::InvalidToken`] if the session is over or not this user's, or the user is gone.
+    pub fn caller_of_session(&self, session: SessionId, user: UserId) -> Result<Caller, Error> {
+        accounts::caller_of_session(&self.node.accounts, session, user)
+    }
+
+    /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions").
+    ///
+    /// # Errors
+    /// [`Error::InvalidCredentials`] if the user is gone, [`Error::Unavailable`].
+    pub async fn sign_in(&self, user: UserId) -> Result<SignedIn, Error> {
+        self.account_command(|reply| accounts::Message::BeginSession(user, reply)).await
+    }
+
+    /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). After `Err` to one
+    /// that was replaced long before, the session is over.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Unavailable`].
+    pub async fn refresh(&self, token: RefreshToken) -> Result<SignedIn, Error> {
+        // The time at which it came in: how long it waits for its turn is not its holder's doing.
+        let at = self.node.now();
+        self.account_command(|reply| accounts::Message::RenewSession(token, at, reply)).await
     }
 
     /// The user who signs in with this e-mail.
@@ -118,9 +143,13 @@ impl Handle {
         message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> accounts::Message,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        let writer = self.node.account_writer.get().ok_or(STOPPING)?;
-        writer.cast(message(reply)).map_err(|_| STOPPING)?;
+        self.tell_accounts(message(reply))?;
         within(COMMAND, answer).await?
+    }
+
+    pub(crate) fn tell_accounts(&self, message: accounts::Message) -> Result<(), Error> {
+        let writer = self.node.account_writer.get().ok_or(STOPPING)?;
+        writer.cast(message).map_err(|_| STOPPING)
     }
 
     /// The time, as the service tells it.
@@ -147,22 +176,29 @@ impl Handle {
         as_batch: bool,
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
-        let key = idempotency_key.map(|key| {
-            let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
-            intake_key(owner, endpoint, key, &tasks)
-        });
+        let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
+        let key = idempotency_key.map(|key| intake_key(owner, endpoint, key, &tasks));
+        self.make(owner, Order::Tasks(tasks, as_batch), key).await
+    }
+
+    /// Makes something durable. After `Ok` it survives a power cut.
+    async fn make(
+        &self,
+        owner: &Owner,
+        order: Order,
+        key: Option<intake::Key>,
+    ) -> Result<Submitted, Error> {
         // What a key made shares the key's partition, so that one commit holds both.
         let partition = match &key {
             Some(key) => key.scope[0],
             None => (self.node.ports.entropy.bits() & 0xff) as u8,
         };
-        let wait = if key.is_some() { SAME_KEY } else { COMMAND };
+        let (wait, keyed) = if key.is_some() { (SAME_KEY, true) } else { (COMMAND, false) };
         let submission = Submission {
             environment: owner.environment,
             account: owner.id.clone(),
             concurrent: owner.concurrent,
-            tasks,
-            as_batch,
+            order,
             key,
             partition,
         };
@@ -172,7 +208,7 @@ impl Handle {
         match tokio::time::timeout(wait, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(Error::Internal),
-            Err(_) if idempotency_key.is_some() => Err(Error::IdempotencyKeyInUse),
+            Err(_) if keyed => Err(Error::IdempotencyKeyInUse),
             Err(_) => Err(Error::Unavailable("the disk is too slow")),
         }
     }
@@ -218,7 +254,20 @@ impl Handle {
         }
         let (reply, answer) = oneshot::channel();
         self.node.send(Address { environment, task: id }, task::Message::Cancel(reply));
-        within(COMMAND, answer).await?
+        let cancelled = within(COMMAND, answer).await??;
+        self.flush_workers().await;
+        Ok(cancelled)
+    }
+
+    /// Waits until every worker was told what it had been given before: a task that was on its way
+    /// out when it was cancelled is followed by its cancellation.
+    async fn flush_workers(&self) {
+        let (said, mut all_said) = mpsc::channel(1);
+        let flush = || worker::Message::Flush(said.clone());
+        self.node.workers.directory.send_to_all_awake(flush);
+        drop(said);
+        // Ends when the last worker's actor has dropped its part.
+        let _ = all_said.recv().await;
     }
 
     /// What a pending task waits for (PROTOCOL.md 3); `None` if it is not pending.
@@ -389,7 +438,12 @@ fn unreadable(error: &callboard_store::Error) -> Error {
     Error::Unavailable("the store cannot be read")
 }
 
-fn intake_key(owner: &Owner, endpoint: &str, key: &str, tasks: &[Request]) -> intake::Key {
+fn intake_key(
+    owner: &Owner,
+    endpoint: &str,
+    key: &str,
+    body: &(impl Serialize + ?Sized),
+) -> intake::Key {
     let mut scope = Sha256::new();
     for part in
         [&[owner.environment.number()], owner.id.as_bytes(), endpoint.as_bytes(), key.as_bytes()]
@@ -398,7 +452,7 @@ fn intake_key(owner: &Owner, endpoint: &str, key: &str, tasks: &[Request]) -> in
         scope.update((part.len() as u64).to_be_bytes());
         scope.update(part);
     }
-    let body = serde_json::to_string(tasks).expect("a request has a JSON form");
+    let body = serde_json::to_string(body).expect("a request has a JSON form");
     let body = Digest::of(&body).to_string();
     intake::Key { scope: scope.finalize().into(), body }
 }

@@ -1,4 +1,4 @@
-//! What is tidied up from time to time: old events and old idempotency keys.
+//! What is tidied up from time to time: old events, idempotency keys and sessions.
 //!
 //! Deliberately absent: anything that somebody waits for.
 
@@ -10,8 +10,8 @@ use callboard_domain::machine::Machine;
 use callboard_store::{Error, Op};
 
 use crate::node::Node;
-use crate::tables::{self, EVENTS, IDEMPOTENCY};
-use crate::{durable, intake};
+use crate::tables::{self, EVENTS, IDEMPOTENCY, executions};
+use crate::{accounts, durable, intake};
 
 const EVERY: Duration = Duration::from_mins(1);
 const PAGE: usize = 1_000;
@@ -26,6 +26,10 @@ pub(crate) async fn run(node: Arc<Node>) {
             if let Err(error) = tidy(&node, environment).await {
                 tracing::warn!(%error, "could not tidy up");
             }
+        }
+        // Before the system has started and while it stops there is nobody to tell; it will do later.
+        if let Some(writer) = node.account_writer.get() {
+            let _ = writer.cast(accounts::Message::ForgetSessions);
         }
     }
 }
@@ -46,7 +50,7 @@ async fn trim_events(node: &Node, environment: Environment) -> Result<(), Error>
         let page = shard.store.read_log(log, before.saturating_sub(1), PAGE).await?;
         let mut young = false;
         for record in &page {
-            if now.since(EVENTS.read(record)?.at) < node.settings.keep_events {
+            if now.since(EVENTS.read(record)?.at()) < node.settings.keep_events {
                 young = true;
                 break;
             }
@@ -77,10 +81,13 @@ async fn forget_keys(node: &Node, environment: Environment) -> Result<(), Error>
             if now.since(row.at) < intake::KEPT {
                 continue;
             }
-            let mut ended = true;
+            let mut ended = match row.execution {
+                Some(id) => executions::has_ended(store, environment, id).await?,
+                None => true,
+            };
             for task in &row.tasks {
                 let task = tables::task(store, environment, *task).await?;
-                ended &= task.is_none_or(|(task, _)| task.is_finished());
+                ended &= task.is_none_or(|found| found.task.is_finished());
             }
             if ended {
                 let ops = vec![IDEMPOTENCY.delete(environment.number(), &scope)];

@@ -1,42 +1,85 @@
-//! One shard's intake: makes tasks durable, and knows which idempotency keys made which.
+//! One shard's intake: makes tasks, plans and executions durable, and knows which idempotency keys
+//! made which.
 //!
 //! One per shard, spawned by the system. It does not wait for the disk: each submission is finished
 //! by a continuation of its own, which the client's leaving does not stop. Deliberately absent: the
 //! checks of what is submitted, which were made before.
 
+mod make;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::Error;
-use callboard_domain::id::{BatchId, Environment, TaskId};
+use callboard_domain::budget::Money;
+use callboard_domain::execution::{Execution, Template};
+use callboard_domain::id::{BatchId, Environment, PlanId};
 use callboard_domain::machine::Machine;
-use callboard_domain::task::{Origin, Request, Task};
-use callboard_store::Outcome;
+use callboard_domain::plan::PlanSource;
+use callboard_domain::task::{Request, Task};
+use callboard_domain::{Error, Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::durable::{self, Persist};
 use crate::node::Node;
-use crate::shard::Address;
-use crate::tables::{IDEMPOTENCY, IdempotencyRow};
-use crate::{tables, task};
+use crate::script::{Compiled, Terms};
+use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
 
-/// How long a key is remembered, and longer while its tasks have not ended.
+/// How long a key is remembered, and longer while what it made has not ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
-/// Tasks to be made durable, all or none.
+/// Something to be made durable, whole or not at all.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) environment: Environment,
     pub(crate) account: String,
     pub(crate) concurrent: Option<u32>,
-    pub(crate) tasks: Vec<Request>,
-    /// Whether they are a batch with an identifier of its own.
-    pub(crate) as_batch: bool,
+    pub(crate) order: Order,
     pub(crate) key: Option<Key>,
-    /// The partition they live in: that of the key, if there is one.
+    /// The partition it lives in: that of the key, if there is one.
     pub(crate) partition: u8,
+}
+
+/// What is to be made.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Tasks; as a batch with an identifier of its own, or one alone.
+    Tasks(Vec<Request>, bool),
+    /// A plan.
+    Plan(Box<PlanSource>, Arc<Compiled>),
+    /// An execution.
+    Execution(Box<Begin>),
+}
+
+/// An execution to be started.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) runs: Runs,
+    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) terms: Terms,
+    pub(crate) input: Map<String, Value>,
+    pub(crate) options: Options,
+}
+
+/// What an execution runs.
+#[derive(Debug)]
+pub(crate) enum Runs {
+    /// A plan.
+    Plan(PlanId, Option<Template>),
+    /// A plan that is made with it.
+    Deployed(Deployed),
+}
+
+/// How an execution runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Options {
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// What it may cost.
+    pub max_cost: Option<Money>,
+    /// Whether the first failure cancels all else.
+    pub fail_fast: bool,
 }
 
 /// An idempotency key.
@@ -48,15 +91,44 @@ pub(crate) struct Key {
     pub(crate) body: String,
 }
 
-/// What was made, or had been made before.
+/// What was made, or had been made before, as it was when it was made.
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    /// The tasks as they were when they were made, in order.
-    pub tasks: Vec<Task>,
-    /// The batch, if they are one.
-    pub batch: Option<BatchId>,
-    /// Whether they had been made before.
+    /// What it is.
+    pub made: Made,
+    /// Whether it had been made before.
     pub replayed: bool,
+}
+
+/// What was made.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// Tasks, in order, and the batch, if they are one.
+    Tasks(Vec<Task>, Option<BatchId>),
+    /// A plan.
+    Plan(PlanId, Timestamp),
+    /// An execution, before its first steps were decided.
+    Execution(Box<Execution>),
+}
+
+impl Made {
+    /// The tasks, if that is what was made.
+    #[must_use]
+    pub fn tasks(&self) -> &[Task] {
+        match self {
+            Self::Tasks(tasks, _) => tasks,
+            Self::Plan(..) | Self::Execution(_) => &[],
+        }
+    }
+
+    /// The batch, if that is what was made.
+    #[must_use]
+    pub const fn batch(&self) -> Option<BatchId> {
+        match self {
+            Self::Tasks(_, batch) => *batch,
+            Self::Plan(..) | Self::Execution(_) => None,
+        }
+    }
 }
 
 type Reply = oneshot::Sender<Result<Submitted, Error>>;
@@ -64,7 +136,7 @@ type Reply = oneshot::Sender<Result<Submitted, Error>>;
 /// What intake is told.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Make these tasks durable.
+    /// Make this durable.
     Submit(Box<Submission>, Reply),
     /// The submission with this key is settled.
     Settled([u8; 32]),
@@ -96,7 +168,16 @@ impl Intake {
             }
             state.insert(key.scope, Vec::new());
         }
-        self.create(myself.clone(), *submission, reply);
+        let (node, myself) = (Arc::clone(&self.0), myself.clone());
+        tokio::spawn(async move {
+            let scope = submission.key.as_ref().map(|key| key.scope);
+            // The client may have left; what it asked for is there all the same.
+            let _ = reply.send(make::make(&node, *submission).await);
+            if let Some(scope) = scope {
+                // Fails only when the system is stopping.
+                let _ = myself.cast(Message::Settled(scope));
+            }
+        });
         Ok(())
     }
 
@@ -110,70 +191,43 @@ impl Intake {
         let store = &*self.0.shard(submission.partition).store;
         let row = IDEMPOTENCY.get(store, environment.number(), &key.scope).await?;
         let Some(row) = row else { return Ok(None) };
-        let mut tasks = Vec::with_capacity(row.tasks.len());
-        for id in &row.tasks {
-            tasks.extend(tables::task(store, environment, *id).await?.map(|(task, _)| task));
-        }
-        let fresh = self.0.now().since(row.at) < KEPT;
-        if !fresh && tasks.iter().all(Machine::is_finished) {
+        let Some((made, ended)) = self.made(environment, &row).await? else { return Ok(None) };
+        if self.0.now().since(row.at) >= KEPT && ended {
             return Ok(None);
         }
         if row.body != key.body {
             return Ok(Some(Err(Error::IdempotencyKeyReused)));
         }
+        Ok(Some(Ok(Submitted { made, replayed: true })))
+    }
+
+    /// What a key made, as it was then, and whether it has ended.
+    async fn made(
+        &self,
+        environment: Environment,
+        row: &IdempotencyRow,
+    ) -> Result<Option<(Made, bool)>, ActorProcessingErr> {
+        let store = self.0.store();
+        if let Some(id) = row.execution {
+            let Some(head) = executions::head(store, environment, id).await? else {
+                return Ok(None);
+            };
+            let (execution, _, compiled) = self.0.execution(environment, id, head).await?;
+            let (spec, started_at) =
+                ((*execution.head.spec).clone(), execution.head.spec.created_at);
+            let graph = Arc::clone(&compiled.graph);
+            let first = Execution::started(spec, graph, started_at).next;
+            return Ok(Some((Made::Execution(Box::new(first)), execution.is_finished())));
+        }
+        let mut tasks = Vec::with_capacity(row.tasks.len());
+        for id in &row.tasks {
+            tasks.extend(tables::task(store, environment, *id).await?.map(|found| found.task));
+        }
+        let ended = tasks.iter().all(Machine::is_finished);
         let batch = tasks.first().and_then(|task| task.spec.origin.batch);
         let tasks =
             tasks.into_iter().map(|task| Task::submitted((*task.spec).clone()).next).collect();
-        Ok(Some(Ok(Submitted { tasks, batch, replayed: true })))
-    }
-
-    fn create(&self, myself: ActorRef<Message>, submission: Submission, reply: Reply) {
-        let Submission { environment, account, concurrent, tasks, as_batch, key, partition } =
-            submission;
-        let (node, now) = (Arc::clone(&self.0), self.0.now());
-        let batch = as_batch.then(|| BatchId::from_u128(node.fresh_id(partition)));
-        let mut rows = Vec::with_capacity(4 * tasks.len());
-        let mut steps = Vec::with_capacity(tasks.len());
-        for request in tasks {
-            let id = TaskId::from_u128(node.fresh_id(partition));
-            let origin = Origin { batch, ..Origin::default() };
-            let (spec, inputs) = request.accepted(id, account.clone(), concurrent, origin);
-            let step = Task::submitted(spec);
-            rows.extend(step.next.rows(environment, &step.facts, now));
-            rows.extend(tables::first_rows(environment, &step.next, inputs));
-            steps.push(step);
-        }
-        if let Some(key) = &key {
-            let tasks = steps.iter().map(|step| step.next.spec.id).collect();
-            let row = IdempotencyRow { body: key.body.clone(), at: now, tasks };
-            rows.push(IDEMPOTENCY.put(environment.number(), &key.scope, &row, None));
-        }
-        let ticket = durable::commit_rows(self.0.shard(partition), partition, rows);
-        tokio::spawn(async move {
-            let answer = match ticket.await {
-                Outcome::Committed => {
-                    let mut made = Vec::with_capacity(steps.len());
-                    for step in steps {
-                        let address = Address { environment, task: step.next.spec.id };
-                        for effect in step.effects {
-                            task::perform(&node, address, &step.next, effect);
-                        }
-                        made.push(step.next);
-                    }
-                    Ok(Submitted { tasks: made, batch, replayed: false })
-                }
-                Outcome::Fenced
-                | Outcome::Conflict(_)
-                | Outcome::NotApplied(_)
-                | Outcome::Unknown(_) => Err(Error::Unavailable("the tasks could not be stored")),
-            };
-            // The client may have left; the tasks are there all the same.
-            let _ = reply.send(answer);
-            if let Some(key) = key {
-                // Fails only when the system is stopping.
-                let _ = myself.cast(Message::Settled(key.scope));
-            }
-        });
+        Ok(Some((Made::Tasks(tasks, batch), ended)))
     }
 }
 

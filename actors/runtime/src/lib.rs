@@ -6,17 +6,22 @@
 //! sockets (in the root package).
 
 pub mod accounts;
+mod advance;
+pub mod catalog;
 mod concurrency;
 mod directory;
 mod durable;
 pub mod events;
+mod execution;
 pub mod handle;
 mod housekeeping;
-mod intake;
+pub mod intake;
+mod newborn;
 mod node;
 pub mod ports;
 mod queue;
 pub mod read;
+pub mod script;
 mod seat;
 mod shard;
 mod supervisor;

@@ -2,33 +2,45 @@
 //!
 //! Deliberately absent: state that anything depends on after a restart.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::id::{Environment, Generator, TaskId};
+use callboard_domain::execution::Execution;
+use callboard_domain::id::{Environment, ExecutionId, Generator, TaskId};
+use callboard_domain::machine::Machine;
 use callboard_domain::queue::Ready;
 use callboard_domain::task::{LeaseToken, State, Task};
+use callboard_domain::template::Template;
 use callboard_domain::usage::Prices;
 use callboard_domain::worker::Terms;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
 
 use crate::accounts::{self, Register};
+use crate::advance::Born;
+use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
 use crate::events::Events;
 use crate::ports::Ports;
 use crate::queue::QueueKind;
+use crate::script::{Compiled, Script, Usual};
 use crate::shard::{Address, Shard};
 use crate::supervisor::DirectoryOf;
-use crate::tables::{self, EVENTS, EventRow, LIVE_TASKS, SubjectRow, WorkerRow};
+use crate::tables::executions::Begun;
+use crate::tables::{
+    self, EVENTS, EventRow, Found, HeadRow, LIVE_EXECUTIONS, LIVE_TASKS, WorkerRow, executions,
+};
 use crate::worker::{self, Workers};
-use crate::{task, worker as workers};
+use crate::{execution, task, timers, worker as workers};
 
-/// How many unfinished tasks are read at a time.
+/// How many unfinished items are read at a time.
 const PAGE: usize = 1_000;
+/// About how many bytes a fresh task takes in memory, besides its prompt.
+const TASK: usize = 500;
 
 /// What the runtime is told by its configuration.
 #[derive(Debug, Clone)]
@@ -47,10 +59,18 @@ pub struct Settings {
     pub drain_deadline: Duration,
     /// What models cost.
     pub prices: Arc<Prices>,
+    /// What holds for the tasks of plans that say nothing themselves.
+    pub usual: Arc<Usual>,
+    /// The environment variables that plans and templates may use.
+    pub env_allow: Vec<String>,
+    /// The templates that come with the service.
+    pub built_in: Vec<Template>,
     /// How long events are kept.
     pub keep_events: Duration,
     /// How many events are kept at most.
     pub keep_events_max: u64,
+    /// How long a refresh token is taken.
+    pub refresh_token: Duration,
 }
 
 /// What is shared.
@@ -63,6 +83,8 @@ pub(crate) struct Node {
     pub(crate) concurrency: Concurrency,
     pub(crate) events: Arc<Events>,
     pub(crate) accounts: Register,
+    pub(crate) catalog: Catalog,
+    pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
@@ -89,6 +111,8 @@ impl Node {
             queues,
             workers: Workers::default(),
             accounts: Register::default(),
+            catalog: Catalog::default(),
+            publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),
             draining: AtomicBool::new(false),
@@ -130,9 +154,9 @@ impl Node {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// How many task actors are awake.
+    /// How many actors of tasks and executions are awake.
     pub(crate) fn awake(&self) -> usize {
-        self.shards.iter().map(|shard| shard.tasks.awake()).sum()
+        self.shards.iter().map(|shard| shard.tasks.awake() + shard.executions.awake()).sum()
     }
 
     /// A ready task's place in its queue.
@@ -154,8 +178,7 @@ impl Node {
         worker: WorkerRow,
     ) {
         let partition = worker.id.partition();
-        let subject = SubjectRow::Worker(worker);
-        let row = EventRow { event: event.into(), at: self.now(), subject };
+        let row = EventRow::of_worker(event, self.now(), worker);
         let ops = vec![EVENTS.append(tables::events(environment), &row)];
         drop(durable::commit_rows(self.shard(partition), partition, ops));
     }
@@ -176,7 +199,7 @@ impl Node {
             after = Some(*last);
             for (id, life) in page {
                 let id = TaskId::from_u128(id);
-                visit(tables::whole(store, environment, id, life).await?.0);
+                visit(tables::unfinished(store, environment, id, life).await?);
             }
         }
     }
@@ -223,10 +246,10 @@ impl Node {
     /// Brings back what was under way before a restart: what waits is put where it waits, what runs
     /// is watched over.
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
-        use callboard_domain::machine::Machine;
-
+        self.load_templates().await?;
         let mut count = 0;
         for environment in Environment::ALL {
+            let mut executions = HashSet::new();
             self.each_unfinished(environment, |task| {
                 count += 1;
                 let address = Address { environment, task: task.spec.id };
@@ -238,10 +261,90 @@ impl Node {
                     // Its actor holds its share of what the account may run.
                     self.send(address, task::Message::Recover);
                 }
+                executions.extend(task.spec.origin.step.as_ref().map(|(id, _)| *id));
             })
             .await?;
+            count += self.recover_executions(environment, &executions).await?;
         }
         Ok(count)
+    }
+
+    /// An execution whose tasks are on their way needs nothing but its deadline; any other looks
+    /// after its tasks itself.
+    async fn recover_executions(
+        &self,
+        environment: Environment,
+        with_tasks: &HashSet<ExecutionId>,
+    ) -> Result<usize, Error> {
+        let mut count = 0;
+        let mut after = None;
+        loop {
+            let (store, number) = (self.store(), environment.number());
+            let page = LIVE_EXECUTIONS.scan(store, number, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(count) };
+            after = Some(*last);
+            for (id, head) in page {
+                count += 1;
+                let execution = ExecutionId::from_u128(id);
+                let shard = self.shard(execution.partition());
+                let address = execution::Address { environment, execution };
+                if let Some(deadline) = head.deadline() {
+                    let sleeper = timers::Sleeper::Execution(address);
+                    shard.timers(timers::Message::Set(sleeper, deadline));
+                }
+                if !with_tasks.contains(&execution) || !head.is_first_run() {
+                    shard.executions.send(address, execution::Message::Recover);
+                }
+            }
+        }
+    }
+
+    /// An execution whose head was read, with what it was started with and its plan.
+    pub(crate) async fn execution(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+        head: HeadRow,
+    ) -> Result<(Execution, Begun, Arc<Compiled>), Error> {
+        let store = self.store();
+        let corrupt = |reason: &str| Error::Corrupt { path: id.to_string(), reason: reason.into() };
+        let begun = executions::begun(store, environment, id).await?;
+        let begun = begun.ok_or_else(|| corrupt("what it was started with is missing"))?;
+        let compiled = self.plan(environment, begun.spec.plan).await?;
+        let compiled = compiled.ok_or_else(|| corrupt("its plan is missing"))?;
+        let graph = Arc::clone(&compiled.graph);
+        let steps = executions::steps(store, environment, id, &graph).await?;
+        let execution = Execution::loaded(head.of(Arc::clone(&begun.spec)), graph, steps);
+        let execution = execution.map_err(|mismatch| corrupt(&mismatch.to_string()))?;
+        Ok((execution, begun, compiled))
+    }
+
+    /// The same with all that it needs to run.
+    pub(crate) async fn running_execution(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+        head: HeadRow,
+    ) -> Result<(Execution, Arc<Script>), Error> {
+        let (execution, begun, compiled) = self.execution(environment, id, head).await?;
+        let input = executions::input(self.store(), environment, id).await?;
+        let usual = Arc::clone(&self.settings.usual);
+        Ok((execution, Arc::new(Script::new(id, compiled, begun.terms, input, usual))))
+    }
+
+    /// Sends tasks on their way that have just become durable.
+    pub(crate) fn deliver(&self, born: Vec<Born>) {
+        for Born { environment, step, inputs } in born {
+            let address = Address { environment, task: step.next.spec.id };
+            let ready = step.effects;
+            let size = TASK + inputs.prompt.len();
+            let found = Found { task: step.next, inputs: Some(inputs), output: None };
+            let task = found.task.clone();
+            self.shard(address.task.partition()).newborns.add(address, found, size);
+            for effect in ready {
+                task::perform(self, address, &task, effect);
+            }
+        }
     }
 
     /// Ends every worker's connection.

@@ -1,5 +1,7 @@
 //! Reads: from the store, as of the last commit, without asking any actor.
 
+pub mod runs;
+
 use callboard_domain::id::{Environment, TaskId, first_at};
 use callboard_domain::query::{Page, TaskOrder, Tasks};
 use callboard_domain::task::{Inputs, Task};
@@ -23,18 +25,12 @@ pub(crate) async fn task(
     environment: Environment,
     id: TaskId,
 ) -> Result<Option<TaskDetail>, Error> {
-    let Some((task, inputs)) = tables::task(store, environment, id).await? else {
+    let Some(mut found) = tables::task(store, environment, id).await? else {
         return Ok(None);
     };
-    let inputs = match inputs {
-        Some(inputs) => inputs,
-        None => tables::inputs(store, environment, id).await?,
-    };
-    let output = match task.result {
-        Some(_) => tables::output(store, environment, id).await?,
-        None => None,
-    };
-    Ok(Some(TaskDetail { task, inputs, output }))
+    let inputs = found.inputs(store, environment).await?;
+    let output = found.output(store, environment).await?;
+    Ok(Some(TaskDetail { task: found.task, inputs, output }))
 }
 
 pub(crate) async fn tasks(
@@ -47,7 +43,7 @@ pub(crate) async fn tasks(
     let mut items = Vec::with_capacity(page.documents.len());
     for document in page.documents {
         let found = tables::task(store, environment, TaskId::from_u128(document)).await?;
-        items.extend(found.map(|(task, _)| task));
+        items.extend(found.map(|found| found.task));
     }
     Ok(Page { items, total: page.total })
 }

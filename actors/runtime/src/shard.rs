@@ -5,14 +5,19 @@
 
 use std::sync::{Arc, OnceLock};
 
+use callboard_domain::execution::Execution;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_store::{Epoch, Store};
 use ractor::ActorRef;
 
+use crate::execution::ExecutionKind;
+use crate::newborn::Newborns;
 use crate::ports::Ports;
+use crate::script::Script;
 use crate::supervisor::DirectoryOf;
+use crate::tables::Found;
 use crate::task::TaskKind;
-use crate::{intake, timers};
+use crate::{execution, intake, timers};
 
 /// A task's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,6 +34,9 @@ pub(crate) struct Shard {
     pub(crate) epoch: Epoch,
     pub(crate) ports: Ports,
     pub(crate) tasks: Arc<DirectoryOf<TaskKind>>,
+    pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
+    pub(crate) newborns: Newborns<Address, Found>,
+    pub(crate) new_executions: Newborns<execution::Address, (Execution, Arc<Script>)>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
     pub(crate) intake: OnceLock<ActorRef<intake::Message>>,
 }
@@ -47,6 +55,9 @@ impl Shard {
             epoch,
             ports,
             tasks: Arc::default(),
+            executions: Arc::default(),
+            newborns: Newborns::default(),
+            new_executions: Newborns::default(),
             timers: OnceLock::new(),
             intake: OnceLock::new(),
         }

@@ -1,14 +1,14 @@
 //! Start, recover, drain: the root of the supervision tree.
 //!
 //! ```text
-//!   System ─┬▶ tasks, timers, intake   of each shard
-//!           ├▶ accounts
+//!   System ─┬▶ executions, tasks, timers, intake   of each shard
+//!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           ├▶ workers ─▶ Worker
 //!           └▶ events, housekeeping
 //! ```
 //!
-//! A task, a queue or a worker that breaks is started again by its supervisor. Should one of the
+//! An execution, a task, a queue or a worker that breaks is started again by its supervisor. Should one of the
 //! actors named here break, the process ends: recovery from the disk is the one path that is always
 //! tested. Deliberately absent: sockets and signals, which are the edge's.
 
@@ -20,6 +20,8 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::JoinHandle;
 
 use crate::accounts::Accounts;
+use crate::catalog::Publisher;
+use crate::execution::ExecutionKind;
 use crate::handle::Handle;
 use crate::housekeeping;
 use crate::intake::Intake;
@@ -111,11 +113,14 @@ impl Actor for Root {
     ) -> Result<State, ActorProcessingErr> {
         let root = myself.get_cell();
         for shard in &node.shards {
-            let arguments = (Arc::clone(&node.ports.clock), Arc::clone(&shard.tasks));
+            let (tasks, executions) = (Arc::clone(&shard.tasks), Arc::clone(&shard.executions));
+            let arguments = (Arc::clone(&node.ports.clock), tasks, executions);
             let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
             let (intake, _) =
                 Actor::spawn_linked(None, Intake(Arc::clone(&node)), (), root.clone()).await?;
             let arguments = (TaskKind(Arc::clone(&node)), Arc::clone(&shard.tasks));
+            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
+            let arguments = (ExecutionKind(Arc::clone(&node)), Arc::clone(&shard.executions));
             Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
             let first = shard.timers.set(timers).is_ok() && shard.intake.set(intake).is_ok();
             debug_assert!(first, "a shard is started once");
@@ -123,6 +128,10 @@ impl Actor for Root {
         let (accounts, _) =
             Actor::spawn_linked(None, Accounts(Arc::clone(&node)), (), root.clone()).await?;
         let first = node.account_writer.set(accounts).is_ok();
+        debug_assert!(first, "the system is started once");
+        let (publisher, _) =
+            Actor::spawn_linked(None, Publisher(Arc::clone(&node)), (), root.clone()).await?;
+        let first = node.publisher.set(publisher).is_ok();
         debug_assert!(first, "the system is started once");
         let arguments = (QueueKind(Arc::clone(&node)), Arc::clone(&node.queues));
         Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;

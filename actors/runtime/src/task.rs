@@ -1,24 +1,26 @@
 //! A task's actor: it alone changes the task.
 //!
 //! Spawned by its shard's supervisor when a message finds no awake actor; stops when nothing keeps it
-//! moving: a task that waits (in its queue, in a backoff, for a reviewer) or has ended is a row.
+//! moving: a task that waits (in its queue, in a backoff, for a reviewer) or has ended is a row. The
+//! last step of a task that belongs to an execution is committed by the execution, with what follows.
 //! Deliberately absent: every rule. [`callboard_domain::task`] decides.
 
 use std::sync::Arc;
 
 use callboard_domain::Error;
+use callboard_domain::id::{Environment, ExecutionId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{
     Completion, Effect, Event, Failure, Inputs, LeaseId, LeaseToken, Refusal, State as Life, Task,
 };
 use callboard_domain::usage::{Tokens, Usage};
-use callboard_store::Op;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
 use crate::concurrency::Running;
 use crate::durable::{Durable, Unchanged};
+use crate::execution::{self, TaskEnd};
 use crate::node::Node;
 use crate::seat::Taken;
 use crate::shard::{Address, Shard};
@@ -42,6 +44,8 @@ pub(crate) enum Message {
     LeaseExpired(LeaseId),
     /// An instant passed that it had asked for.
     TimePassed,
+    /// Its execution has let go of it.
+    Stop,
     /// Somebody wants it to stop.
     Cancel(oneshot::Sender<Result<Task, Error>>),
     /// The server was started again: perform what is outstanding.
@@ -91,7 +95,7 @@ pub(crate) struct State {
     birth: Birth<TaskKind>,
     /// `None` until it is loaded, or if there is no such task.
     task: Option<Durable<Task>>,
-    /// Its texts, if they are short.
+    /// Its texts, if they came with it.
     inputs: Option<Inputs>,
     /// The place at the worker, from the lease until it is handed to the worker.
     place: Option<Taken>,
@@ -108,11 +112,15 @@ impl TaskActor {
     }
 
     async fn load(&self, state: &mut State) -> Done {
-        let Address { environment, task } = state.birth.address;
-        let store = &*self.shard(state).store;
-        if let Some((task, inputs)) = tables::task(store, environment, task).await? {
-            state.task = Some(Durable::loaded(environment, task));
-            state.inputs = inputs;
+        let address = state.birth.address;
+        let shard = self.shard(state);
+        let found = match shard.newborns.take(&address) {
+            Some(found) => Some(found),
+            None => tables::task(&*shard.store, address.environment, address.task).await?,
+        };
+        if let Some(found) = found {
+            state.task = Some(Durable::loaded(address.environment, found.task));
+            state.inputs = found.inputs;
         }
         Ok(())
     }
@@ -122,20 +130,67 @@ impl TaskActor {
         &self,
         state: &mut State,
         event: Event,
-        extra: Vec<Op>,
+        output: Option<String>,
     ) -> Result<Result<(), Refusal>, ActorProcessingErr> {
         let shard = self.0.shard(state.birth.address.task.partition());
+        let environment = state.birth.address.environment;
         let Some(task) = &mut state.task else {
             return Ok(Err(Refusal::StaleLease));
         };
-        match task.take(shard, event, self.0.now(), extra).await {
-            Ok(effects) => {
-                self.act(state, effects).await?;
-                Ok(Ok(()))
+        let last_resort = state.birth.reason == Reason::GivenUp;
+        let effects = match self.parent(task.state(), &event).filter(|_| !last_resort) {
+            Some(execution) => {
+                let (reply, became) = oneshot::channel();
+                let end = TaskEnd { task: task.state().clone(), event, output, reply };
+                let address = execution::Address { environment, execution };
+                shard.executions.send(address, execution::Message::TaskEnds(Box::new(end)));
+                match became.await.map_err(|_| "its execution broke")? {
+                    Ok((next, effects)) => {
+                        task.follow(next);
+                        effects
+                    }
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
             }
-            Err(Unchanged::Refused(refusal)) => Ok(Err(refusal)),
-            Err(Unchanged::Broken(error)) => Err(error.into()),
+            None => match task.take(shard, event, self.0.now(), output).await {
+                Ok(effects) => effects,
+                Err(Unchanged::Refused(refusal)) => return Ok(Err(refusal)),
+                Err(Unchanged::Broken(error)) => return Err(error.into()),
+            },
+        };
+        self.act(state, effects).await?;
+        Ok(Ok(()))
+    }
+
+    /// Stops for its execution, which hears how it ended if it had done so before.
+    async fn stop(&self, state: &mut State) -> Done {
+        let refused = self.take(state, Event::CancelRequested, None).await?;
+        if let (Err(Refusal::Finished(_)), Some(task)) = (refused, &state.task) {
+            let task = task.state().clone();
+            self.tell_execution(state.birth.address.environment, task);
         }
+        Ok(())
+    }
+
+    /// Tells its execution that it has ended, outside of that execution's own commit.
+    fn tell_execution(&self, environment: Environment, task: Task) {
+        if let Some((execution, _)) = task.spec.origin.step {
+            let address = execution::Address { environment, execution };
+            let shard = self.0.shard(execution.partition());
+            shard.executions.send(address, execution::Message::TaskEnded(Box::new(task)));
+        }
+    }
+
+    /// The execution that commits this step of its task: the last one, or one that brings an output
+    /// which it checks.
+    fn parent(&self, task: &Task, event: &Event) -> Option<ExecutionId> {
+        let (execution, _) = task.spec.origin.step.as_ref()?;
+        let checked = task.spec.checked && matches!(event, Event::Completed { .. });
+        let last = || {
+            let step = task.transition(event.clone(), self.0.now());
+            step.is_ok_and(|step| step.next.is_finished())
+        };
+        (checked || last()).then_some(*execution)
     }
 
     async fn lease(&self, state: &mut State, place: Taken, running: Option<Running>) -> Done {
@@ -156,19 +211,17 @@ impl TaskActor {
     }
 
     async fn settle(&self, state: &mut State, settlement: Settlement) -> Done {
-        let Settlement { lease: LeaseToken { lease, task }, answer, verdict } = settlement;
-        let environment = state.birth.address.environment;
-        let (event, extra) = match answer {
+        let Settlement { lease: LeaseToken { lease, .. }, answer, verdict } = settlement;
+        let (event, output) = match answer {
             Answer::Output(output, mut completion) => {
                 self.price(state, &mut completion.usage);
-                let rows = tables::output_rows(environment, task, &output);
-                (Event::Completed { lease, completion }, rows)
+                (Event::Completed { lease, completion }, Some(output))
             }
             Answer::Failure(failure) => {
-                (Event::AttemptFailed { lease, failure, jitter: self.jitter() }, Vec::new())
+                (Event::AttemptFailed { lease, failure, jitter: self.jitter() }, None)
             }
         };
-        match self.take(state, event, extra).await? {
+        match self.take(state, event, output).await? {
             Ok(()) => verdict.give(Settled::Applied),
             Err(Refusal::Duplicate) => verdict.give(Settled::Duplicate),
             Err(
@@ -193,7 +246,7 @@ impl TaskActor {
 
     async fn time_passed(&self, state: &mut State) -> Done {
         let event = Event::TimePassed { jitter: self.jitter() };
-        if self.take(state, event, Vec::new()).await? == Err(Refusal::NotDue) {
+        if self.take(state, event, None).await? == Err(Refusal::NotDue) {
             // The clock went back after the timer had fired: ask for the instant again.
             self.recover(state).await?;
         }
@@ -202,7 +255,7 @@ impl TaskActor {
 
     async fn cancel(&self, state: &mut State, reply: oneshot::Sender<Result<Task, Error>>) -> Done {
         let id = state.birth.address.task;
-        let answer = match self.take(state, Event::CancelRequested, Vec::new()).await? {
+        let answer = match self.take(state, Event::CancelRequested, None).await? {
             Err(Refusal::Finished(status)) => {
                 Err(Error::InvalidState(format!("task {id} is already {}", status.as_str())))
             }
@@ -255,8 +308,9 @@ impl TaskActor {
                     return Ok(());
                 };
                 let store = &*self.shard(state).store;
-                let inputs = match &state.inputs {
-                    Some(inputs) => inputs.clone(),
+                // Another attempt is rare, and reads them again.
+                let inputs = match state.inputs.take() {
+                    Some(inputs) => inputs,
                     None => tables::inputs(store, address.environment, address.task).await?,
                 };
                 let task = state.task.as_ref().expect("it was there above").state().clone();
@@ -308,10 +362,12 @@ pub(crate) fn perform(node: &Node, address: Address, task: &Task, effect: Effect
             node.workers.directory.send_if_awake(&worker, worker::Message::Revoke(lease, reason));
         }
         Effect::WakeAt(at) => {
-            node.shard(address.task.partition()).timers(timers::Message::Set(address, at));
+            let sleeper = timers::Sleeper::Task(address);
+            node.shard(address.task.partition()).timers(timers::Message::Set(sleeper, at));
         }
         Effect::ForgetWake => {
-            node.shard(address.task.partition()).timers(timers::Message::Forget(address));
+            let sleeper = timers::Sleeper::Task(address);
+            node.shard(address.task.partition()).timers(timers::Message::Forget(sleeper));
         }
         // Only an awake task has a place at a worker to hand over.
         Effect::Assign { .. } => {}
@@ -338,7 +394,10 @@ impl Actor for TaskActor {
             Reason::Restarted => self.recover(state).await?,
             Reason::GivenUp => {
                 // Refused only if it has ended by itself.
-                let _ = self.take(state, Event::GivenUp, Vec::new()).await?;
+                let _ = self.take(state, Event::GivenUp, None).await?;
+                if let Some(task) = state.task.as_ref().map(|task| task.state().clone()) {
+                    self.tell_execution(state.birth.address.environment, task);
+                }
             }
         }
         if state.birth.reason != Reason::Woken {
@@ -354,9 +413,10 @@ impl Actor for TaskActor {
             Message::Settle(settlement) => self.settle(state, *settlement).await?,
             Message::LeaseExpired(lease) => {
                 // Refused when the lease is not current any more, which is what was wanted.
-                let _ = self.take(state, Event::LeaseExpired { lease }, Vec::new()).await?;
+                let _ = self.take(state, Event::LeaseExpired { lease }, None).await?;
             }
             Message::TimePassed => self.time_passed(state).await?,
+            Message::Stop => self.stop(state).await?,
             Message::Cancel(reply) => self.cancel(state, reply).await?,
             Message::Recover => self.recover(state).await?,
         }

@@ -1,5 +1,7 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
+mod executions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::handle::WorkerLink;
 use crate::ports::{Clock, Ports};
+use crate::script::Usual;
 use crate::worker::{Assignment, Of, Said, Settled, Told};
 use crate::{Handle, Owner, Settings, System};
 
@@ -33,6 +36,10 @@ pub(crate) fn settings() -> Settings {
         prices: Arc::default(),
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
+        usual: Arc::new(Usual { model: "m".into(), ..Usual::default() }),
+        env_allow: Vec::new(),
+        built_in: Vec::new(),
+        refresh_token: Duration::from_hours(30 * 24),
     }
 }
 
@@ -86,7 +93,7 @@ impl Bench {
     async fn submit(&self, request: Request) -> TaskId {
         let made =
             self.handle.submit(&owner(), vec![request], false, None).await.expect("it is taken");
-        made.tasks[0].spec.id
+        made.made.tasks()[0].spec.id
     }
 
     async fn task(&self, id: TaskId) -> Task {
@@ -189,7 +196,7 @@ fn owner() -> Owner {
     Owner { id: "usr_1".into(), environment: Environment::Live, concurrent: None }
 }
 
-fn request() -> Request {
+pub(crate) fn request() -> Request {
     Request {
         model: "m".into(),
         queue: "default".into(),
@@ -204,7 +211,7 @@ fn request() -> Request {
     }
 }
 
-fn completion() -> Completion {
+pub(crate) fn completion() -> Completion {
     Completion {
         usage: Usage::default(),
         confidence: None,
@@ -341,7 +348,8 @@ async fn an_account_runs_no_more_tasks_than_its_plan_allows() {
     let both = vec![request(), request()];
     let made = bench.handle.submit(&limited, both, true, None).await.expect("taken");
     let first = worker.assignment().await;
-    let waiting = made.tasks.iter().find(|task| task.spec.id != first.task.spec.id).expect("two");
+    let waiting =
+        made.made.tasks().iter().find(|task| task.spec.id != first.task.spec.id).expect("two");
     assert_eq!(bench.handle.waiting_for(waiting), Some("limit"));
     bench.submit(request()).await;
     let other = worker.assignment().await;
@@ -382,7 +390,7 @@ async fn a_whole_life(bench: &Bench, submitted: &mut Option<TaskId>) -> Option<T
     let patience = Duration::from_mins(1);
     let life = async {
         let made = bench.handle.submit(&owner(), vec![request()], false, None).await.ok()?;
-        let id = made.tasks[0].spec.id;
+        let id = made.made.tasks()[0].spec.id;
         *submitted = Some(id);
         let mut worker = bench.worker(1).await;
         let first = worker.assignment_or_end().await?;

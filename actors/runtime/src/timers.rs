@@ -1,8 +1,8 @@
-//! One shard's timers: which task asked to be woken when.
+//! One shard's timers: which task or execution asked to be woken when.
 //!
 //! Instants are of the wall clock, because they are stored; it is looked at least once a second, so
-//! that a jump is noticed. One per shard, spawned by the system and rebuilt from the unfinished tasks.
-//! Deliberately absent: what happens at the instant. The task decides.
+//! that a jump is noticed. One per shard, spawned by the system and rebuilt from what is unfinished.
+//! Deliberately absent: what happens at the instant. Whoever is woken decides.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,52 +12,62 @@ use callboard_domain::Timestamp;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::JoinHandle;
 
+use crate::execution::{self, ExecutionKind};
 use crate::ports::Clock;
-use crate::shard::Address;
+use crate::shard;
 use crate::supervisor::DirectoryOf;
 use crate::task::{self, TaskKind};
 
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
+/// Who can be woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Sleeper {
+    /// A task.
+    Task(shard::Address),
+    /// An execution.
+    Execution(execution::Address),
+}
+
 /// What timers are told.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Wake this task at this instant, and not at any earlier named one.
-    Set(Address, Timestamp),
+    /// Wake it at this instant, and not at any earlier named one.
+    Set(Sleeper, Timestamp),
     /// It need not be woken.
-    Forget(Address),
+    Forget(Sleeper),
     /// Look at the clock.
     Look,
 }
 
-/// Which task is woken when.
+/// Who is woken when.
 #[derive(Debug, Default)]
 struct Agenda {
-    order: BTreeSet<(Timestamp, Address)>,
-    instants: HashMap<Address, Timestamp>,
+    order: BTreeSet<(Timestamp, Sleeper)>,
+    instants: HashMap<Sleeper, Timestamp>,
 }
 
 impl Agenda {
-    fn set(&mut self, task: Address, at: Timestamp) {
-        if let Some(earlier) = self.instants.insert(task, at) {
-            self.order.remove(&(earlier, task));
+    fn set(&mut self, sleeper: Sleeper, at: Timestamp) {
+        if let Some(earlier) = self.instants.insert(sleeper, at) {
+            self.order.remove(&(earlier, sleeper));
         }
-        self.order.insert((at, task));
+        self.order.insert((at, sleeper));
     }
 
-    fn forget(&mut self, task: Address) {
-        if let Some(at) = self.instants.remove(&task) {
-            self.order.remove(&(at, task));
+    fn forget(&mut self, sleeper: Sleeper) {
+        if let Some(at) = self.instants.remove(&sleeper) {
+            self.order.remove(&(at, sleeper));
         }
     }
 
-    fn due(&mut self, now: Timestamp) -> Option<Address> {
-        let (at, task) = *self.order.first()?;
+    fn due(&mut self, now: Timestamp) -> Option<Sleeper> {
+        let (at, sleeper) = *self.order.first()?;
         if at > now {
             return None;
         }
-        self.forget(task);
-        Some(task)
+        self.forget(sleeper);
+        Some(sleeper)
     }
 
     fn next(&self) -> Option<Timestamp> {
@@ -73,6 +83,7 @@ pub(crate) struct State {
     agenda: Agenda,
     clock: Arc<dyn Clock>,
     tasks: Arc<DirectoryOf<TaskKind>>,
+    executions: Arc<DirectoryOf<ExecutionKind>>,
     nap: Option<(Timestamp, JoinHandle<()>)>,
 }
 
@@ -103,14 +114,14 @@ impl State {
 impl Actor for Timers {
     type Msg = Message;
     type State = State;
-    type Arguments = (Arc<dyn Clock>, Arc<DirectoryOf<TaskKind>>);
+    type Arguments = (Arc<dyn Clock>, Arc<DirectoryOf<TaskKind>>, Arc<DirectoryOf<ExecutionKind>>);
 
     async fn pre_start(
         &self,
         _: ActorRef<Message>,
-        (clock, tasks): Self::Arguments,
+        (clock, tasks, executions): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        Ok(State { agenda: Agenda::default(), clock, tasks, nap: None })
+        Ok(State { agenda: Agenda::default(), clock, tasks, executions, nap: None })
     }
 
     async fn handle(
@@ -120,13 +131,18 @@ impl Actor for Timers {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Set(task, at) => state.agenda.set(task, at),
-            Message::Forget(task) => state.agenda.forget(task),
+            Message::Set(sleeper, at) => state.agenda.set(sleeper, at),
+            Message::Forget(sleeper) => state.agenda.forget(sleeper),
             Message::Look => {
                 state.nap = None;
                 let now = state.clock.now();
-                while let Some(task) = state.agenda.due(now) {
-                    state.tasks.send(task, task::Message::TimePassed);
+                while let Some(sleeper) = state.agenda.due(now) {
+                    match sleeper {
+                        Sleeper::Task(task) => state.tasks.send(task, task::Message::TimePassed),
+                        Sleeper::Execution(execution) => {
+                            state.executions.send(execution, execution::Message::TimePassed);
+                        }
+                    }
                 }
             }
         }
@@ -141,8 +157,9 @@ mod tests {
 
     use super::*;
 
-    fn task(number: u128) -> Address {
-        Address { environment: Environment::Live, task: TaskId::from_u128(number) }
+    fn task(number: u128) -> Sleeper {
+        let task = TaskId::from_u128(number);
+        Sleeper::Task(shard::Address { environment: Environment::Live, task })
     }
 
     #[test]

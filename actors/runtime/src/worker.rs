@@ -58,6 +58,8 @@ pub(crate) enum Message {
     Settled(LeaseToken, Of, Settled),
     /// A task's actor broke over an answer: it must be sent again.
     Unsettled,
+    /// Drop this: by then everything was said that it was told to say before.
+    Flush(mpsc::Sender<()>),
     /// It is to take nothing new.
     Drain,
     /// The server stops.
@@ -434,6 +436,7 @@ impl Actor for WorkerActor {
                 let link = state.links;
                 self.disconnected(state, link);
             }
+            Message::Flush(said) => drop(said),
             Message::Drain => {
                 self.drain(state);
                 state.tell(Told::Drain(self.0.settings.drain_deadline));

@@ -3,11 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use callboard_domain::Timestamp;
 use callboard_domain::account::{Email, User};
 use callboard_domain::credential::{ApiKey, Digest};
-use callboard_domain::id::UserId;
+use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::session::Session;
 
-/// Users and keys in memory.
+use self::sessions::Sessions;
+
+mod sessions;
+
+/// Users, keys and open sessions in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Register(RwLock<Inner>);
 
@@ -16,6 +22,7 @@ struct Inner {
     users: BTreeMap<UserId, User>,
     emails: HashMap<String, UserId>,
     keys: HashMap<[u8; 32], Arc<ApiKey>>,
+    sessions: Sessions,
 }
 
 impl Register {
@@ -51,6 +58,33 @@ impl Register {
     /// its look-up takes.
     pub(crate) fn key(&self, digest: &Digest) -> Option<Arc<ApiKey>> {
         self.read().keys.get(digest.as_bytes()).cloned()
+    }
+
+    pub(crate) fn put_session(&self, session: Session) {
+        self.write().sessions.put(session);
+    }
+
+    pub(crate) fn forget_session(&self, id: SessionId) {
+        self.write().sessions.remove(id);
+    }
+
+    /// Who an open session is of.
+    pub(crate) fn user_of_session(&self, id: SessionId) -> Option<UserId> {
+        self.read().sessions.get(id).map(|session| session.user)
+    }
+
+    /// The session whose refresh tokens are of this family.
+    pub(crate) fn session_of_family(&self, family: &Digest) -> Option<Arc<Session>> {
+        self.read().sessions.of_family(family).cloned()
+    }
+
+    pub(crate) fn sessions_of(&self, user: UserId) -> Vec<Arc<Session>> {
+        self.read().sessions.of_user(user).cloned().collect()
+    }
+
+    /// The sessions of which nothing is valid any more.
+    pub(crate) fn forgettable_sessions(&self, now: Timestamp) -> Vec<SessionId> {
+        self.read().sessions.forgettable(now)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {

@@ -1,24 +1,38 @@
 //! The bytes of every row, pinned: a change that old data would not survive fails here. Whoever
 //! changes a row on purpose raises its version, adds an upgrade, and keeps the old file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash, User};
+use callboard_domain::budget::Money;
 use callboard_domain::credential::{ApiKey, Digest};
-use callboard_domain::id::{BatchId, Environment, ExecutionId, KeyId, TaskId, UserId, WorkerId};
+use callboard_domain::execution::{Event as Happened, Execution, Graph, Report, Template, Verdict};
+use callboard_domain::id::{
+    BatchId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId, WorkerId,
+};
 use callboard_domain::machine::Machine;
+use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
 use callboard_domain::rate::Plan;
 use callboard_domain::retry::Policy;
-use callboard_domain::task::{Completion, Event, Gate, Inputs, LeaseId, Origin, Spec, Task};
+use callboard_domain::session::{Replaced, Session, State};
+use callboard_domain::task::{
+    Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Origin, Spec, Task,
+};
 use callboard_domain::usage::Usage;
 use callboard_store::{Op, Record};
 
+use super::executions::Begun;
+use super::plans::{NameRow, TemplateRow};
 use super::{
-    EVENTS, EventRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_TASKS, Life, Made, SubjectRow, USERS,
-    WorkerRow, events,
+    Deployed, ENDED_TASKS, EVENTS, Ended, EventRow, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS,
+    LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS, STEPS, TEMPLATES,
+    USERS, WorkerRow, events, tasks::Made,
 };
+use crate::script::Terms;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const ID: u128 = 0x018b_cfe5_6800_0000_0000_0000_0000_0407;
@@ -43,6 +57,7 @@ fn full_task() -> Task {
             step: Some((ExecutionId::from_u128(ID), "step-1".into())),
             retry_of: Some(TaskId::from_u128(ID)),
         },
+        checked: true,
     };
     let lease = LeaseId::from_random(42);
     let running = Task::submitted(spec)
@@ -85,7 +100,8 @@ fn pinned(name: &str, written: &[u8]) -> Vec<u8> {
 #[test]
 fn the_rows_of_tasks_are_pinned() {
     let task = full_task();
-    pinned("task-v1", &bytes(LIVE_TASKS.put(0, &ID, &Life::from(&task), None)));
+    let ended = Ended(Life::from(&task), Some("an output".into()));
+    pinned("task-ended-v1", &bytes(ENDED_TASKS.put(0, &ID, &ended, None)));
     let fresh = Task::submitted((*task.spec).clone()).next;
     pinned("task-fresh-v1", &bytes(LIVE_TASKS.put(0, &ID, &Life::from(&fresh), None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
@@ -97,18 +113,34 @@ fn the_rows_of_tasks_are_pinned() {
 #[test]
 fn the_records_of_events_are_pinned_and_read_back() {
     let id = TaskId::from_u128(ID);
-    let subject = SubjectRow::Task(id, Box::new(Life::from(&full_task())));
-    let row = EventRow { event: "task.completed".into(), at: NOW, subject };
+    let task = (id, Life::from(&full_task()));
+    let row = EventRow::of_task("task.completed", NOW, task);
     let golden = pinned("event-task-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
     let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
     assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
-    let worker = SubjectRow::Worker(WorkerRow {
+    let worker = WorkerRow {
         id: WorkerId::from_u128(ID),
         name: Some("w".into()),
         queues: vec!["default".into()],
-    });
-    let row = EventRow { event: "worker.connected".into(), at: NOW, subject: worker };
+    };
+    let row = EventRow::of_worker("worker.connected", NOW, worker);
     pinned("event-worker-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+}
+
+#[test]
+fn the_rows_of_sessions_are_pinned() {
+    let session = Session {
+        id: SessionId::from_u128(ID),
+        user: UserId::from_u128(ID),
+        family: Digest::of("family"),
+        state: State::Open {
+            token: Digest::of("token"),
+            renewed_at: NOW,
+            expires_at: NOW,
+            replaced: [Replaced { token: Digest::of("before"), at: NOW }].into(),
+        },
+    };
+    pinned("session-v1", &bytes(SESSIONS.put(0, &ID, &session, None)));
 }
 
 #[test]
@@ -137,6 +169,104 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         revoked_at: Some(NOW),
     };
     pinned("key-v1", &bytes(KEYS.put(0, &ID, &key, None)));
-    let row = IdempotencyRow { body: "ab".into(), at: NOW, tasks: vec![TaskId::from_u128(ID)] };
+    let row = IdempotencyRow {
+        body: "ab".into(),
+        at: NOW,
+        tasks: vec![TaskId::from_u128(ID)],
+        execution: Some(ExecutionId::from_u128(ID)),
+    };
     pinned("idempotency-v1", &bytes(IDEMPOTENCY.put(0, &[7; 32], &row, None)));
+}
+
+fn full_execution() -> Execution {
+    let spec = callboard_domain::execution::Spec {
+        id: ExecutionId::from_u128(ID),
+        plan: PlanId::from_u128(ID),
+        template: Some(Template { id: "t-v1".into(), version: "1.0.0".into() }),
+        account: "usr_1".into(),
+        concurrent: Some(5),
+        fail_fast: true,
+        timeout_ms: Some(60_000),
+        max_cost: Some(Money::from_usd(0.5)),
+        output_checked: Some(1),
+        created_at: NOW,
+    };
+    let steps = [("a", vec![]), ("b", vec![0])];
+    let graph = Arc::new(Graph::new(steps).expect("a graph"));
+    let task = TaskId::from_u128(ID);
+    let run = Verdict::Run { task, worst_cost: Some(Money::from_usd(0.25)) };
+    let mut step = Execution::started(spec, graph, NOW);
+    step.and_then(Happened::Decided { step: 0, verdict: run }, NOW).expect("it is ready");
+    let usage = Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true };
+    let report = Report { task, started_at: Some(NOW), attempt: 2, usage, confidence: Some(0.75) };
+    let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
+    step.and_then(Happened::StepFailed { step: 0, report, ending }, NOW).expect("it is out");
+    step.next
+}
+
+#[test]
+fn the_rows_of_executions_are_pinned() {
+    let execution = full_execution();
+    let head = HeadRow::from(&execution.head);
+    pinned("execution-v1", &bytes(LIVE_EXECUTIONS.put(0, &ID, &head, None)));
+    let step = execution.step(0).expect("a step");
+    pinned("step-v1", &bytes(STEPS.put(0, &(ID, 0), step, None)));
+    let hitl = HitlSource {
+        required_for: Some(vec!["a".into()]),
+        confidence_threshold: Some(0.5),
+        timeout_ms: Some(1_000),
+    };
+    let terms = Terms { hitl: Some(hitl), notify: vec!["email".into()] };
+    let begun = Begun { spec: Arc::clone(&execution.head.spec), terms };
+    pinned("begun-v1", serde_json::to_string(&begun).expect("JSON").as_bytes());
+    let facts = vec![
+        ("step.failed".to_owned(), Some("a".to_owned())),
+        ("execution.failed".to_owned(), None),
+    ];
+    let row = EventRow::of_execution(NOW, (execution.head.spec.id, head, facts));
+    let golden =
+        pinned("event-execution-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
+    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+}
+
+#[test]
+fn the_rows_of_plans_and_templates_are_pinned() {
+    let one = |name: &str| BTreeMap::from([(name.to_owned(), "x".to_owned())]);
+    let deployed = Deployed {
+        template: "t-v1".into(),
+        version: "1.0.0".into(),
+        models: one("a"),
+        queues: one("b"),
+    };
+    let row = PlanRow {
+        name: "p".into(),
+        description: Some("d".into()),
+        tags: vec!["a".into()],
+        steps: 2,
+        account: "usr_1".into(),
+        created_at: NOW,
+        deployed: Some(deployed),
+    };
+    pinned("plan-v1", &bytes(PLANS.put(0, &ID, &row, None)));
+    let name = NameRow { name: "p".into(), description: Some("d".into()) };
+    pinned("plan-name-v1", &bytes(PLAN_NAMES.put(0, &[7; 16], &name, None)));
+    let row = TemplateRow {
+        id: "t-v1".into(),
+        version: "1.0.0".into(),
+        author: "ada@example.com".into(),
+        created_at: NOW,
+    };
+    pinned("template-v1", &bytes(TEMPLATES.put(0, &ID, &row, None)));
+    let step = StepSource {
+        id: "a".into(),
+        prompt: "p".into(),
+        depends_on: vec!["b".into()],
+        requires_approval: true,
+        retry: Some(RetrySource { max_attempts: Some(2), backoff_ms: Some(5) }),
+        max_tokens: Some(9),
+        ..StepSource::default()
+    };
+    let source = PlanSource { name: "p".into(), steps: vec![step], ..PlanSource::default() };
+    pinned("plan-source-v1", serde_json::to_string(&source).expect("JSON").as_bytes());
 }

@@ -1,0 +1,369 @@
+//! Plans and templates, compiled: what executions are started from.
+//!
+//! Templates are few and are all kept; plans are many, and the latest used are kept. One actor adds
+//! templates, so that two versions never cross. Deliberately absent: what makes a template right
+//! ([`callboard_domain::template`] checks), and who may see it, which the caller asks for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use callboard_domain::id::{Environment, PlanId};
+use callboard_domain::plan::Plan;
+use callboard_domain::query::{Page, Templates};
+use callboard_domain::template::{
+    BUILT_IN_AUTHOR, Caller, Overrides, Template, Version, may_add_version, may_see,
+};
+use callboard_domain::{Error, Timestamp};
+use callboard_store::{Error as StoreError, Outcome};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
+
+use crate::durable;
+use crate::node::Node;
+use crate::script::Compiled;
+use crate::tables::plans::{self, TemplateRow};
+use crate::tables::{Deployed, PLANS, TEMPLATES};
+
+/// How many compiled plans each of the two generations holds.
+const GENERATION: usize = 500;
+/// How long an estimate is good for.
+const ESTIMATE: Duration = Duration::from_mins(1);
+/// How many rows are read at a time.
+const PAGE: usize = 1_000;
+
+/// When the templates that come with the service were made: 2026-01-01T00:00:00Z, whenever and
+/// wherever they are loaded.
+const BUILT_IN_AT: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+/// A version of a template.
+#[derive(Debug)]
+pub struct Published {
+    /// The template.
+    pub template: Template,
+    /// Who made it: an e-mail, `key:<name>`, or `system`.
+    pub author: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+type Versions = BTreeMap<Version, Arc<Published>>;
+
+/// What can be run.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    templates: RwLock<HashMap<(Environment, String), Versions>>,
+    plans: Mutex<Generations>,
+    estimates: Mutex<HashMap<Edition, (Timestamp, CostAndTime)>>,
+}
+
+/// A version of a template.
+type Edition = (Environment, String, Version);
+
+/// What a run costs, in USD, and how long it takes, in milliseconds.
+pub(crate) type CostAndTime = (f64, u64);
+
+#[derive(Default)]
+struct Generations {
+    young: HashMap<(Environment, PlanId), Arc<Compiled>>,
+    old: HashMap<(Environment, PlanId), Arc<Compiled>>,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog").finish_non_exhaustive()
+    }
+}
+
+impl Catalog {
+    /// A compiled plan that was used lately.
+    pub(crate) fn plan(&self, environment: Environment, id: PlanId) -> Option<Arc<Compiled>> {
+        let mut plans = self.plans();
+        if let Some(plan) = plans.young.get(&(environment, id)) {
+            return Some(Arc::clone(plan));
+        }
+        let plan = plans.old.remove(&(environment, id))?;
+        plans.young.insert((environment, id), Arc::clone(&plan));
+        Some(plan)
+    }
+
+    /// Remembers a compiled plan.
+    pub(crate) fn keep_plan(&self, environment: Environment, id: PlanId, plan: Arc<Compiled>) {
+        let mut plans = self.plans();
+        if plans.young.len() >= GENERATION {
+            plans.old = std::mem::take(&mut plans.young);
+        }
+        plans.young.insert((environment, id), plan);
+    }
+
+    /// A version of a template, or the highest one.
+    pub(crate) fn template(
+        &self,
+        environment: Environment,
+        id: &str,
+        version: Option<Version>,
+    ) -> Option<Arc<Published>> {
+        let templates = self.templates();
+        let versions = templates.get(&(environment, id.to_owned()))?;
+        match version {
+            Some(version) => versions.get(&version).cloned(),
+            None => versions.last_key_value().map(|(_, newest)| Arc::clone(newest)),
+        }
+    }
+
+    /// An estimate that was made lately: past runs are many to read, and change it little.
+    pub(crate) fn estimate(
+        &self,
+        environment: Environment,
+        template: &Template,
+        now: Timestamp,
+    ) -> Option<CostAndTime> {
+        let key = (environment, template.id().to_owned(), template.version());
+        let estimates = self.estimates.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, estimate) = estimates.get(&key)?;
+        (now.since(*at) < ESTIMATE).then_some(*estimate)
+    }
+
+    /// Remembers an estimate for a while.
+    pub(crate) fn keep_estimate(
+        &self,
+        environment: Environment,
+        template: &Template,
+        now: Timestamp,
+        estimate: CostAndTime,
+    ) {
+        let key = (environment, template.id().to_owned(), template.version());
+        let mut estimates = self.estimates.lock().unwrap_or_else(PoisonError::into_inner);
+        estimates.insert(key, (now, estimate));
+    }
+
+    /// All versions of a template, the highest first.
+    pub(crate) fn versions(&self, environment: Environment, id: &str) -> Vec<Arc<Published>> {
+        let templates = self.templates();
+        let versions = templates.get(&(environment, id.to_owned()));
+        versions.into_iter().flat_map(|versions| versions.values().rev().cloned()).collect()
+    }
+
+    /// A page of what `caller` may see, each template in its highest version, the newest first.
+    pub(crate) fn list(
+        &self,
+        environment: Environment,
+        query: &Templates,
+        caller: Caller<'_>,
+    ) -> Page<Arc<Published>> {
+        let search = query.search.as_ref().map(|search| search.to_lowercase());
+        let wanted = |published: &&Arc<Published>| {
+            let (template, source) = (&published.template, published.template.source());
+            let within = |text: &str| {
+                search.as_ref().is_none_or(|search| text.to_lowercase().contains(search))
+            };
+            may_see(template.visibility(), &published.author, caller)
+                && query.industry.is_none_or(|industry| industry == template.industry())
+                && query.visibility.is_none_or(|visibility| visibility == template.visibility())
+                && query.tags.iter().all(|tag| source.tags.contains(tag))
+                && (within(&source.name) || source.description.as_deref().is_some_and(within))
+        };
+        let templates = self.templates();
+        let mut found: Vec<_> = templates
+            .iter()
+            .filter(|((of, _), _)| *of == environment)
+            .filter_map(|(_, versions)| versions.last_key_value().map(|(_, newest)| newest))
+            .filter(wanted)
+            .cloned()
+            .collect();
+        drop(templates);
+        found.sort_by(|a, b| {
+            let key =
+                |published: &Published| (published.created_at, published.template.id().to_owned());
+            key(b).cmp(&key(a))
+        });
+        let total = found.len() as u64;
+        let items = found.into_iter().skip(query.window.offset).take(query.window.limit).collect();
+        Page { items, total }
+    }
+
+    fn put(&self, environment: Environment, published: Arc<Published>) {
+        let id = published.template.id().to_owned();
+        let version = published.template.version();
+        let mut templates = self.templates.write().unwrap_or_else(PoisonError::into_inner);
+        templates.entry((environment, id)).or_default().insert(version, published);
+    }
+
+    fn plans(&self) -> MutexGuard<'_, Generations> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn templates(&self) -> RwLockReadGuard<'_, HashMap<(Environment, String), Versions>> {
+        self.templates.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Node {
+    /// Reads all templates, those that come with the service among them.
+    pub(crate) async fn load_templates(&self) -> Result<(), StoreError> {
+        let allowed = &self.settings.env_allow;
+        for template in &self.settings.built_in {
+            let (author, created_at) = (BUILT_IN_AUTHOR.to_owned(), BUILT_IN_AT);
+            let template = template.clone();
+            let published = Arc::new(Published { template, author, created_at });
+            for environment in Environment::ALL {
+                self.catalog.put(environment, Arc::clone(&published));
+            }
+        }
+        for environment in Environment::ALL {
+            let mut after = None;
+            loop {
+                let store = self.store();
+                let page =
+                    TEMPLATES.scan(store, environment.number(), after.as_ref(), PAGE).await?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(*last);
+                for (_, row) in page {
+                    let source = plans::template_source(store, environment, &row).await?;
+                    match Template::compile(source, allowed) {
+                        Ok(template) => {
+                            let TemplateRow { author, created_at, .. } = row;
+                            let published = Published { template, author, created_at };
+                            self.catalog.put(environment, Arc::new(published));
+                        }
+                        Err(problems) => tracing::warn!(
+                            template = row.id, version = row.version, %problems,
+                            "a template is not valid under this configuration and is left out"
+                        ),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A plan, compiled; `None` if there is none of this identifier.
+    pub(crate) async fn plan(
+        &self,
+        environment: Environment,
+        id: PlanId,
+    ) -> Result<Option<Arc<Compiled>>, StoreError> {
+        if let Some(plan) = self.catalog.plan(environment, id) {
+            return Ok(Some(plan));
+        }
+        let store = self.store();
+        let Some(row) = PLANS.get(store, environment.number(), &id.as_u128()).await? else {
+            return Ok(None);
+        };
+        let allowed = &self.settings.env_allow;
+        let corrupt = |reason: String| StoreError::Corrupt { path: format!("plan {id}"), reason };
+        let compiled = if let Some(deployed) = row.deployed {
+            self.deployed(environment, &deployed).map_err(corrupt)?
+        } else {
+            let source = plans::plan_source(store, environment, id).await?;
+            let source = source.ok_or_else(|| corrupt("its steps are missing".into()))?;
+            let plan = Plan::compile(source, allowed);
+            Compiled::new(plan.map_err(|problems| corrupt(problems.to_string()))?, None)
+        };
+        let compiled = Arc::new(compiled);
+        self.catalog.keep_plan(environment, id, Arc::clone(&compiled));
+        Ok(Some(compiled))
+    }
+
+    /// The plan that a deploy made.
+    fn deployed(&self, environment: Environment, deployed: &Deployed) -> Result<Compiled, String> {
+        let version = deployed.version.parse().ok();
+        let found = self.catalog.template(environment, &deployed.template, version);
+        let found = found.ok_or_else(|| {
+            format!("template {} {} is missing", deployed.template, deployed.version)
+        })?;
+        let overrides = Overrides {
+            models: deployed.models.clone(),
+            queues: deployed.queues.clone(),
+            hitl: None,
+        };
+        let made = found.template.deploy(&overrides, &self.settings.env_allow);
+        let plan = made.map_err(|problems| problems.to_string())?.plan;
+        Ok(Compiled::new(plan, found.template.output_schema().cloned()))
+    }
+}
+
+/// What the catalog's actor is told.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Add a version.
+    Publish(Box<Publication>, oneshot::Sender<Result<Publishing, Error>>),
+}
+
+/// A version to be added.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    pub(crate) environment: Environment,
+    pub(crate) template: Template,
+    /// As an author: an e-mail, or `key:<name>`.
+    pub(crate) author: String,
+    pub(crate) role: callboard_domain::access::Role,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub enum Publishing {
+    /// It is there now.
+    Added(Arc<Published>),
+    /// The same had been there before.
+    Known(Arc<Published>),
+}
+
+/// The actor that adds templates. One per node, spawned by the system.
+#[derive(Debug)]
+pub(crate) struct Publisher(pub(crate) Arc<Node>);
+
+impl Publisher {
+    async fn publish(&self, publication: Publication) -> Result<Publishing, Error> {
+        let Publication { environment, template, author, role } = publication;
+        let (id, version) = (template.id().to_owned(), template.version());
+        let catalog = &self.0.catalog;
+        if let Some(newest) = catalog.template(environment, &id, None) {
+            let caller = Caller { author: &author, role };
+            may_add_version(&id, &newest.author, caller)?;
+        }
+        if let Some(known) = catalog.template(environment, &id, Some(version)) {
+            if known.template.same_content(&template) {
+                return Ok(Publishing::Known(known));
+            }
+            return Err(Error::VersionExists { id, version: version.to_string() });
+        }
+        let created_at = self.0.now();
+        let row = TemplateRow { id, version: version.to_string(), author, created_at };
+        let ops = plans::template_rows(environment, &row, template.source());
+        let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
+        match durable::commit_rows(self.0.shard(partition), partition, ops).await {
+            Outcome::Committed => {
+                let published = Arc::new(Published { template, author: row.author, created_at });
+                catalog.put(environment, Arc::clone(&published));
+                Ok(Publishing::Added(published))
+            }
+            Outcome::Fenced
+            | Outcome::Conflict(_)
+            | Outcome::NotApplied(_)
+            | Outcome::Unknown(_) => Err(Error::Unavailable("the template could not be stored")),
+        }
+    }
+}
+
+impl Actor for Publisher {
+    type Msg = Message;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<Message>,
+        message: Message,
+        (): &mut (),
+    ) -> Result<(), ActorProcessingErr> {
+        let Message::Publish(publication, reply) = message;
+        // The client may have left; the version is there all the same.
+        let _ = reply.send(self.publish(*publication).await);
+        Ok(())
+    }
+}

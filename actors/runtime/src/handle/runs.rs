@@ -1,0 +1,439 @@
+//! Plans, templates and executions (SPEC.md, Plans, Templates; PROTOCOL.md 4 and 5).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_domain::access::Role;
+use callboard_domain::estimate::{self, DryRun, Estimate, Targets};
+use callboard_domain::execution;
+use callboard_domain::id::{Environment, ExecutionId, PlanId};
+use callboard_domain::plan::{HitlSource, Plan, PlanSource};
+use callboard_domain::problem::Problems;
+use callboard_domain::query::{Executions, Page, Plans, Templates};
+use callboard_domain::task::Request;
+use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
+use callboard_domain::{Error, Rule};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use super::{COMMAND, Handle, Owner, intake_key, unreadable, within};
+use crate::catalog::{self, Publication, Published, Publishing};
+use crate::execution::{Address, Message};
+use crate::intake::{Begin, Made, Options, Order, Runs, Submitted};
+use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
+use crate::script::{Compiled, Script, Terms};
+use crate::tables::Deployed;
+
+/// What an execution of a plan is started with.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Start {
+    /// The values of `{{input.*}}`.
+    pub input: Map<String, Value>,
+    /// Which outputs are held.
+    pub hitl: Option<HitlSource>,
+    /// How reviewers are told.
+    pub notify: Vec<String>,
+    /// How it runs.
+    #[serde(skip)]
+    pub options: Options,
+}
+
+/// What a template is deployed with.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Deploy {
+    /// What the execution is started with.
+    pub start: Start,
+    /// Another version than the highest.
+    pub version: Option<String>,
+    /// Models by step.
+    pub models: BTreeMap<String, String>,
+    /// Queues by step.
+    pub queues: BTreeMap<String, String>,
+}
+
+impl Start {
+    /// What two requests with one idempotency key must have in common.
+    fn same(&self) -> impl Serialize + '_ {
+        let Options { timeout_ms, max_cost, fail_fast } = self.options;
+        (self, timeout_ms, max_cost, fail_fast)
+    }
+}
+
+/// What a run is made of, checked.
+struct Prepared {
+    compiled: Arc<Compiled>,
+    /// Whose past runs an estimate rests on.
+    plan: Option<PlanId>,
+    template: Option<execution::Template>,
+    terms: Terms,
+    input: Map<String, Value>,
+}
+
+impl Handle {
+    /// Makes a plan. After `Ok` it survives a power cut.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDefinition`] with every fault, [`Error::Unavailable`].
+    pub async fn create_plan(
+        &self,
+        owner: &Owner,
+        source: PlanSource,
+    ) -> Result<PlanDetail, Error> {
+        let allowed = &self.node.settings.env_allow;
+        let plan = Plan::compile(source.clone(), allowed).map_err(Error::InvalidDefinition)?;
+        let compiled = Arc::new(Compiled::new(plan, None));
+        let order = Order::Plan(Box::new(source), Arc::clone(&compiled));
+        let Made::Plan(id, created_at) = self.make(owner, order, None).await?.made else {
+            return Err(Error::Internal);
+        };
+        Ok(PlanDetail { id, created_at, deployed: None, compiled })
+    }
+
+    /// A plan.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn plan(&self, environment: Environment, id: PlanId) -> Result<PlanDetail, Error> {
+        let found = runs::plan(&self.node, environment, id).await;
+        found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("plan", id))
+    }
+
+    /// Plans, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn plans(
+        &self,
+        environment: Environment,
+        query: &Plans,
+    ) -> Result<Page<PlanDetail>, Error> {
+        runs::plans(&self.node, environment, query).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Starts an execution of a plan. After `Ok` it survives a power cut.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidDefinition`] for the input or `hitl`,
+    /// [`Error::BudgetExceeded`] if no first step fits, those of an idempotency key,
+    /// [`Error::Unavailable`].
+    pub async fn execute(
+        &self,
+        owner: &Owner,
+        id: PlanId,
+        start: Start,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submitted, Error> {
+        self.admit()?;
+        let endpoint = format!("plans/{id}/execute");
+        let key = idempotency_key.map(|key| intake_key(owner, &endpoint, key, &start.same()));
+        let options = start.options;
+        let plan = self.plan(owner.environment, id).await?;
+        let Prepared { compiled, template, terms, input, .. } = of_plan(plan, start)?;
+        let runs = Runs::Plan(id, template);
+        let begin = Begin { runs, compiled, terms, input, options };
+        self.make(owner, Order::Execution(Box::new(begin)), key).await
+    }
+
+    /// What an execution of a plan would do; nothing is stored or started.
+    ///
+    /// # Errors
+    /// As [`Self::execute`], and a prompt that cannot be rendered.
+    pub async fn dry_run(
+        &self,
+        environment: Environment,
+        id: PlanId,
+        start: Start,
+    ) -> Result<DryRun, Error> {
+        let plan = self.plan(environment, id).await?;
+        self.would(environment, of_plan(plan, start)?).await
+    }
+
+    /// Deploys a template: makes a plan of it and starts that. After `Ok` both survive a power cut.
+    ///
+    /// # Errors
+    /// As [`Self::execute`]; an unknown step in an override has the rule `step`.
+    pub async fn deploy(
+        &self,
+        owner: &Owner,
+        caller: Caller<'_>,
+        id: &str,
+        deploy: Deploy,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submitted, Error> {
+        self.admit()?;
+        let endpoint = format!("templates/{id}/deploy");
+        let key = idempotency_key
+            .map(|key| intake_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
+        let options = deploy.start.options;
+        let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy)?;
+        let Prepared { compiled, terms, input, .. } = prepared;
+        let runs = Runs::Deployed(deployed);
+        let begin = Begin { runs, compiled, terms, input, options };
+        self.make(owner, Order::Execution(Box::new(begin)), key).await
+    }
+
+    /// What a deploy would do; nothing is stored or started.
+    ///
+    /// # Errors
+    /// As [`Self::deploy`], and a prompt that cannot be rendered.
+    pub async fn dry_deploy(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+        id: &str,
+        deploy: Deploy,
+    ) -> Result<DryRun, Error> {
+        let (_, prepared) = self.prepared(environment, caller, id, deploy)?;
+        self.would(environment, prepared).await
+    }
+
+    fn prepared(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+        id: &str,
+        deploy: Deploy,
+    ) -> Result<(Deployed, Prepared), Error> {
+        let Deploy { start, version, models, queues } = deploy;
+        let published = self.template(environment, caller, id, version.as_deref())?;
+        let template = &published.template;
+        let overrides = Overrides { models, queues, hitl: start.hitl };
+        let made = template.deploy(&overrides, &self.node.settings.env_allow);
+        let made = made.map_err(Error::InvalidDefinition)?;
+        let input = template.input_schema().with_defaults(start.input);
+        template.input_schema().check_input(&input).map_err(invalid)?;
+        let deployed = Deployed {
+            template: id.to_owned(),
+            version: template.version().to_string(),
+            models: overrides.models,
+            queues: overrides.queues,
+        };
+        let compiled = Arc::new(Compiled::new(made.plan, template.output_schema().cloned()));
+        let terms = Terms { hitl: made.hitl, notify: start.notify };
+        let template = Some(template_of(&deployed));
+        Ok((deployed, Prepared { compiled, plan: None, template, terms, input }))
+    }
+
+    async fn would(&self, environment: Environment, run: Prepared) -> Result<DryRun, Error> {
+        let Prepared { compiled, plan, template, terms, input } = run;
+        let usual = &self.node.settings.usual;
+        let id = ExecutionId::from_u128(self.node.fresh_id(0));
+        let hitl = terms.hitl.clone();
+        let script = Script::new(id, Arc::clone(&compiled), terms, input, Arc::clone(usual));
+        let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
+        let past = past.map_err(|error| unreadable(&error))?;
+        let targets = Targets { model: &usual.model, queue: Request::DEFAULT_QUEUE };
+        let prices = &self.node.settings.prices;
+        let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
+        estimate::dry_run(&compiled.plan, &script.before(), hitl.as_ref(), targets, known, prices)
+            .map_err(|(step, error)| {
+                let message = format!("the prompt of step {step} cannot be rendered: {error}");
+                Error::invalid("input", Rule::Placeholder, message)
+            })
+    }
+
+    /// An execution with its steps and outputs.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn execution(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<ExecutionDetail, Error> {
+        let found = runs::execution(&self.node, environment, id).await;
+        found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("execution", id))
+    }
+
+    /// An execution without its steps.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn overview(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<Overview, Error> {
+        let found = runs::overview(&self.node, environment, id).await;
+        found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("execution", id))
+    }
+
+    /// Executions, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn executions(
+        &self,
+        environment: Environment,
+        query: &Executions,
+    ) -> Result<Page<Overview>, Error> {
+        runs::executions(&self.node, environment, query).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Cancels an execution. After `Ok` no worker is given a step of it any more.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if it has ended, [`Error::Unavailable`].
+    pub async fn cancel_execution(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<Overview, Error> {
+        let cancelled = self.command(environment, id, Message::Cancel).await?;
+        self.flush_workers().await;
+        Ok(cancelled)
+    }
+
+    /// Runs the steps of a failed or cancelled execution again that did not end well.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if it runs or is completed,
+    /// [`Error::Unavailable`].
+    pub async fn retry_execution(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<Overview, Error> {
+        self.command(environment, id, Message::Retry).await
+    }
+
+    async fn command(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+        message: impl FnOnce(oneshot::Sender<Result<(), Error>>) -> Message,
+    ) -> Result<Overview, Error> {
+        self.admit()?;
+        self.overview(environment, id).await?;
+        let (reply, answer) = oneshot::channel();
+        let address = Address { environment, execution: id };
+        self.node.shard(id.partition()).executions.send(address, message(reply));
+        within(COMMAND, answer).await??;
+        self.overview(environment, id).await
+    }
+
+    /// Adds a version of a template; says whether it was there before.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDefinition`] with every fault, [`Error::VersionExists`],
+    /// [`Error::Forbidden`], [`Error::Unavailable`].
+    pub async fn publish(
+        &self,
+        environment: Environment,
+        (author, role): (String, Role),
+        source: TemplateSource,
+    ) -> Result<Publishing, Error> {
+        let template = Template::compile(source, &self.node.settings.env_allow);
+        let template = template.map_err(Error::InvalidDefinition)?;
+        let publication = Publication { environment, template, author, role };
+        let (reply, answer) = oneshot::channel();
+        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
+        let message = catalog::Message::Publish(Box::new(publication), reply);
+        publisher.cast(message).map_err(|_| super::STOPPING)?;
+        within(COMMAND, answer).await?
+    }
+
+    /// A version of a template, or the highest.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also for what `caller` may not see.
+    pub fn template(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+        id: &str,
+        version: Option<&str>,
+    ) -> Result<Arc<Published>, Error> {
+        let missing = || Error::not_found("template", id);
+        let version: Option<Version> =
+            version.map(|version| version.parse().map_err(|_| missing())).transpose()?;
+        let found = self.node.catalog.template(environment, id, version);
+        let seen =
+            |found: &Arc<Published>| may_see(found.template.visibility(), &found.author, caller);
+        found.filter(seen).ok_or_else(missing)
+    }
+
+    /// All versions of a template that `caller` may see, the highest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none.
+    pub fn template_versions(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+        id: &str,
+    ) -> Result<Vec<Arc<Published>>, Error> {
+        let mut versions = self.node.catalog.versions(environment, id);
+        versions.retain(|one| may_see(one.template.visibility(), &one.author, caller));
+        if versions.is_empty() { Err(Error::not_found("template", id)) } else { Ok(versions) }
+    }
+
+    /// Templates that `caller` may see, and how many there are in all.
+    #[must_use]
+    pub fn templates(
+        &self,
+        environment: Environment,
+        query: &Templates,
+        caller: Caller<'_>,
+    ) -> Page<Arc<Published>> {
+        self.node.catalog.list(environment, query, caller)
+    }
+
+    /// What a run of a template costs and how long it takes: as it declares, else by history or
+    /// prices (PROTOCOL.md 5).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn estimate(
+        &self,
+        environment: Environment,
+        published: &Published,
+    ) -> Result<(f64, u64), Error> {
+        let template = &published.template;
+        let declared = (template.declared_cost(), template.declared_duration_ms());
+        if let (Some(cost), Some(duration)) = declared {
+            return Ok((cost, duration));
+        }
+        let now = self.node.now();
+        if let Some(known) = self.node.catalog.estimate(environment, template, now) {
+            return Ok(known);
+        }
+        let overrides = Overrides::default();
+        let made = template.deploy(&overrides, &self.node.settings.env_allow);
+        let plan = made.map_err(Error::InvalidDefinition)?.plan;
+        let of = execution::Template { id: template.id().into(), version: String::new() };
+        let past = runs::past(&self.node, environment, None, Some(&of)).await;
+        let past = past.map_err(|error| unreadable(&error))?;
+        let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
+        let model = &self.node.settings.usual.model;
+        let Estimate { cost, duration_ms, .. } =
+            estimate::of_plan(&plan, model, known, &self.node.settings.prices);
+        let estimate = (declared.0.unwrap_or(cost), declared.1.unwrap_or(duration_ms));
+        self.node.catalog.keep_estimate(environment, template, now, estimate);
+        Ok(estimate)
+    }
+}
+
+fn of_plan(plan: PlanDetail, start: Start) -> Result<Prepared, Error> {
+    let Start { input, hitl, notify, .. } = start;
+    let template = plan.deployed.as_ref().map(template_of);
+    let (id, compiled) = (plan.id, plan.compiled);
+    let steps = &compiled.plan.source().steps;
+    let faults = hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
+    Problems::none_of(faults).map_err(Error::InvalidDefinition)?;
+    compiled.plan.check_input(&input).map_err(Error::InvalidDefinition)?;
+    Ok(Prepared { compiled, plan: Some(id), template, terms: Terms { hitl, notify }, input })
+}
+
+fn template_of(deployed: &Deployed) -> execution::Template {
+    let (id, version) = (deployed.template.clone(), deployed.version.clone());
+    execution::Template { id, version }
+}
+
+fn invalid(problems: Vec<callboard_domain::problem::Problem>) -> Error {
+    match Problems::none_of(problems) {
+        Err(problems) => Error::InvalidDefinition(problems),
+        Ok(()) => Error::Internal,
+    }
+}

@@ -1,0 +1,203 @@
+//! Makes what was submitted: one commit, and then what is made is sent on its way.
+
+use std::sync::Arc;
+
+use callboard_domain::execution::{Effect, Execution, Spec, Status, Template};
+use callboard_domain::id::{BatchId, Environment, ExecutionId, PlanId, TaskId};
+use callboard_domain::machine::Step;
+use callboard_domain::plan::PlanSource;
+use callboard_domain::task::{EndingCode, Origin, Request, Task};
+use callboard_domain::{Error, Timestamp};
+use callboard_store::{Op, Outcome};
+
+use super::{Begin, Made, Runs, Submission, Submitted};
+use crate::advance::{Advance, Born};
+use crate::durable::{self, Persist};
+use crate::execution::{self, Address};
+use crate::node::Node;
+use crate::script::{Compiled, Outputs, Script};
+use crate::tables::executions::{self, Begun};
+use crate::tables::{IDEMPOTENCY, IdempotencyRow, PlanRow, first_rows, plans};
+use crate::timers;
+
+/// About how many bytes a fresh execution takes in memory, and how many for each step.
+const EXECUTION: (usize, usize) = (2_000, 100);
+
+/// What is made: the rows to commit, and what follows.
+struct Making<'n> {
+    node: &'n Node,
+    environment: Environment,
+    partition: u8,
+    now: Timestamp,
+    account: String,
+    concurrent: Option<u32>,
+    rows: Vec<Op>,
+    born: Vec<Born>,
+    begun: Option<(Step<Execution>, Arc<Script>)>,
+    plan: Option<(PlanId, Arc<Compiled>)>,
+}
+
+/// Makes a submission durable, and sends what it made on its way.
+pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitted, Error> {
+    let Submission { environment, account, concurrent, order, key, partition } = submission;
+    let mut making = Making {
+        node,
+        environment,
+        partition,
+        now: node.now(),
+        account,
+        concurrent,
+        rows: Vec::new(),
+        born: Vec::new(),
+        begun: None,
+        plan: None,
+    };
+    let made = match order {
+        super::Order::Tasks(requests, as_batch) => making.tasks(requests, as_batch),
+        super::Order::Plan(source, compiled) => making.plan(&source, compiled),
+        super::Order::Execution(begin) => making.execution(*begin).await?,
+    };
+    if let Some(key) = key {
+        let (tasks, execution) = match &made {
+            Made::Tasks(tasks, _) => (tasks.iter().map(|task| task.spec.id).collect(), None),
+            Made::Execution(execution) => (Vec::new(), Some(execution.head.spec.id)),
+            Made::Plan(..) => (Vec::new(), None),
+        };
+        let row = IdempotencyRow { body: key.body, at: making.now, tasks, execution };
+        making.rows.push(IDEMPOTENCY.put(environment.number(), &key.scope, &row, None));
+    }
+    let rows = std::mem::take(&mut making.rows);
+    match durable::commit_rows(node.shard(partition), partition, rows).await {
+        Outcome::Committed => {
+            making.send_on_its_way();
+            Ok(Submitted { made, replayed: false })
+        }
+        Outcome::Fenced | Outcome::Conflict(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
+            Err(Error::Unavailable("what was submitted could not be stored"))
+        }
+    }
+}
+
+impl Making<'_> {
+    fn tasks(&mut self, requests: Vec<Request>, as_batch: bool) -> Made {
+        let batch = as_batch.then(|| BatchId::from_u128(self.node.fresh_id(self.partition)));
+        let mut made = Vec::with_capacity(requests.len());
+        self.rows.reserve(3 * requests.len());
+        for request in requests {
+            let id = TaskId::from_u128(self.node.fresh_id(self.partition));
+            let origin = Origin { batch, ..Origin::default() };
+            let (spec, inputs) =
+                request.accepted(id, self.account.clone(), self.concurrent, origin);
+            let step = Task::submitted(spec);
+            self.rows.extend(first_rows(self.environment, &step.next, &inputs));
+            self.rows.extend(step.next.rows(self.environment, &step.facts, self.now, None));
+            made.push(step.next.clone());
+            self.born.push(Born { environment: self.environment, step, inputs });
+        }
+        Made::Tasks(made, batch)
+    }
+
+    fn plan(&mut self, source: &PlanSource, compiled: Arc<Compiled>) -> Made {
+        let id = PlanId::from_u128(self.node.fresh_id(self.partition));
+        let row = plan_row(source, self.account.clone(), self.now);
+        self.rows.extend(plans::plan_rows(self.environment, id, &row, Some(source)));
+        self.plan = Some((id, compiled));
+        Made::Plan(id, self.now)
+    }
+
+    async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
+        let Begin { runs, compiled, terms, input, options } = begin;
+        let id = ExecutionId::from_u128(self.node.fresh_id(self.partition));
+        let (plan, template) = match runs {
+            Runs::Plan(plan, template) => (plan, template),
+            Runs::Deployed(deployed) => {
+                let plan = PlanId::from_u128(self.node.fresh_id(self.partition));
+                let (id, version) = (deployed.template.clone(), deployed.version.clone());
+                let source = compiled.plan.source();
+                let row = PlanRow {
+                    deployed: Some(deployed),
+                    ..plan_row(source, self.account.clone(), self.now)
+                };
+                self.rows.extend(plans::plan_rows(self.environment, plan, &row, None));
+                self.plan = Some((plan, Arc::clone(&compiled)));
+                (plan, Some(Template { id, version }))
+            }
+        };
+        let spec = Spec {
+            id,
+            plan,
+            template,
+            account: self.account.clone(),
+            concurrent: self.concurrent,
+            fail_fast: options.fail_fast,
+            timeout_ms: options.timeout_ms,
+            max_cost: options.max_cost,
+            output_checked: compiled.checked(),
+            created_at: self.now,
+        };
+        let first = Execution::started(spec, Arc::clone(&compiled.graph), self.now);
+        let made = first.next.clone();
+        let written = Begun { spec: Arc::clone(&made.head.spec), terms: terms.clone() };
+        self.rows.extend(executions::first_rows(self.environment, &written, &input));
+        let usual = Arc::clone(&self.node.settings.usual);
+        let script = Arc::new(Script::new(id, compiled, terms, input, usual));
+        let mut advance = Advance::first(self.node, self.environment, &script, first);
+        // Reads nothing: no step is completed yet.
+        let decided = advance.decide(&mut Outputs::default()).await;
+        decided.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        refuse_if_too_dear(advance.state())?;
+        let (step, rows, born) = advance.done(None);
+        self.rows.extend(rows);
+        self.born.extend(born);
+        self.begun = Some((step, script));
+        Ok(Made::Execution(Box::new(made)))
+    }
+
+    /// What was made is durable.
+    fn send_on_its_way(self) {
+        let Self { node, environment, born, begun, plan, .. } = self;
+        if let Some((id, compiled)) = plan {
+            node.catalog.keep_plan(environment, id, compiled);
+        }
+        if let Some((step, script)) = begun {
+            let id = step.next.head.spec.id;
+            let (shard, address) =
+                (node.shard(id.partition()), Address { environment, execution: id });
+            let size = EXECUTION.0 + EXECUTION.1 * script.compiled.graph.len();
+            for effect in &step.effects {
+                if let Effect::WakeAt(at) = effect {
+                    let sleeper = timers::Sleeper::Execution(address);
+                    shard.timers(timers::Message::Set(sleeper, *at));
+                }
+            }
+            shard.new_executions.add(address, (step.next, script), size);
+            if step.effects.iter().any(|effect| matches!(effect, Effect::CancelTask { .. })) {
+                shard.executions.send(address, execution::Message::Recover);
+            }
+        }
+        node.deliver(born);
+    }
+}
+
+fn plan_row(source: &PlanSource, account: String, now: Timestamp) -> PlanRow {
+    PlanRow {
+        name: source.name.clone(),
+        description: source.description.clone(),
+        tags: source.tags.clone(),
+        steps: u16::try_from(source.steps.len()).unwrap_or(u16::MAX),
+        account,
+        created_at: now,
+        deployed: None,
+    }
+}
+
+/// An execution of which no first step fits into its budget is not started.
+fn refuse_if_too_dear(execution: &Execution) -> Result<(), Error> {
+    let started = execution.out().next().is_some() || execution.status() != Status::Failed;
+    match &execution.head.error {
+        Some(cause) if !started && cause.ending.code == EndingCode::BudgetExceeded => {
+            Err(Error::BudgetExceeded(cause.ending.message.clone()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

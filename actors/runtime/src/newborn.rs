@@ -1,0 +1,73 @@
+//! Tasks and executions that were made a moment ago and that no actor has touched yet.
+//!
+//! Most tasks are leased soon after they are made; their first actor takes them from here instead
+//! of reading back what was just written. Bounded: the old ones are forgotten, and are read from the
+//! store like any other. Deliberately absent: a cache of anything that changes. Whoever takes an item
+//! takes it out, so what is here is always as it was made.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many bytes each of the two generations holds.
+const GENERATION: usize = 4 << 20;
+
+/// Items of one kind that were made a moment ago.
+pub(crate) struct Newborns<A, T>(Mutex<Generations<A, T>>);
+
+struct Generations<A, T> {
+    young: HashMap<A, T>,
+    old: HashMap<A, T>,
+    size: usize,
+}
+
+impl<A, T> Default for Newborns<A, T> {
+    fn default() -> Self {
+        let (young, old) = (HashMap::new(), HashMap::new());
+        Self(Mutex::new(Generations { young, old, size: 0 }))
+    }
+}
+
+impl<A: Eq + Hash, T> Newborns<A, T> {
+    /// Remembers an item of about `size` bytes that has just become durable, before anybody is told
+    /// of it.
+    pub(crate) fn add(&self, address: A, item: T, size: usize) {
+        let mut generations = self.lock();
+        if generations.size + size > GENERATION {
+            generations.old = std::mem::take(&mut generations.young);
+            generations.size = 0;
+        }
+        generations.size += size;
+        generations.young.insert(address, item);
+    }
+
+    /// Takes an item out.
+    pub(crate) fn take(&self, address: &A) -> Option<T> {
+        let mut generations = self.lock();
+        generations.young.remove(address).or_else(|| generations.old.remove(address))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations<A, T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_taken_once() {
+        let newborns = Newborns::default();
+        newborns.add(1, "one", 10);
+        assert_eq!((newborns.take(&1), newborns.take(&1)), (Some("one"), None));
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_when_there_are_many() {
+        let newborns = Newborns::default();
+        (0..5).for_each(|number| newborns.add(number, (), GENERATION / 2));
+        let kept: Vec<_> = (0..5).filter(|number| newborns.take(number).is_some()).collect();
+        assert_eq!(kept, [2, 3, 4]);
+    }
+}

@@ -1,0 +1,270 @@
+//! Reads of plans and executions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use callboard_domain::Timestamp;
+use callboard_domain::estimate::Past;
+use callboard_domain::execution::{Execution, Live, Progress, Stage, Template};
+use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
+use callboard_domain::query::{Executions, Page, Plans, Window};
+use callboard_domain::task::{State, Task};
+use callboard_store::{Error, Filter, Order, Query};
+
+use crate::node::Node;
+use crate::script::Compiled;
+use crate::tables::{
+    self, Deployed, ENDED_EXECUTIONS, PLAN_NAMES, PLANS, execution_list, execution_term,
+    executions, plan_list, plan_term, term_of,
+};
+
+/// How many past executions an estimate looks at.
+const LOOKED_AT: usize = 20;
+/// How many names of plans are read at a time.
+const PAGE: usize = 1_000;
+
+/// A plan.
+#[derive(Debug, Clone)]
+pub struct PlanDetail {
+    /// Its identifier.
+    pub id: PlanId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The template that it was made of.
+    pub deployed: Option<Deployed>,
+    /// What it consists of.
+    pub compiled: Arc<Compiled>,
+}
+
+/// An execution, and how far its tasks are.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    /// The execution.
+    pub execution: Execution,
+    /// How many steps are how far.
+    pub progress: Progress,
+}
+
+/// An execution with its steps.
+#[derive(Debug, Clone)]
+pub struct ExecutionDetail {
+    /// The execution, and how far its tasks are.
+    pub overview: Overview,
+    /// The tasks of its dispatched steps, as they are.
+    pub tasks: HashMap<TaskId, Task>,
+    /// The outputs of completed steps, by number.
+    pub outputs: HashMap<u16, String>,
+}
+
+pub(crate) async fn plan(
+    node: &Node,
+    environment: Environment,
+    id: PlanId,
+) -> Result<Option<PlanDetail>, Error> {
+    let row = PLANS.get(node.store(), environment.number(), &id.as_u128()).await?;
+    let Some(row) = row else { return Ok(None) };
+    let compiled = node.plan(environment, id).await?;
+    let (created_at, deployed) = (row.created_at, row.deployed);
+    Ok(compiled.map(|compiled| PlanDetail { id, created_at, deployed, compiled }))
+}
+
+pub(crate) async fn plans(
+    node: &Node,
+    environment: Environment,
+    query: &Plans,
+) -> Result<Page<PlanDetail>, Error> {
+    let mut filters = Vec::new();
+    if !query.tags.is_empty() {
+        let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
+        filters.push(Filter::AllOf(plan_term::TAG, tags));
+    }
+    if let Some(search) = &query.search {
+        filters.push(Filter::AnyOf(plan_term::NAME, names(node, environment, search).await?));
+    }
+    let page = newest(node, plan_list(environment), filters, query.window).await?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for id in page.items {
+        items.extend(plan(node, environment, PlanId::from_u128(id)).await?);
+    }
+    Ok(Page { items, total: page.total })
+}
+
+/// The names and descriptions in which a text is found.
+async fn names(
+    node: &Node,
+    environment: Environment,
+    search: &str,
+) -> Result<Vec<Box<[u8]>>, Error> {
+    let (search, mut found, mut after) = (search.to_lowercase(), Vec::new(), None);
+    loop {
+        let store = node.store();
+        let page = PLAN_NAMES.scan(store, environment.number(), after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(found) };
+        after = Some(*last);
+        let within = page.into_iter().filter(|(_, row)| row.contains(&search));
+        found.extend(within.map(|(key, _)| Box::from(key)));
+    }
+}
+
+async fn newest(
+    node: &Node,
+    list: [u8; 2],
+    filters: Vec<Filter>,
+    window: Window,
+) -> Result<Page<u128>, Error> {
+    let Window { offset, limit } = window;
+    let query = Query { list, filters, order: Order::Document, descending: true, offset, limit };
+    let page = node.store().query(&query).await?;
+    Ok(Page { items: page.documents, total: page.total })
+}
+
+pub(crate) async fn overview(
+    node: &Node,
+    environment: Environment,
+    id: ExecutionId,
+) -> Result<Option<Overview>, Error> {
+    let Some(head) = executions::head(node.store(), environment, id).await? else {
+        return Ok(None);
+    };
+    let (execution, ..) = node.execution(environment, id, head).await?;
+    let mut live = HashMap::new();
+    for (_, task) in execution.out() {
+        if let Some(state) = tables::unfinished_state(node.store(), environment, task).await? {
+            live.insert(task, how_far(&state));
+        }
+    }
+    Ok(Some(seen(execution, &live)))
+}
+
+pub(crate) async fn execution(
+    node: &Node,
+    environment: Environment,
+    id: ExecutionId,
+) -> Result<Option<ExecutionDetail>, Error> {
+    let store = node.store();
+    let Some(head) = executions::head(store, environment, id).await? else {
+        return Ok(None);
+    };
+    let (execution, ..) = node.execution(environment, id, head).await?;
+    let (mut tasks, mut outputs) = (HashMap::new(), HashMap::new());
+    for (number, row) in execution.steps() {
+        let Some(id) = row.task else { continue };
+        match row.stage {
+            Stage::Dispatched => {
+                let found = tables::task(store, environment, id).await?;
+                tasks.extend(found.map(|found| (id, found.task)));
+            }
+            Stage::Completed => {
+                if let Some(mut found) = tables::task(store, environment, id).await? {
+                    let output = found.output(store, environment).await?;
+                    outputs.insert(number, output.unwrap_or_default());
+                }
+            }
+            Stage::Waiting
+            | Stage::Ready
+            | Stage::Skipped
+            | Stage::Failed
+            | Stage::Rejected
+            | Stage::Cancelled => {}
+        }
+    }
+    let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
+    Ok(Some(ExecutionDetail { overview: seen(execution, &live), tasks, outputs }))
+}
+
+/// A task that has ended, of which the execution has not heard yet, counts as running.
+fn seen(execution: Execution, live: &HashMap<TaskId, Live>) -> Overview {
+    let progress = execution.progress(|task| live.get(&task).copied().unwrap_or(Live::Running));
+    Overview { execution, progress }
+}
+
+const fn how_far(state: &State) -> Live {
+    match state {
+        State::Ready | State::Backoff { .. } => Live::Pending,
+        State::AwaitingApproval { .. } => Live::AwaitingApproval,
+        State::Running { .. }
+        | State::Completed { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. }
+        | State::Rejected { .. } => Live::Running,
+    }
+}
+
+pub(crate) async fn executions(
+    node: &Node,
+    environment: Environment,
+    query: &Executions,
+) -> Result<Page<Overview>, Error> {
+    let mut filters = Vec::new();
+    if !query.statuses.is_empty() {
+        let status =
+            |status: &callboard_domain::execution::Status| Box::from(status.as_str().as_bytes());
+        let statuses = query.statuses.iter().map(status).collect();
+        filters.push(Filter::AnyOf(execution_term::STATUS, statuses));
+    }
+    if let Some(plan) = query.plan {
+        let plan = Box::from(plan.as_u128().to_be_bytes());
+        filters.push(Filter::AnyOf(execution_term::PLAN, vec![plan]));
+    }
+    if let Some(template) = &query.template {
+        filters.push(Filter::AnyOf(execution_term::TEMPLATE, vec![term_of(template)]));
+    }
+    if query.created_after.is_some() || query.created_before.is_some() {
+        let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));
+        filters.push(Filter::Documents { from, to });
+    }
+    let page = newest(node, execution_list(environment), filters, query.window).await?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for id in page.items {
+        items.extend(overview(node, environment, ExecutionId::from_u128(id)).await?);
+    }
+    Ok(Page { items, total: page.total })
+}
+
+/// The medians of steps and models.
+pub(crate) type Medians = HashMap<(String, String), Past>;
+
+/// The medians of past runs of a plan: of the template that it was made of, if it was.
+pub(crate) async fn past(
+    node: &Node,
+    environment: Environment,
+    plan: Option<PlanId>,
+    template: Option<&Template>,
+) -> Result<Medians, Error> {
+    let filter = match (template, plan) {
+        (Some(template), _) => Filter::AnyOf(execution_term::TEMPLATE, vec![term_of(&template.id)]),
+        (None, Some(plan)) => {
+            Filter::AnyOf(execution_term::PLAN, vec![Box::from(plan.as_u128().to_be_bytes())])
+        }
+        (None, None) => return Ok(Medians::new()),
+    };
+    let completed = Filter::AnyOf(execution_term::STATUS, vec![Box::from(*b"completed")]);
+    let window = Window { limit: LOOKED_AT, offset: 0 };
+    let page = newest(node, execution_list(environment), vec![filter, completed], window).await?;
+    let mut samples: HashMap<(String, String), Vec<Past>> = HashMap::new();
+    for id in page.items {
+        let head = ENDED_EXECUTIONS.get(node.store(), environment.number(), &id).await?;
+        let Some(head) = head else { continue };
+        let id = ExecutionId::from_u128(id);
+        let (execution, _, compiled) = node.execution(environment, id, head).await?;
+        for (number, row) in execution.steps() {
+            let (Some(started), Some(completed)) = (row.started_at, row.completed_at) else {
+                continue;
+            };
+            let step = compiled.plan.steps()[usize::from(number)].source();
+            let model = step.model.as_ref().unwrap_or(&node.settings.usual.model);
+            let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
+            let past = Past { cost: row.usage.total_cost, duration_ms: took };
+            samples.entry((step.id.clone(), model.clone())).or_default().push(past);
+        }
+    }
+    Ok(samples.into_iter().filter_map(|(key, past)| Some((key, median(past)?))).collect())
+}
+
+fn median(mut past: Vec<Past>) -> Option<Past> {
+    let middle = past.len() / 2;
+    past.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let cost = past.get(middle)?.cost;
+    past.sort_by_key(|past| past.duration_ms);
+    Some(Past { cost, duration_ms: past.get(middle)?.duration_ms })
+}

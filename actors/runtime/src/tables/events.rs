@@ -1,0 +1,173 @@
+//! The records of the event log, and the events that are made of them.
+//!
+//! A record says what changed; what something was asked to be stands in its own row, and is read
+//! when somebody listens. Deliberately absent: who listens.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use callboard_domain::Timestamp;
+use callboard_domain::execution::Head;
+use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
+use callboard_domain::task::Task;
+use callboard_store::{Error, Store};
+use serde::{Deserialize, Serialize};
+
+use super::executions::{self, HeadRow};
+use super::tasks::{self, Life};
+use crate::worker::View;
+
+/// One record of the event log: of a task, a worker or an execution. What happened to a step of an
+/// execution is told by the records of its task and of the execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EventRow {
+    /// Its name, such as `task.started`; empty if the subject tells several facts.
+    #[serde(rename = "n", default, skip_serializing_if = "str::is_empty")]
+    event: Cow<'static, str>,
+    /// When it happened.
+    #[serde(rename = "t")]
+    at: Timestamp,
+    /// The task that it happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<(TaskId, Life)>,
+    /// The worker that it happened to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worker: Option<WorkerRow>,
+    /// The execution that it happened to, as it was then, and all that happened to it at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    execution: Option<OfExecution>,
+}
+
+/// An execution, its changing part, and facts: the name of each, and the step that it is about.
+type OfExecution = (ExecutionId, HeadRow, Vec<(String, Option<String>)>);
+
+/// What is told of a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerRow {
+    /// Which.
+    pub id: WorkerId,
+    /// Its name, if it has said it.
+    pub name: Option<String>,
+    /// The queues it serves.
+    pub queues: Vec<String>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its name, such as `task.started`.
+    pub event: Cow<'static, str>,
+    /// When.
+    pub at: Timestamp,
+    /// To what, as it was then.
+    pub subject: Subject,
+}
+
+/// What an event happened to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// A task.
+    Task(Arc<Task>),
+    /// A step of an execution, as its task shows it.
+    TaskOfStep(ExecutionId, String, Arc<Task>),
+    /// An execution.
+    Execution(Arc<Head>),
+    /// A step of an execution.
+    Step(Arc<Head>, String),
+    /// A worker.
+    Worker(WorkerRow),
+}
+
+impl EventRow {
+    /// How many facts one record tells at most.
+    pub(crate) const MAX_FACTS: usize = 60;
+
+    pub(crate) fn of_task(event: &'static str, at: Timestamp, task: (TaskId, Life)) -> Self {
+        let event = Cow::Borrowed(event);
+        Self { event, at, task: Some(task), worker: None, execution: None }
+    }
+
+    pub(crate) fn of_worker(event: &'static str, at: Timestamp, worker: WorkerRow) -> Self {
+        let event = Cow::Borrowed(event);
+        Self { event, at, task: None, worker: Some(worker), execution: None }
+    }
+
+    /// At most [`Self::MAX_FACTS`] facts.
+    pub(crate) fn of_execution(at: Timestamp, execution: OfExecution) -> Self {
+        let event = Cow::Borrowed("");
+        Self { event, at, task: None, worker: None, execution: Some(execution) }
+    }
+
+    /// When it happened.
+    pub(crate) const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The events, with what is written elsewhere; none if that is gone.
+    pub(crate) async fn whole(
+        self,
+        store: &dyn Store,
+        environment: Environment,
+    ) -> Result<Vec<Event>, Error> {
+        let at = self.at;
+        if let Some((id, life)) = self.task {
+            let made = tasks::made(store, environment, id).await?;
+            let task = made.map(|made| Arc::new(life.of(made.spec)));
+            return Ok(task.map_or_else(Vec::new, |task| of_task(self.event, at, task)));
+        }
+        if let Some((id, head, facts)) = self.execution {
+            let begun = executions::begun(store, environment, id).await?;
+            let Some(begun) = begun else { return Ok(Vec::new()) };
+            let head = Arc::new(head.of(begun.spec));
+            let event = |(event, step): (String, Option<String>)| Event {
+                event: event.into(),
+                at,
+                subject: match step {
+                    Some(step) => Subject::Step(Arc::clone(&head), step),
+                    None => Subject::Execution(Arc::clone(&head)),
+                },
+            };
+            return Ok(facts.into_iter().map(event).collect());
+        }
+        // One without any subject is of a kind that a newer program knows.
+        let worker = self.worker.map(Subject::Worker);
+        Ok(worker
+            .into_iter()
+            .map(|subject| Event { event: self.event.clone(), at, subject })
+            .collect())
+    }
+}
+
+/// What happened to a task, and thereby to the step that it is.
+fn of_task(event: Cow<'static, str>, at: Timestamp, task: Arc<Task>) -> Vec<Event> {
+    let of_step = match &*event {
+        "task.started" => Some("step.started"),
+        "task.retrying" => Some("step.retrying"),
+        "task.awaiting_approval" => Some("step.awaiting_approval"),
+        _ => None,
+    };
+    let step = of_step.zip(task.spec.origin.step.clone()).map(|(event, (execution, step))| Event {
+        event: event.into(),
+        at,
+        subject: Subject::TaskOfStep(execution, step, Arc::clone(&task)),
+    });
+    let mut events = vec![Event { event, at, subject: Subject::Task(task) }];
+    events.extend(step);
+    events
+}
+
+/// How many of a worker's queues an event names: a record has 64 KiB at most.
+const MAX_QUEUES: usize = 64;
+
+impl WorkerRow {
+    pub(crate) fn of(view: &View) -> Self {
+        let profile = view.worker.profile.as_ref();
+        Self {
+            id: view.worker.id,
+            name: profile.map(|profile| profile.name.clone()),
+            queues: profile
+                .map(|profile| profile.queues.iter().take(MAX_QUEUES).cloned().collect())
+                .unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The rows of a task: what changes of it, what it was made with, and its texts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use callboard_domain::id::{Environment, TaskId, WorkerId};
+use callboard_domain::machine::Machine;
+use callboard_domain::task::{Completion, Ending, Fact, Inputs, LeaseId, Spec, Status, Task};
+use callboard_domain::{Timestamp, task};
+use callboard_store::{Entry, Error, Op, Store};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ENDED_TASKS, EVENTS, EventRow, LIVE_TASKS, TEXTS, events, sort, task_list, term, term_of, text,
+};
+use crate::durable::Persist;
+
+/// What of a task changes, as it is stored: short names, and nothing that is as at the beginning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Life {
+    #[serde(rename = "s")]
+    state: task::State,
+    #[serde(rename = "v")]
+    version: u64,
+    #[serde(rename = "a", default, skip_serializing_if = "is_default")]
+    attempt: u32,
+    #[serde(rename = "r", default, skip_serializing_if = "is_default")]
+    retries: u32,
+    #[serde(rename = "l", default, skip_serializing_if = "is_default")]
+    losses: u32,
+    #[serde(rename = "t", default, skip_serializing_if = "is_default")]
+    started_at: Option<Timestamp>,
+    #[serde(rename = "w", default, skip_serializing_if = "is_default")]
+    worker: Option<WorkerId>,
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
+    settled: Option<LeaseId>,
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
+    result: Option<Completion>,
+    #[serde(rename = "e", default, skip_serializing_if = "is_default")]
+    error: Option<Ending>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl From<&Task> for Life {
+    fn from(task: &Task) -> Self {
+        Self {
+            state: task.state.clone(),
+            version: task.version,
+            attempt: task.attempt,
+            retries: task.retries,
+            losses: task.losses,
+            started_at: task.started_at,
+            worker: task.worker,
+            settled: task.settled,
+            result: task.result.clone(),
+            error: task.error.clone(),
+        }
+    }
+}
+
+impl Life {
+    /// The task that this is the life of.
+    pub(super) fn of(self, spec: Arc<Spec>) -> Task {
+        Task {
+            spec,
+            state: self.state,
+            version: self.version,
+            attempt: self.attempt,
+            retries: self.retries,
+            losses: self.losses,
+            started_at: self.started_at,
+            worker: self.worker,
+            settled: self.settled,
+            result: self.result,
+            error: self.error,
+        }
+    }
+}
+
+/// The row of a task that has ended: with its output, if that is short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ended(pub(crate) Life, pub(crate) Option<String>);
+
+/// What a task was made with, written once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// What it was asked to be.
+    pub(crate) spec: Arc<Spec>,
+    /// Its texts; long ones stand by themselves, so that a list need not read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inputs: Option<Inputs>,
+}
+
+/// About how long inputs may be to stand beside what the task was asked to be, in bytes.
+const SHORT_INPUTS: usize = 2_000;
+
+/// How long an output may be, as JSON, to stand in the row of the task that it ended, in bytes.
+const SHORT_OUTPUT: usize = 2_000;
+
+fn entry(environment: Environment, task: &Task) -> Entry {
+    let spec = &task.spec;
+    let mut terms = Vec::with_capacity(4 + spec.tags.len());
+    terms.push((term::STATUS, task.status().as_str().as_bytes().into()));
+    terms.push((term::MODEL, term_of(&spec.model)));
+    terms.push((term::QUEUE, term_of(&spec.queue)));
+    let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
+    terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    if let task::State::AwaitingApproval { .. } = task.state {
+        terms.push((term::HELD, Box::from([])));
+    }
+    let mut sort = [None; 2];
+    sort[sort::PRIORITY] = Some(u64::from(spec.priority));
+    sort[sort::COMPLETED_AT] = task.completed_at().map(Timestamp::as_millis);
+    Entry { list: task_list(environment), terms, sort }
+}
+
+impl Persist for Task {
+    /// The output that came with a step.
+    type Texts = Option<String>;
+
+    fn partition(&self) -> u8 {
+        self.spec.id.partition()
+    }
+
+    fn rows(
+        &self,
+        environment: Environment,
+        facts: &[Fact],
+        now: Timestamp,
+        output: Option<String>,
+    ) -> Vec<Op> {
+        let (number, id) = (environment.number(), self.spec.id.as_u128());
+        let (short, long) = match output {
+            Some(output) if self.is_finished() && json_length(&output) <= SHORT_OUTPUT => {
+                (Some(output), None)
+            }
+            other => (None, other),
+        };
+        let mut ops = match long {
+            Some(output) => TEXTS.put(number, id, text::OUTPUT, &output),
+            None => Vec::with_capacity(2 + facts.len()),
+        };
+        let life = Life::from(self);
+        ops.extend(facts.iter().map(|fact| {
+            let row = EventRow::of_task(fact.as_str(), now, (self.spec.id, life.clone()));
+            EVENTS.append(events(environment), &row)
+        }));
+        let entry = Some(entry(environment, self));
+        if self.is_finished() {
+            ops.push(LIVE_TASKS.delete(number, &id));
+            ops.push(ENDED_TASKS.put(number, &id, &Ended(life, short), entry));
+        } else {
+            ops.push(LIVE_TASKS.put(number, &id, &life, entry));
+        }
+        ops
+    }
+}
+
+/// How long a text is as JSON, in bytes, without its quotes; at least that.
+fn json_length(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
+/// The rows that are written once, when a task is made.
+pub(crate) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs) -> Vec<Op> {
+    /// As [`Made`].
+    #[derive(Serialize)]
+    struct Making<'m> {
+        spec: &'m Spec,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        inputs: Option<&'m Inputs>,
+    }
+    let (number, id) = (environment.number(), task.spec.id.as_u128());
+    let json = |inputs| {
+        serde_json::to_string(&Making { spec: &task.spec, inputs }).expect("it has a JSON form")
+    };
+    if length(inputs) <= SHORT_INPUTS {
+        return TEXTS.put(number, id, text::MADE, &json(Some(inputs)));
+    }
+    let mut ops = TEXTS.put(number, id, text::MADE, &json(None));
+    let inputs = serde_json::to_string(inputs).expect("texts have a JSON form");
+    ops.extend(TEXTS.put(number, id, text::INPUTS, &inputs));
+    ops
+}
+
+/// About how long inputs are, in bytes.
+fn length(inputs: &Inputs) -> usize {
+    let system_prompt = inputs.system_prompt.as_ref().map_or(0, String::len);
+    let context = inputs.context.as_ref().map(serde_json::to_string);
+    let context = context.map_or(0, |json| json.map_or(usize::MAX, |json| json.len()));
+    inputs.prompt.len().saturating_add(system_prompt).saturating_add(context)
+}
+
+/// What a task was made with.
+pub(super) async fn made(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Made>, Error> {
+    let text = TEXTS.get(store, environment.number(), task.as_u128(), text::MADE).await?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| damaged(task, &error))).transpose()
+}
+
+/// A task as it was read, with those of its texts that stand in its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) task: Task,
+    pub(crate) inputs: Option<Inputs>,
+    pub(crate) output: Option<String>,
+}
+
+impl Found {
+    /// Its inputs, wherever they stand.
+    pub(crate) async fn inputs(
+        &mut self,
+        store: &dyn Store,
+        environment: Environment,
+    ) -> Result<Inputs, Error> {
+        match self.inputs.take() {
+            Some(inputs) => Ok(inputs),
+            None => long_inputs(store, environment, self.task.spec.id).await,
+        }
+    }
+
+    /// Its output, wherever it stands, once there is one.
+    pub(crate) async fn output(
+        &mut self,
+        store: &dyn Store,
+        environment: Environment,
+    ) -> Result<Option<String>, Error> {
+        let id = self.task.spec.id.as_u128();
+        match (&self.task.result, self.output.take()) {
+            (None, _) => Ok(None),
+            (Some(_), Some(output)) => Ok(Some(output)),
+            (Some(_), None) => TEXTS.get(store, environment.number(), id, text::OUTPUT).await,
+        }
+    }
+}
+
+/// A task, wherever it stands.
+pub(crate) async fn task(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Found>, Error> {
+    let (number, id) = (environment.number(), task.as_u128());
+    if let Some(life) = LIVE_TASKS.get(store, number, &id).await? {
+        return found(store, environment, task, life, None).await.map(Some);
+    }
+    if let Some(Ended(life, output)) = ENDED_TASKS.get(store, number, &id).await? {
+        return found(store, environment, task, life, output).await.map(Some);
+    }
+    // The third look is for one that was made, not moved, between the first two.
+    match LIVE_TASKS.get(store, number, &id).await? {
+        Some(life) => found(store, environment, task, life, None).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// How far a task is, if it has not ended.
+pub(crate) async fn unfinished_state(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<task::State>, Error> {
+    let life = LIVE_TASKS.get(store, environment.number(), &task.as_u128()).await?;
+    Ok(life.map(|life| life.state))
+}
+
+/// The task whose unfinished row this is.
+pub(crate) async fn unfinished(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+    life: Life,
+) -> Result<Task, Error> {
+    Ok(found(store, environment, task, life, None).await?.task)
+}
+
+async fn found(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+    life: Life,
+    output: Option<String>,
+) -> Result<Found, Error> {
+    let made = made(store, environment, task).await?.ok_or_else(|| Error::Corrupt {
+        path: format!("texts of {task}"),
+        reason: "what it was asked to be is missing".into(),
+    })?;
+    Ok(Found { task: life.of(made.spec), inputs: made.inputs, output })
+}
+
+/// A task's inputs, wherever they stand.
+pub(crate) async fn inputs(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Inputs, Error> {
+    match made(store, environment, task).await?.and_then(|made| made.inputs) {
+        Some(short) => Ok(short),
+        None => long_inputs(store, environment, task).await,
+    }
+}
+
+/// A task's inputs that stand by themselves.
+async fn long_inputs(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Inputs, Error> {
+    let text = TEXTS.get(store, environment.number(), task.as_u128(), text::INPUTS).await?;
+    let text = text.unwrap_or_else(|| "{}".into());
+    serde_json::from_str(&text).map_err(|error| damaged(task, &error))
+}
+
+fn damaged(task: TaskId, error: &serde_json::Error) -> Error {
+    Error::Corrupt { path: format!("texts of {task}"), reason: error.to_string() }
+}
+
+/// The status terms that a filter asks for.
+pub(crate) fn status_terms(statuses: &[Status]) -> Vec<Box<[u8]>> {
+    statuses.iter().map(|status| status.as_str().as_bytes().into()).collect()
+}
