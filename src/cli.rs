@@ -5,11 +5,33 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+mod access;
+mod auth;
+mod client;
 mod dev;
+mod doctor;
+mod executions;
+mod failure;
+mod input;
+mod keys;
+mod login;
+mod output;
+mod plans;
+mod secret;
 mod serve;
+mod start;
+mod tasks;
+mod templates;
+mod users;
+mod wait;
+mod watch;
 mod worker;
+mod workers;
+
+use access::{Access, Remote};
+use failure::Failure;
 
 /// A durable, self-hosted orchestrator for prompt-driven work on language models.
 #[derive(Debug, Parser)]
@@ -29,6 +51,29 @@ pub enum Command {
     Serve(Serve),
     /// Start a worker, which runs tasks on a model.
     Worker(Worker),
+    /// Submit, list, show, cancel tasks, and wait for them.
+    Tasks(Remote<tasks::Tasks>),
+    /// Create, list, show and execute plans.
+    Plans(Remote<plans::Plans>),
+    /// List, show, watch, cancel and retry executions.
+    Executions(Remote<executions::Executions>),
+    /// List, show, validate, publish and deploy templates.
+    Templates(Remote<templates::Templates>),
+    /// Sign in and out.
+    Auth(Remote<auth::Auth>),
+    /// Make API keys.
+    Keys(Remote<keys::Keys>),
+    /// List and make users, and give them roles.
+    Users(Remote<users::Users>),
+    /// List and drain workers.
+    Workers(Remote<workers::Workers>),
+    /// Find out what stands between this machine and a server that works.
+    Doctor(Access),
+    /// Write what a shell needs to complete commands, to standard output.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
 /// How the server is started.
@@ -128,5 +173,46 @@ pub fn run(cli: Cli) -> u8 {
         Command::Dev(dev) => dev::run(dev),
         Command::Serve(serve) => serve::run(&serve),
         Command::Worker(worker) => worker::run(worker),
+        Command::Tasks(asked) => remote(tasks::run(asked)),
+        Command::Plans(asked) => remote(plans::run(asked)),
+        Command::Executions(asked) => remote(executions::run(asked)),
+        Command::Templates(asked) => remote(templates::run(asked)),
+        Command::Auth(asked) => remote(auth::run(asked)),
+        Command::Keys(asked) => remote(keys::run(asked)),
+        Command::Users(asked) => remote(users::run(asked)),
+        Command::Workers(asked) => remote(workers::run(asked)),
+        Command::Doctor(access) => remote(doctor::run(&access)),
+        Command::Completions { shell } => exit(&completions(shell)),
+    }
+}
+
+/// Runs a client command on this thread.
+fn remote(work: impl Future<Output = Result<(), Failure>>) -> u8 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(work);
+            // A read from a terminal that nobody answers must not keep the process.
+            runtime.shutdown_background();
+            outcome
+        }
+        Err(error) => Err(Failure::Other(format!("cannot start: {error}"))),
+    };
+    exit(&outcome)
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "callboard", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}
+
+fn exit(outcome: &Result<(), Failure>) -> u8 {
+    match outcome {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.tell();
+            failure.exit_code()
+        }
     }
 }

@@ -18,7 +18,7 @@ mod http;
 pub mod openai;
 mod quirks;
 pub mod simulated;
-mod sse;
+pub(crate) mod sse;
 #[cfg(test)]
 mod testing;
 

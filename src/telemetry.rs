@@ -7,6 +7,8 @@
 
 mod escape;
 
+pub(crate) use escape::is_unsafe;
+
 use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
 

@@ -198,7 +198,7 @@ async fn first_task(handle: &Handle, url: &str, keys: &Path, model: &str, prompt
         Ok(submitted) => submitted,
         Err(error) => return announce(&format!("it was not taken: {error}")),
     };
-    let Some(task) = submitted.tasks.first() else { return };
+    let Some(task) = submitted.made.tasks().first() else { return };
     let id = task.spec.id;
     let deadline = tokio::time::Instant::now() + FIRST_TASK;
     let detail = loop {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callboard_domain::usage::Prices;
 
+use super::secret::api_key;
 use super::serve::{begin, block_on, exit, signal};
 use super::{Provider, ProviderName, Worker};
 use crate::provider;
@@ -62,25 +63,11 @@ fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// The key: from the file named by the flag, from the environment, or from the file that it names.
 fn key(file: Option<&Path>) -> Result<String, String> {
-    let read = |path: &Path| {
-        std::fs::read_to_string(path)
-            .map(|text| text.trim().to_owned())
-            .map_err(|error| format!("the key cannot be read from {}: {error}", path.display()))
-    };
-    if let Some(path) = file {
-        return read(path);
-    }
-    if let Some(key) = secret("CALLBOARD_API_KEY") {
-        return Ok(key);
-    }
-    match secret("CALLBOARD_API_KEY_FILE") {
-        Some(path) => read(Path::new(&path)),
-        None => Err("a worker needs a key: --key-file FILE, CALLBOARD_API_KEY or \
-                     CALLBOARD_API_KEY_FILE"
-            .into()),
-    }
+    let key = api_key(file).map_err(|failure| failure.words())?;
+    key.map(|key| key.expose().to_owned()).ok_or_else(|| {
+        "a worker needs a key: --key-file FILE, CALLBOARD_API_KEY or CALLBOARD_API_KEY_FILE".into()
+    })
 }
 
 fn host_name() -> String {

@@ -2,7 +2,7 @@
 //!
 //! A hundred lines of our own rather than a crate: the ones that wrap a response either
 //! reconnect by themselves (a second model call) or buffer without a bound. Deliberately
-//! absent: `id`, `retry` and reconnection, which model providers don't use.
+//! absent: `retry` and reconnection, which are the reader's business.
 
 use std::collections::VecDeque;
 
@@ -11,31 +11,33 @@ const MAX_EVENT_BYTES: usize = super::MAX_OUTPUT_BYTES;
 
 /// One event. What came without a blank line after it is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// The `event` field, empty when there was none.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The `data` lines, joined by newlines.
-    pub(super) data: String,
+    pub(crate) data: String,
 }
 
 /// The stream holds a line or an event beyond the bound.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(crate) struct TooLong;
 
 /// What was read of the next event, and the events that are whole.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(crate) struct Parser {
     line: Vec<u8>,
     after_carriage_return: bool,
     seen_first_line: bool,
     name: String,
     data: Option<String>,
+    id: Option<String>,
+    last_id: Option<String>,
     ready: VecDeque<Event>,
 }
 
 impl Parser {
     /// Takes the next bytes of the stream, cut anywhere.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
         let mut rest = chunk;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_carriage_return) && rest[0] == b'\n' {
@@ -56,8 +58,14 @@ impl Parser {
     }
 
     /// The next whole event.
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    pub(crate) fn pop(&mut self) -> Option<Event> {
         self.ready.pop_front()
+    }
+
+    /// The id of the last whole event that had one: where to go on from, once all that
+    /// [`Parser::pop`] gives is taken.
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
     }
 
     fn end_line(&mut self) {
@@ -69,6 +77,7 @@ impl Parser {
         }
         if line.is_empty() {
             let name = std::mem::take(&mut self.name);
+            self.last_id = self.id.take().or(self.last_id.take());
             if let Some(data) = self.data.take() {
                 self.ready.push_back(Event { name, data });
             }
@@ -78,6 +87,7 @@ impl Parser {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => value.clone_into(&mut self.name),
+            "id" => self.id = Some(value.to_owned()),
             "data" => match &mut self.data {
                 Some(data) => {
                     data.push('\n');
@@ -131,6 +141,16 @@ mod tests {
     #[test]
     fn an_event_that_was_cut_off_or_has_no_data_is_none() {
         assert_eq!(parse(&[b"event: ping\n\ndata: half\n"]), []);
+    }
+
+    #[test]
+    fn the_last_id_is_that_of_a_whole_event() {
+        let mut parser = Parser::default();
+        assert_eq!(parser.last_id(), None);
+        parser.push(b"id: e1\ndata: a\n\ndata: b\n\nid: e2\ndata: cut").unwrap();
+        assert_eq!(parser.last_id(), Some("e1"));
+        parser.push(b" off\n\n").unwrap();
+        assert_eq!(parser.last_id(), Some("e2"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Write for Escaping<'_, '_> {
 }
 
 /// Control characters, and those that turn the direction of text or break its lines.
-fn is_unsafe(character: char) -> bool {
+pub(crate) fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

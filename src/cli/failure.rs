@@ -1,0 +1,232 @@
+//! What a command may end with other than well, and the exit code that tells it (PROTOCOL.md 13).
+//!
+//! Deliberately absent: success, which is 0 and needs no words.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::output::escaped;
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server said no.
+    Refused(Box<Refusal>),
+    /// No server answered there, or what answered is out of service.
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Something took longer than it may.
+    TimedOut(String),
+    /// What was waited for ended, and not well.
+    WorkFailed(String),
+    /// There are no credentials, or they are no longer good.
+    NotSignedIn(String),
+    /// The command line asks for something that makes no sense.
+    Usage(String),
+    /// What was to be sent has faults, which were found without the server.
+    Invalid {
+        /// What has them.
+        what: String,
+        /// Each with its field.
+        faults: Vec<Fault>,
+    },
+    /// Anything else.
+    Other(String),
+    /// Whoever reads the output has stopped: a quiet end.
+    OutputClosed,
+    /// The user pressed Ctrl-C at a question.
+    Interrupted,
+}
+
+/// An error of the server (PROTOCOL.md 2).
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// Such as `VALIDATION_ERROR`.
+    pub(super) code: String,
+    /// In words.
+    pub(super) message: String,
+    /// Every fault, where there are several.
+    pub(super) faults: Vec<Fault>,
+    /// By which the server's log names the request.
+    pub(super) request_id: Option<String>,
+}
+
+/// One fault of a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Such as `MISSING_DEPENDENCY`.
+    pub(super) code: String,
+    /// The field, as a path.
+    pub(super) field: String,
+    /// In words.
+    pub(super) message: String,
+}
+
+impl Refusal {
+    /// Reads the `error` of an envelope.
+    pub(super) fn read(status: u16, body: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let error = &body["error"];
+        let faults = error["details"]["errors"].as_array().into_iter().flatten();
+        Self {
+            status,
+            code: text(&error["code"]),
+            message: text(&error["message"]),
+            faults: faults
+                .map(|fault| Fault {
+                    code: text(&fault["code"]),
+                    field: text(&fault["field"]),
+                    message: text(&fault["message"]),
+                })
+                .collect(),
+            request_id: body["meta"]["requestId"].as_str().map(str::to_owned),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match (self.status, self.code.as_str()) {
+            // The same key with another body: it meets what is there already.
+            (409, _) | (422, "IDEMPOTENCY_KEY_REUSED") => 6,
+            // No other credential would help.
+            (403, "BUDGET_EXCEEDED") => 1,
+            (400 | 413 | 415 | 422, _) => 5,
+            (401 | 403, _) => 4,
+            (404, _) => 3,
+            (429, _) => 7,
+            (408 | 504, _) => 8,
+            (502 | 503, _) => 9,
+            _ => 1,
+        }
+    }
+}
+
+impl Failure {
+    /// The exit code.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::Other(_) => 1,
+            Self::Usage(_) => 2,
+            Self::NotSignedIn(_) => 4,
+            Self::Invalid { .. } => 5,
+            Self::TimedOut(_) => 8,
+            Self::Unreachable { .. } => 9,
+            Self::WorkFailed(_) => 10,
+            Self::Interrupted => 130,
+            Self::Refused(refusal) => refusal.exit_code(),
+        }
+    }
+
+    /// Whether the same may work in a moment: the server restarts, or a network hiccups.
+    pub(super) fn may_pass(&self) -> bool {
+        self.exit_code() == 9 || matches!(self, Self::TimedOut(_))
+    }
+
+    /// Says on standard error why.
+    pub(super) fn tell(&self) {
+        let text = self.words();
+        if !text.is_empty() {
+            // Nobody may be left to read it.
+            let _ = writeln!(std::io::stderr(), "callboard: {text}");
+        }
+    }
+
+    /// Why, in words; none for a quiet end.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::OutputClosed | Self::Interrupted => String::new(),
+            Self::Refused(refusal) => told(refusal),
+            Self::Unreachable { server, reason } => {
+                format!("the server {server} cannot be reached: {}", escaped(reason))
+            }
+            Self::Invalid { what, faults } => format!("{}{}", escaped(what), list(faults)),
+            Self::TimedOut(text)
+            | Self::WorkFailed(text)
+            | Self::NotSignedIn(text)
+            | Self::Usage(text)
+            | Self::Other(text) => escaped(text),
+        }
+    }
+}
+
+fn told(refusal: &Refusal) -> String {
+    let mut text = escaped(&refusal.message);
+    if text.is_empty() {
+        text = format!("the server answered {}", refusal.status);
+    }
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend((!refusal.code.is_empty()).then(|| escaped(&refusal.code)));
+    notes.extend(refusal.request_id.iter().map(|id| format!("request {}", escaped(id))));
+    if !notes.is_empty() {
+        let _ = write!(text, " ({})", notes.join(", "));
+    }
+    if refusal.faults.len() > 1 {
+        text.push_str(&list(&refusal.faults));
+    }
+    text
+}
+
+fn list(faults: &[Fault]) -> String {
+    faults.iter().fold(String::new(), |mut text, fault| {
+        let Fault { code, field, message } = fault;
+        let (field, message) = (escaped(field), escaped(message));
+        let _ = write!(text, "\n  {field}: {message} ({})", escaped(code));
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn exit_code(status: u16, code: &str) -> u8 {
+        let body = json!({"success": false, "error": {"code": code, "message": "no"}});
+        Failure::Refused(Box::new(Refusal::read(status, &body))).exit_code()
+    }
+
+    #[test]
+    fn every_class_of_refusal_has_its_exit_code() {
+        for (status, code, expected) in [
+            (400, "VALIDATION_ERROR", 5),
+            (413, "PAYLOAD_TOO_LARGE", 5),
+            (401, "TOKEN_EXPIRED", 4),
+            (403, "FORBIDDEN", 4),
+            (403, "BUDGET_EXCEEDED", 1),
+            (404, "NOT_FOUND", 3),
+            (405, "METHOD_NOT_ALLOWED", 1),
+            (409, "INVALID_STATE", 6),
+            (422, "IDEMPOTENCY_KEY_REUSED", 6),
+            (429, "RATE_LIMIT_EXCEEDED", 7),
+            (500, "INTERNAL_ERROR", 1),
+            (503, "UNAVAILABLE", 9),
+        ] {
+            assert_eq!(exit_code(status, code), expected, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_told_and_none_of_them_commands_the_terminal() {
+        let body = json!({
+            "error": {"code": "CIRCULAR_DEPENDENCY", "message": "a circle", "details": {"errors": [
+                {"code": "CIRCULAR_DEPENDENCY", "field": "steps", "message": "a circle"},
+                {"code": "VALIDATION_ERROR", "field": "name", "message": "\u{1b}[2J"},
+            ]}},
+            "meta": {"requestId": "r1"},
+        });
+        assert_eq!(
+            told(&Refusal::read(400, &body)),
+            "a circle (CIRCULAR_DEPENDENCY, request r1)\n  steps: a circle (CIRCULAR_DEPENDENCY)\n  \
+             name: \\u{1b}[2J (VALIDATION_ERROR)"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! One step of an execution as it is shown.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// What stands for a step that a reviewer must see.
+pub(super) const WAITS: &str = "waits for approval";
+
+/// One step as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Its id.
+    pub(super) id: String,
+    /// Its status, or that it waits for approval.
+    pub(super) status: String,
+    /// How long it took, or takes so far.
+    pub(super) duration: Option<String>,
+    /// Why it failed.
+    pub(super) error: Option<String>,
+}
+
+/// The steps of an execution, in its order; `held` are those that events say wait for approval.
+pub(super) fn steps(execution: &Value, held: &BTreeSet<String>, now: Timestamp) -> Vec<Step> {
+    let steps = execution["steps"].as_object().into_iter().flatten();
+    steps.map(|(id, step)| Step::read(id, step, held.contains(id), now)).collect()
+}
+
+/// How many steps wait for approval, says the execution.
+pub(super) fn waiting(execution: &Value) -> u64 {
+    execution["progress"]["awaitingApproval"].as_u64().unwrap_or(0)
+}
+
+/// The execution in one line.
+pub(super) fn summary(execution: &Value) -> String {
+    let text = |name: &str| execution[name].as_str().unwrap_or_default();
+    let count = |name: &str| execution["progress"][name].as_u64().unwrap_or(0);
+    let mut line = format!(
+        "{} {}: {} of {} steps completed",
+        text("id"),
+        text("status"),
+        count("completed"),
+        count("total")
+    );
+    for name in ["running", "failed", "cancelled", "skipped"] {
+        if count(name) > 0 {
+            line = format!("{line}, {} {name}", count(name));
+        }
+    }
+    if let Some(total) = execution["usage"]["total"].as_u64() {
+        line = format!("{line}, {total} tokens");
+    }
+    if let Some(cost) = execution["usage"]["totalCost"].as_f64().filter(|cost| *cost > 0.0) {
+        line = format!("{line}, {cost:.4} USD");
+    }
+    line
+}
+
+impl Step {
+    fn read(id: &str, step: &Value, held: bool, now: Timestamp) -> Self {
+        let status = step["status"].as_str().unwrap_or("unknown");
+        let waits = step["awaitingApproval"] == true || status == "awaiting_approval";
+        let status =
+            if waits || (held && matches!(status, "pending" | "running")) { WAITS } else { status };
+        let instant = |name: &str| step[name].as_str()?.parse::<Timestamp>().ok();
+        let so_far = || {
+            let start = instant("startedAt").filter(|_| status == "running")?;
+            u64::try_from(now.as_millisecond() - start.as_millisecond()).ok()
+        };
+        let millis = step["durationMs"].as_u64().or_else(so_far);
+        let error = &step["error"];
+        let error = error["message"].as_str().or(error["code"].as_str());
+        Self {
+            id: id.to_owned(),
+            status: status.to_owned(),
+            duration: millis.map(duration),
+            error: error.map(str::to_owned),
+        }
+    }
+}
+
+/// `0.3 s`, `12.0 s`, `2 min 05 s`.
+fn duration(millis: u64) -> String {
+    let tenths = millis.saturating_add(50) / 100;
+    match tenths / 600 {
+        0 => format!("{}.{} s", tenths / 10, tenths % 10),
+        minutes => format!("{minutes} min {:02} s", tenths / 10 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        let shown: Vec<_> = [0, 340, 12_000, 59_949, 59_950, 125_400].map(duration).into();
+        assert_eq!(shown, ["0.0 s", "0.3 s", "12.0 s", "59.9 s", "1 min 00 s", "2 min 05 s"]);
+    }
+
+    #[test]
+    fn a_step_says_how_long_it_runs_and_that_it_waits_for_approval() {
+        let execution = json!({"steps": {
+            "b": {"status": "running", "startedAt": "2026-11-21T10:00:00.000Z"},
+            "a": {"status": "pending", "awaitingApproval": true, "durationMs": 2000},
+            "c": {"status": "pending"},
+        }});
+        let now = "2026-11-21T10:00:03Z".parse().unwrap();
+        let shown: Vec<_> = steps(&execution, &BTreeSet::from(["c".into()]), now)
+            .into_iter()
+            .map(|step| (step.id, step.status, step.duration.unwrap_or_default()))
+            .collect();
+        let line = |id: &str, status: &str, time: &str| (id.into(), status.into(), time.into());
+        assert_eq!(
+            shown,
+            [line("b", "running", "3.0 s"), line("a", WAITS, "2.0 s"), line("c", WAITS, "")]
+        );
+    }
+}
