@@ -47,6 +47,8 @@ pub struct Config {
     pub store: Store,
     /// `[events]`.
     pub events: Events,
+    /// `[templates]`.
+    pub templates: Templates,
     /// `[hitl]`.
     pub hitl: Hitl,
     /// The first administrator, from `CALLBOARD_ADMIN_EMAIL` and `CALLBOARD_ADMIN_PASSWORD(_FILE)`.
@@ -155,6 +157,13 @@ pub struct Events {
     pub keep_max: u64,
 }
 
+/// `[templates]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Templates {
+    /// Environment variables that plans and templates may use.
+    pub env_allow: Vec<String>,
+}
+
 /// `[hitl]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hitl {
@@ -237,6 +246,7 @@ impl Config {
             metrics: Metrics::read(source)?,
             store: Store::read(source)?,
             events: Events::read(source)?,
+            templates: Templates::read(source)?,
             hitl: Hitl::read(source)?,
             admin: Admin::read(source)?,
         };

@@ -18,14 +18,18 @@ pub mod body;
 pub mod envelope;
 pub mod error;
 mod events;
+mod executions;
 pub mod extract;
 pub mod headers;
+mod idempotency;
 pub mod limit;
 mod openapi;
+mod plans;
 mod routes;
 pub mod serve;
 mod system;
 mod tasks;
+mod templates;
 
 use std::sync::Arc;
 
@@ -53,27 +57,43 @@ pub fn routes(app: Arc<App>) -> Router {
     const fn may(action: Action) -> Access { Access::Allowed(action) }
     use Action as A;
     Routes::default()
-        .post  ("/api/tasks",              may(A::TasksCreate),   tasks::create)
-        .get   ("/api/tasks",              may(A::TasksRead),     tasks::list)
-        .post  ("/api/tasks/batch",        may(A::TasksCreate),   tasks::create_batch)
-        .get   ("/api/tasks/{id}",         may(A::TasksRead),     tasks::get)
-        .delete("/api/tasks/{id}",         may(A::TasksCancel),   tasks::cancel)
+        .post  ("/api/tasks",                       may(A::TasksCreate),      tasks::create)
+        .get   ("/api/tasks",                       may(A::TasksRead),        tasks::list)
+        .post  ("/api/tasks/batch",                 may(A::TasksCreate),      tasks::create_batch)
+        .get   ("/api/tasks/{id}",                  may(A::TasksRead),        tasks::get)
+        .delete("/api/tasks/{id}",                  may(A::TasksCancel),      tasks::cancel)
 
-        .post  ("/api/auth/login",         Public,                accounts::login)
-        .post  ("/api/auth/users",         may(A::UsersManage),   accounts::create_user)
-        .get   ("/api/auth/users",         may(A::UsersManage),   accounts::list_users)
-        .patch ("/api/auth/users/{id}",    may(A::UsersManage),   accounts::change_user)
-        .post  ("/api/auth/keys",          may(A::KeysManage),    accounts::create_key)
+        .post  ("/api/plans",                       may(A::PlansCreate),      plans::create)
+        .get   ("/api/plans",                       may(A::PlansRead),        plans::list)
+        .get   ("/api/plans/executions",            may(A::ExecutionsRead),   executions::list)
+        .get   ("/api/plans/executions/{id}",       may(A::ExecutionsRead),   executions::get)
+        .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
+        .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
+        .get   ("/api/plans/{id}",                  may(A::PlansRead),        plans::get)
+        .post  ("/api/plans/{id}/execute",          may(A::PlansExecute),     plans::execute)
 
-        .get   ("/api/workers",            may(A::WorkersRead),   system::list_workers)
-        .post  ("/api/workers/{id}/drain", may(A::WorkersManage), system::drain_worker)
-        .get   ("/api/workers/connect",    may(A::TasksExecute),  ws::workers::connect)
-        .get   ("/api/events",             may(A::EventsRead),    events::follow)
+        .post  ("/api/templates",                   may(A::TemplatesCreate),  templates::create)
+        .get   ("/api/templates",                   may(A::TemplatesRead),    templates::list)
+        .get   ("/api/templates/{id}",              may(A::TemplatesRead),    templates::get)
+        .get   ("/api/templates/{id}/versions",     may(A::TemplatesRead),    templates::versions)
+        .post  ("/api/templates/{id}/deploy",       may(A::TemplatesDeploy),  templates::deploy)
 
-        .get   ("/api/health",             Health,                system::health)
-        .get   ("/api/openapi.json",       Public,                openapi::serve)
-        .get   ("/health",                 Health,                system::bare_health)
-        .get   ("/health/{component}",     Health,                system::bare_component)
+        .post  ("/api/auth/login",                  Public,                   accounts::login)
+        .post  ("/api/auth/refresh",                Public,                   accounts::refresh)
+        .post  ("/api/auth/users",                  may(A::UsersManage),      accounts::create_user)
+        .get   ("/api/auth/users",                  may(A::UsersManage),      accounts::list_users)
+        .patch ("/api/auth/users/{id}",             may(A::UsersManage),      accounts::change_user)
+        .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
+
+        .get   ("/api/workers",                     may(A::WorkersRead),      system::list_workers)
+        .post  ("/api/workers/{id}/drain",          may(A::WorkersManage),    system::drain_worker)
+        .get   ("/api/workers/connect",             may(A::TasksExecute),     ws::workers::connect)
+        .get   ("/api/events",                      may(A::EventsRead),       events::follow)
+
+        .get   ("/api/health",                      Health,                   system::health)
+        .get   ("/api/openapi.json",                Public,                   openapi::serve)
+        .get   ("/health",                          Health,                   system::bare_health)
+        .get   ("/health/{component}",              Health,                   system::bare_component)
         .guarded(app)
 }
 

@@ -9,6 +9,7 @@ pub mod http;
 pub mod provider;
 pub mod service;
 pub mod telemetry;
+pub mod templates;
 pub mod tls;
 pub mod wire;
 pub mod worker;

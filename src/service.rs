@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: what any of them does, and the command line.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,6 +16,7 @@ use callboard_domain::usage::Prices;
 use callboard_domain::worker::Terms;
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::Ports;
+use callboard_runtime::script::Usual;
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{SledOptions, SledStore};
@@ -28,6 +30,7 @@ use crate::config::{Config, MissingConfidence};
 use crate::http::limit::Limiter;
 use crate::http::serve::{self, Limits};
 use crate::http::{self, App, Edge, Parts};
+use crate::templates;
 use crate::wire::tasks::Defaults;
 
 /// The prices that come with the program.
@@ -114,6 +117,7 @@ impl Service {
                 model: config.models.default,
                 pass_unknown_confidence: config.hitl.missing_confidence == MissingConfidence::Pass,
             },
+            env_allow: config.templates.env_allow,
             limiter: Limiter::new(config.limits.plans, config.limits.plan),
             tokens,
             passwords,
@@ -216,7 +220,21 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         prices: Arc::new(prices),
         keep_events: config.events.keep,
         keep_events_max: config.events.keep_max,
+        refresh_token: config.auth.refresh_token_ttl,
+        usual: Arc::new(Usual {
+            model: config.models.default.clone(),
+            env: variables(&config.templates.env_allow),
+            pass_unknown: config.hitl.missing_confidence == MissingConfidence::Pass,
+        }),
+        env_allow: config.templates.env_allow.clone(),
+        built_in: templates::built_in(&config.templates.env_allow)
+            .map_err(|e| failed("a built-in template is not valid")(&e))?,
     })
+}
+
+/// What the allowed environment variables are at the start; one that is not set has no value.
+fn variables(names: &[String]) -> HashMap<String, String> {
+    names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
 }
 
 async fn open_store(dir: &Path, cache_bytes: u64) -> Result<Arc<dyn Store>, Error> {

@@ -2,8 +2,12 @@
 
 pub mod accounts;
 pub mod common;
+pub mod definitions;
 pub mod events;
+pub mod executions;
+pub mod plans;
 pub mod read;
 pub mod system;
 pub mod tasks;
+pub mod templates;
 pub mod workers;

@@ -15,8 +15,8 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, crypto};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use callboard_domain::id::UserId;
-use callboard_domain::{Error, Timestamp};
+use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::{Error, Timestamp, session};
 
 use self::key::SigningKey;
 
@@ -37,7 +37,7 @@ const NOT_BEFORE_LEEWAY: u64 = 5;
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(24);
 
 /// The longest that it may be configured to live (SPEC.md, "JWT sessions").
-pub const MAX_LIFETIME: Duration = Duration::from_hours(7 * 24);
+pub const MAX_LIFETIME: Duration = session::MAX_ACCESS_LIFETIME;
 
 /// Issues and verifies access tokens.
 pub struct AccessTokens {
@@ -60,9 +60,8 @@ pub struct Issued {
 pub struct Access {
     /// Whom it was issued to.
     pub user: UserId,
-    /// The session (the family of refresh tokens) that it belongs to and is revoked with. Every
-    /// token issued here has one.
-    pub session: Option<String>,
+    /// The session (the family of refresh tokens) that it belongs to and is revoked with.
+    pub session: SessionId,
     /// Its own identifier, `jti`.
     pub id: String,
     /// The first instant at which it is refused.
@@ -81,8 +80,7 @@ struct Claims {
     iat: Option<u64>,
     jti: String,
     typ: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sid: Option<String>,
+    sid: SessionId,
 }
 
 impl AccessTokens {
@@ -98,11 +96,10 @@ impl AccessTokens {
         })
     }
 
-    /// Issues a token at `now`. `id` and `session` are given by the caller; each token needs an
-    /// `id` of its own.
+    /// Issues a token of this session at `now`. Each token needs an `id` of its own.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "claims of texts and numbers are JSON")]
-    pub fn issue(&self, user: UserId, session: &str, id: &str, now: Timestamp) -> Issued {
+    pub fn issue(&self, user: UserId, session: SessionId, id: &str, now: Timestamp) -> Issued {
         let issued = now.as_millis() / 1000;
         let expires = issued + self.lifetime.as_secs();
         let claims = Claims {
@@ -114,7 +111,7 @@ impl AccessTokens {
             iat: Some(issued),
             jti: id.to_owned(),
             typ: TYPE.to_owned(),
-            sid: Some(session.to_owned()),
+            sid: session,
         };
         let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signs);
         Issued {

@@ -12,7 +12,7 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, Queue, Runtime, Secret,
-    Server, Store, Worker,
+    Server, Store, Templates, Worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -173,6 +173,12 @@ impl Events {
             keep: source.get("events", "keep", rule::duration(60 * SECOND..=30 * DAY))?,
             keep_max: source.get("events", "keep_max", rule::whole(1..=1_000_000_000))?,
         })
+    }
+}
+
+impl Templates {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        Ok(Self { env_allow: source.get("templates", "env_allow", rule::list(rule::text))? })
     }
 }
 

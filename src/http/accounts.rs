@@ -8,14 +8,15 @@ use axum::http::HeaderMap;
 use callboard_domain::Error;
 use callboard_domain::account::Email;
 use callboard_domain::account::throttle::{Outcome, Verdict};
+use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::id::UserId;
-use callboard_runtime::accounts::NewUser;
+use callboard_runtime::accounts::{NewUser, SignedIn};
 
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::accounts::{
-    ChangeUser, CreateKey, CreateUser, KeyBody, Login, SessionBody, UserBody,
+    ChangeUser, CreateKey, CreateUser, KeyBody, Login, Refresh, SessionBody, UserBody,
 };
-use crate::wire::common::Paging;
+use crate::wire::common::{Iso, Paging};
 
 /// Sign in with e-mail and password.
 #[utoipa::path(
@@ -51,9 +52,28 @@ pub(super) async fn login(
     app.tries_settled.notify_waiters();
     checked?;
     let user = user.ok_or(Error::InvalidCredentials)?;
-    let issued =
-        app.tokens.issue(user.id, &App::fresh_name(), &App::fresh_name(), app.handle.now());
-    Ok(Reply::ok(&SessionBody::new(issued.token, issued.expires_at, &user)))
+    Ok(session(&app, &app.handle.sign_in(user.id).await?))
+}
+
+/// Go on with a session: the refresh token is replaced by the one in the answer.
+#[utoipa::path(
+    post, path = "/api/auth/refresh", tag = "auth", request_body = Refresh, security(()),
+    responses((status = 200, body = SessionBody)),
+)]
+pub(super) async fn refresh(State(app): State<Arc<App>>, Body(request): Body<Refresh>) -> Answer {
+    let token = RefreshToken::parse(&request.refresh_token)?;
+    Ok(session(&app, &app.handle.refresh(token).await?))
+}
+
+fn session(app: &App, signed_in: &SignedIn) -> Reply {
+    let SignedIn { user, session, refresh_token } = signed_in;
+    let issued = app.tokens.issue(user.id, *session, &App::fresh_name(), app.handle.now());
+    Reply::ok(&SessionBody {
+        token: issued.token,
+        refresh_token: refresh_token.expose().to_owned(),
+        expires_at: Iso(issued.expires_at),
+        user: user.into(),
+    })
 }
 
 /// Make a user.

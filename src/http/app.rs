@@ -23,6 +23,8 @@ pub struct Parts {
     pub handle: Handle,
     /// What fills in what requests leave out.
     pub defaults: Defaults,
+    /// The environment variables that plans and templates may use.
+    pub env_allow: Vec<String>,
     /// Everybody's rate limits.
     pub limiter: Limiter,
     /// Access tokens.
@@ -39,6 +41,7 @@ pub struct Parts {
 pub struct App {
     pub(crate) handle: Handle,
     pub(super) defaults: Defaults,
+    pub(super) env_allow: Vec<String>,
     pub(super) limiter: Limiter,
     pub(super) tokens: AccessTokens,
     pub(super) passwords: Passwords,
@@ -57,6 +60,7 @@ impl App {
         Self {
             handle: parts.handle,
             defaults: parts.defaults,
+            env_allow: parts.env_allow,
             limiter: parts.limiter,
             tokens: parts.tokens,
             passwords: parts.passwords,
@@ -77,7 +81,7 @@ impl App {
         }
     }
 
-    /// A name that nobody can guess, for a session or a token.
+    /// A name that nobody can guess, for a token.
     pub(super) fn fresh_name() -> String {
         format!("{:032x}", rand::random::<u128>())
     }

@@ -124,7 +124,7 @@ pub(super) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
         app.handle.caller_of_key(&digest)
     } else {
         let access = app.tokens.verify(text, app.handle.now())?;
-        app.handle.caller_of_user(access.user)
+        app.handle.caller_of_session(access.session, access.user)
     }
 }
 

@@ -11,6 +11,7 @@ use callboard_domain::Error;
 use futures_util::StreamExt;
 
 use super::Edge;
+use crate::wire::read::Format;
 
 /// The largest body taken, in bytes (PROTOCOL.md 2, Limits).
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -21,28 +22,50 @@ const MAX_DROPPED: usize = 4 * MAX_BODY;
 /// For how long.
 const MAX_DROPPING: Duration = Duration::from_secs(2);
 
+/// What a body may be.
+const JSON: &[(&str, Format)] = &[("application/json", Format::Json)];
+/// What the body of a template may be.
+const JSON_OR_YAML: &[(&str, Format)] = &[
+    ("application/json", Format::Json),
+    ("application/yaml", Format::Yaml),
+    ("text/yaml", Format::Yaml),
+];
+
 /// Whether the body is JSON: `application/json`, of any case, with `charset=utf-8` at most.
 ///
 /// # Errors
 ///
 /// [`Error::UnsupportedMediaType`].
 pub fn expect_json(headers: &HeaderMap) -> Result<(), Error> {
-    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        let wanted = "application/json, without a content encoding";
-        return Err(Error::UnsupportedMediaType(wanted));
-    }
-    let given = headers.get(CONTENT_TYPE).map(HeaderValue::to_str);
-    let is_json = matches!(given, Some(Ok(given)) if is_json(given));
-    if is_json { Ok(()) } else { Err(Error::UnsupportedMediaType("application/json")) }
+    let given = format(headers, JSON);
+    given.map(|_| ()).ok_or(Error::UnsupportedMediaType("application/json, not encoded"))
 }
 
-fn is_json(content_type: &str) -> bool {
+/// Whether the body is JSON, or YAML as `application/yaml` or `text/yaml`.
+///
+/// # Errors
+///
+/// [`Error::UnsupportedMediaType`].
+pub fn expect_json_or_yaml(headers: &HeaderMap) -> Result<Format, Error> {
+    let says = "application/json, application/yaml or text/yaml, not encoded";
+    format(headers, JSON_OR_YAML).ok_or(Error::UnsupportedMediaType(says))
+}
+
+fn format(headers: &HeaderMap, taken: &[(&str, Format)]) -> Option<Format> {
+    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return None;
+    }
+    format_of(headers.get(CONTENT_TYPE).map(HeaderValue::to_str)?.ok()?, taken)
+}
+
+fn format_of(content_type: &str, taken: &[(&str, Format)]) -> Option<Format> {
     let mut parts = content_type.split(';').map(str::trim);
     let is = |part: &str, wanted: &str| part.eq_ignore_ascii_case(wanted);
-    parts.next().is_some_and(|media| is(media, "application/json"))
-        && parts.all(|part| {
-            part.is_empty() || is(part, "charset=utf-8") || is(part, "charset=\"utf-8\"")
-        })
+    let media = parts.next()?;
+    let (_, format) = taken.iter().find(|(name, _)| is(media, name))?;
+    let in_utf_8 = parts
+        .all(|part| part.is_empty() || is(part, "charset=utf-8") || is(part, "charset=\"utf-8\""));
+    in_utf_8.then_some(*format)
 }
 
 /// Reads the whole body of a request.
@@ -175,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_json_in_utf_8_is_json() {
+    fn only_json_in_utf_8_is_json_and_only_yaml_is_yaml() {
         for right in [
             "application/json",
             "Application/JSON",
@@ -183,7 +206,7 @@ mod tests {
             "application/json;charset=\"UTF-8\"",
             "application/json;",
         ] {
-            assert!(is_json(right), "{right}");
+            assert_eq!(format_of(right, JSON), Some(Format::Json), "{right}");
         }
         for wrong in [
             "",
@@ -194,7 +217,11 @@ mod tests {
             "application/json, text/plain",
             "application/x-www-form-urlencoded",
         ] {
-            assert!(!is_json(wrong), "{wrong}");
+            assert_eq!(format_of(wrong, JSON_OR_YAML), None, "{wrong}");
+        }
+        for yaml in ["application/yaml", "Text/YAML; charset=utf-8"] {
+            assert_eq!(format_of(yaml, JSON), None, "{yaml}");
+            assert_eq!(format_of(yaml, JSON_OR_YAML), Some(Format::Yaml), "{yaml}");
         }
     }
 }

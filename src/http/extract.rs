@@ -7,9 +7,10 @@ use std::str::FromStr;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use callboard_domain::{Error, id};
+use serde_json::Value;
 
 use super::{Failure, body};
-use crate::wire::read::{self, Read};
+use crate::wire::read::{self, Format, Read};
 
 /// A JSON body, read into its shape.
 #[derive(Debug)]
@@ -22,6 +23,34 @@ impl<T: Read, S: Send + Sync> FromRequest<S> for Body<T> {
         body::expect_json(request.headers())?;
         let bytes = body::read(request).await?;
         Ok(Self(read::body(&bytes)?))
+    }
+}
+
+/// A JSON body, parsed: a definition, of which every fault is told.
+#[derive(Debug)]
+pub struct Json(pub Value);
+
+impl<S: Send + Sync> FromRequest<S> for Json {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        body::expect_json(request.headers())?;
+        let bytes = body::read(request).await?;
+        Ok(Self(read::parse(&bytes, Format::Json)?))
+    }
+}
+
+/// A body in JSON or YAML, parsed.
+#[derive(Debug)]
+pub struct JsonOrYaml(pub Value);
+
+impl<S: Send + Sync> FromRequest<S> for JsonOrYaml {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let format = body::expect_json_or_yaml(request.headers())?;
+        let bytes = body::read(request).await?;
+        Ok(Self(read::parse(&bytes, format)?))
     }
 }
 

@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
-use super::{accounts, events, system, tasks};
+use super::{accounts, events, executions, plans, system, tasks, templates};
 use crate::ws;
 
 /// The description of every route under /api.
@@ -20,8 +20,11 @@ use crate::ws;
     ),
     paths(
         tasks::create, tasks::list, tasks::create_batch, tasks::get, tasks::cancel,
-        accounts::login, accounts::create_user, accounts::list_users, accounts::change_user,
-        accounts::create_key,
+        plans::create, plans::list, plans::get, plans::execute,
+        executions::list, executions::get, executions::cancel, executions::retry,
+        templates::create, templates::list, templates::get, templates::versions, templates::deploy,
+        accounts::login, accounts::refresh, accounts::create_user, accounts::list_users,
+        accounts::change_user, accounts::create_key,
         system::list_workers, system::drain_worker, system::health,
         events::follow, ws::workers::connect, describe,
     ),

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
 use callboard_domain::access::Caller;
 use callboard_domain::id::TaskId;
 use callboard_domain::query::Tasks;
 use callboard_domain::{Error, Rule};
-use callboard_runtime::Submitted;
 
-use super::{Answer, App, Body, Id, Query, Reply};
+use super::{Answer, App, Body, Id, Query, Reply, idempotency};
 use crate::wire::common::Text;
 use crate::wire::tasks::{
     BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, ListTasks, TaskBody,
@@ -29,13 +28,13 @@ pub(super) async fn create(
     headers: HeaderMap,
     Body(mut task): Body<CreateTask>,
 ) -> Answer {
-    let key = idempotency_key(&headers, task.idempotency_key.take())?;
+    let key = idempotency::key(&headers, task.idempotency_key.take())?;
     let request = task.into_request(&app.defaults);
     let owner = app.owner(&caller);
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
-    let task = submitted.tasks.first().ok_or(Error::Internal)?;
+    let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
     let reply = Reply::created(&TaskBody::summary(task, app.handle.waiting_for(task)));
-    Ok(replayed(reply, &submitted))
+    Ok(idempotency::replayed(reply, &submitted))
 }
 
 /// Submit up to 100 tasks, all or none.
@@ -50,7 +49,7 @@ pub(super) async fn create_batch(
     headers: HeaderMap,
     Body(batch): Body<CreateBatch>,
 ) -> Answer {
-    let key = idempotency_key(&headers, None)?;
+    let key = idempotency::key(&headers, None)?;
     let mut requests = Vec::with_capacity(batch.tasks.len());
     for (index, task) in batch.tasks.into_iter().enumerate() {
         if task.idempotency_key.is_some() {
@@ -63,15 +62,16 @@ pub(super) async fn create_batch(
     }
     let owner = app.owner(&caller);
     let submitted = app.handle.submit(&owner, requests, true, key.as_deref()).await?;
-    let batch = submitted.batch.ok_or(Error::Internal)?;
+    let batch = submitted.made.batch().ok_or(Error::Internal)?;
     let tasks: Vec<_> = submitted
-        .tasks
+        .made
+        .tasks()
         .iter()
         .map(|task| BatchItem { id: Text(task.spec.id), status: task.status().as_str() })
         .collect();
     let total = tasks.len();
     let reply = Reply::created(&BatchBody { batch_id: Text(batch), tasks, total });
-    Ok(replayed(reply, &submitted))
+    Ok(idempotency::replayed(reply, &submitted))
 }
 
 /// A task with its prompt and its output.
@@ -120,32 +120,4 @@ pub(super) async fn cancel(
 ) -> Answer {
     let task = app.handle.cancel(caller.environment, id).await?;
     Ok(Reply::ok(&Cancelled::of(&task)))
-}
-
-/// The key of the body or of the header; if both are there, they must be the same.
-fn idempotency_key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option<String>, Error> {
-    let Some(header) = headers.get("idempotency-key") else { return Ok(in_body) };
-    let refuse = |rule, says: &str| {
-        let message = format!("the header Idempotency-Key must {says}");
-        Error::invalid("Idempotency-Key", rule, message)
-    };
-    let text = header.to_str().map_err(|_| refuse(Rule::Format, "be visible ASCII text"))?;
-    if !(1..=255).contains(&text.len()) {
-        return Err(refuse(Rule::Length, "have 1 to 255 characters"));
-    }
-    match in_body {
-        Some(other) if other != text => {
-            Err(refuse(Rule::Format, "be the same as idempotencyKey in the body"))
-        }
-        Some(_) | None => Ok(Some(text.to_owned())),
-    }
-}
-
-fn replayed(reply: Reply, submitted: &Submitted) -> Reply {
-    const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-    if submitted.replayed {
-        reply.header(REPLAYED, HeaderValue::from_static("true"))
-    } else {
-        reply
-    }
 }

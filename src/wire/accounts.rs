@@ -7,7 +7,7 @@ use callboard_domain::account::{Email, User, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
 use callboard_domain::id::{Environment, KeyId, UserId};
 use callboard_domain::rate::Plan;
-use callboard_domain::{Error, Rule, Timestamp};
+use callboard_domain::{Error, Rule};
 use callboard_runtime::accounts::NewKey;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -32,6 +32,23 @@ impl Read for Login {
             email: fields.required("email", rule::text(rule::characters(1..=320)))?,
             password: fields.required("password", rule::text(rule::characters(1..=1024)))?,
         })
+    }
+}
+
+/// A refresh token.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct Refresh {
+    /// The one of the last login or refresh; each is taken once.
+    #[schema(format = Password)]
+    pub refresh_token: String,
+}
+
+impl Read for Refresh {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        let refresh_token =
+            fields.required("refreshToken", rule::text(rule::characters(1..=1024)))?;
+        Ok(Self { refresh_token })
     }
 }
 
@@ -171,24 +188,18 @@ impl From<&User> for UserBody {
 }
 
 /// A session.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionBody {
     /// The access token, for `Authorization: Bearer`.
     pub token: String,
-    /// Until when it is taken.
+    /// What the session is gone on with, once, at `POST /api/auth/refresh`.
+    pub refresh_token: String,
+    /// Until when the access token is taken.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
     /// Who has signed in.
     pub user: UserBody,
-}
-
-impl SessionBody {
-    /// The answer to a login.
-    #[must_use]
-    pub fn new(token: String, expires_at: Timestamp, user: &User) -> Self {
-        Self { token, expires_at: Iso(expires_at), user: user.into() }
-    }
 }
 
 /// A key as it is told once, when it is made.

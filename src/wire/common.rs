@@ -28,6 +28,9 @@ impl<T: Display> Serialize for Text<T> {
     }
 }
 
+/// How many characters a search may have.
+pub const MAX_SEARCH: usize = 200;
+
 /// The last offset: above it, not every number can be told apart in JSON.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 

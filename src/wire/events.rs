@@ -11,6 +11,7 @@ use serde_json::json;
 use utoipa::IntoParams;
 
 use super::common::Iso;
+use super::executions::{ExecutionBody, StepSummary};
 use super::read::{Fields, Read, rule};
 use super::tasks::TaskBody;
 
@@ -24,6 +25,18 @@ pub const NAMES: &[&str] = &[
     "task.completed",
     "task.failed",
     "task.cancelled",
+    "execution.started",
+    "execution.progress",
+    "execution.completed",
+    "execution.failed",
+    "execution.cancelled",
+    "step.started",
+    "step.awaiting_approval",
+    "step.retrying",
+    "step.skipped",
+    "step.completed",
+    "step.failed",
+    "step.cancelled",
     "worker.connected",
     "worker.draining",
     "worker.disconnected",
@@ -101,13 +114,20 @@ impl Wanted {
 
     fn is_about(&self, subject: &Subject) -> bool {
         match subject {
-            Subject::Task(task) => {
+            Subject::Task(task) | Subject::TaskOfStep(_, _, task) => {
                 let spec = &task.spec;
                 let execution = spec.origin.step.as_ref().map(|(id, _)| id.to_string());
                 self.is_task(spec.id)
                     && (self.execution_id.is_none() || self.execution_id == execution)
                     && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
                     && self.tags.iter().flatten().all(|tag| spec.tags.contains(tag))
+            }
+            Subject::Execution(head) | Subject::Step(head, _) => {
+                let id = head.spec.id.to_string();
+                self.task_id.is_none()
+                    && self.tags.is_none()
+                    && self.queue.is_none()
+                    && self.execution_id.as_ref().is_none_or(|wanted| *wanted == id)
             }
             Subject::Worker(WorkerRow { queues, .. }) => {
                 self.task_id.is_none()
@@ -179,6 +199,18 @@ fn subject(row: &tables::Event) -> (serde_json::Value, serde_json::Value) {
         Subject::Task(task) => (
             json!({"kind": "task", "id": task.spec.id.to_string(), "version": task.version}),
             json!(TaskBody::summary(task, None)),
+        ),
+        Subject::TaskOfStep(execution, step, task) => (
+            json!({"kind": "step", "id": step, "executionId": execution.to_string()}),
+            json!(StepSummary::of_task(step, *execution, &row.event, task)),
+        ),
+        Subject::Execution(head) => (
+            json!({"kind": "execution", "id": head.spec.id.to_string(), "version": head.version}),
+            json!(ExecutionBody::in_event(head)),
+        ),
+        Subject::Step(head, step) => (
+            json!({"kind": "step", "id": step, "executionId": head.spec.id.to_string()}),
+            json!(StepSummary::named(step, head.spec.id, &row.event)),
         ),
         Subject::Worker(WorkerRow { id, name, queues }) => (
             json!({"kind": "worker", "id": id.to_string()}),

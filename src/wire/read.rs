@@ -1,13 +1,14 @@
 //! Reading what a caller sent: bytes to a value, a value to typed fields, every refusal by name.
 //!
 //! ```text
-//! body  ── json::parse ──▶ Value ─┐
-//!                                 ├─▶ Fields ── required / optional (name, rule) ──▶ your type
-//! query ── query::parse ──────────┘
+//! body  ── json::parse, yaml::parse ──▶ Value ─┐
+//!                                              ├─▶ Fields ── required / optional (name, rule) ──▶ your type
+//! query ── query::parse ───────────────────────┘
 //! ```
 //!
 //! A shape says how it is read by [`Read`], field by field, each with a rule of [`rule`]; what it
-//! did not ask for is refused as unknown. Deliberately absent: defaults and rules that span
+//! did not ask for is refused as unknown. The first fault ends the reading, unless [`every_fault`] is
+//! wanted. Deliberately absent: defaults and rules that span
 //! fields, which belong to the shape, and whether the thing makes sense, which the domain decides.
 //!
 //! ```
@@ -37,10 +38,35 @@ mod fields;
 pub mod json;
 pub mod query;
 pub mod rule;
+pub mod yaml;
 
 pub use fields::{Field, Fields, Path, Read};
 
-use callboard_domain::Error;
+use callboard_domain::{Error, Fault};
+use serde_json::Value;
+
+use fields::{Faults, Mode};
+
+/// How a document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// YAML 1.2, of which only what JSON can say.
+    Yaml,
+}
+
+/// The value that a document holds; what it is made of is the same for every format.
+///
+/// # Errors
+///
+/// [`Error::InvalidJson`], [`Error::InvalidYaml`].
+pub fn parse(bytes: &[u8], format: Format) -> Result<Value, Error> {
+    match format {
+        Format::Json => json::parse(bytes),
+        Format::Yaml => yaml::parse(bytes),
+    }
+}
 
 /// Reads a JSON body: strict JSON, an object, every field by its rule, none unknown.
 ///
@@ -56,6 +82,27 @@ pub fn body<T: Read>(bytes: &[u8]) -> Result<T, Error> {
 /// # Errors
 ///
 /// [`Error::Invalid`] for the first field that breaks a rule.
-pub fn value<T: Read>(value: serde_json::Value) -> Result<T, Error> {
+pub fn value<T: Read>(value: Value) -> Result<T, Error> {
     rule::object(T::read)(Field::body(value))
+}
+
+/// Reads a parsed body and tells every fault of it, in the order of reading: up to a thousand.
+///
+/// Where there are faults, what was read is good only for finding more: defaults stand in for what
+/// is broken. There is nothing if the whole is no object.
+///
+/// # Errors
+///
+/// Whatever is no fault of a field.
+pub fn every_fault<T: Read>(value: Value) -> Result<(Option<T>, Vec<Fault>), Error> {
+    let faults = Faults::default();
+    let mode = Mode { from_query: false, faults: Some(&faults) };
+    let read = match rule::object(T::read)(Field::new(Path::Root("body"), value, mode)) {
+        Ok(read) => Some(read),
+        Err(refusal) => {
+            mode.tell(refusal)?;
+            None
+        }
+    };
+    Ok((read, faults.into_inner()))
 }

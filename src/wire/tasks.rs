@@ -2,6 +2,7 @@
 
 use callboard_domain::Error;
 use callboard_domain::task::{Gate, Inputs, Request, Task};
+use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -275,6 +276,18 @@ pub struct UsageBody {
     price_unknown: bool,
 }
 
+impl From<Usage> for UsageBody {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: usage.input,
+            output: usage.output,
+            total: usage.total(),
+            total_cost: usage.total_cost,
+            price_unknown: usage.price_unknown,
+        }
+    }
+}
+
 /// What ended a task or an attempt.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EndingBody<'a> {
@@ -317,13 +330,7 @@ impl<'a> TaskBody<'a> {
             cancelled_at,
             deadline_at,
             output: None,
-            usage: result.map(|result| UsageBody {
-                input: result.usage.input,
-                output: result.usage.output,
-                total: result.usage.total(),
-                total_cost: result.usage.total_cost,
-                price_unknown: result.usage.price_unknown,
-            }),
+            usage: result.map(|result| UsageBody::from(result.usage)),
             worker_id: task.worker.map(Text),
             retry_count: task.retries,
             attempt: task.attempt,

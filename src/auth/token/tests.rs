@@ -10,6 +10,7 @@ const SECRET: &str = "a signing key of thirty-two bytes";
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_700);
 const SECONDS: u64 = 1_800_000_000;
 const USER: UserId = UserId::from_u128(7 << 10);
+const SESSION: SessionId = SessionId::from_u128(9 << 10);
 
 fn key(text: &str) -> SigningKey {
     let nowhere = std::path::Path::new("unused");
@@ -48,6 +49,7 @@ fn claims() -> Value {
         "exp": SECONDS + 60,
         "jti": "one",
         "typ": "access",
+        "sid": SESSION.to_string(),
     })
 }
 
@@ -69,12 +71,12 @@ fn is_invalid(token: &str) -> bool {
 
 #[test]
 fn an_issued_token_is_read_back_until_it_expires() {
-    let issued = tokens().issue(USER, "family", "one", NOW);
+    let issued = tokens().issue(USER, SESSION, "one", NOW);
     let day = Duration::from_hours(24);
     assert_eq!(issued.expires_at, Timestamp::from_millis(SECONDS * 1000).after(day));
     let access = Access {
         user: USER,
-        session: Some("family".to_owned()),
+        session: SESSION,
         id: "one".to_owned(),
         expires_at: issued.expires_at,
     };
@@ -87,14 +89,14 @@ fn an_issued_token_is_read_back_until_it_expires() {
 
 #[test]
 fn a_token_says_what_the_protocol_lists() {
-    let issued = tokens().issue(USER, "family", "one", NOW);
+    let issued = tokens().issue(USER, SESSION, "one", NOW);
     let parts: Vec<&str> = issued.token.split('.').collect();
     let header: Value = part(parts[0]).expect("JSON");
     assert_eq!(header, json!({"typ": "JWT", "alg": "HS256"}));
     let claims: Value = part(parts[1]).expect("JSON");
     let expected = json!({
         "iss": "callboard", "aud": "callboard-api", "sub": USER.to_string(),
-        "exp": SECONDS + 86_400, "iat": SECONDS, "jti": "one", "typ": "access", "sid": "family",
+        "exp": SECONDS + 86_400, "iat": SECONDS, "jti": "one", "typ": "access", "sid": SESSION.to_string(),
     });
     assert_eq!(claims, expected);
 }
@@ -182,6 +184,9 @@ fn claims_that_are_wrong_missing_or_of_another_type_are_refused() {
         ("sub", json!("admin")),
         ("sub", json!(7)),
         ("sub", json!(null)),
+        ("sid", json!("family")),
+        ("sid", json!(USER.to_string())),
+        ("sid", json!(null)),
         ("jti", json!(null)),
         ("typ", json!("refresh")),
         ("typ", json!(null)),
@@ -271,7 +276,7 @@ fn a_lifetime_is_at_most_seven_days() {
 proptest! {
     #[test]
     fn a_token_with_any_character_changed_is_refused(place in any::<prop::sample::Index>(), other in "[A-Za-z0-9_.=-]") {
-        let token = tokens().issue(USER, "family", "one", NOW).token;
+        let token = tokens().issue(USER, SESSION, "one", NOW).token;
         let place = place.index(token.len());
         let changed = format!("{}{other}{}", &token[..place], &token[place + 1..]);
         prop_assert_eq!(tokens().verify(&changed, NOW).is_ok(), changed == token);

@@ -3,10 +3,11 @@
 //! A path costs nothing until it is written into a refusal. Deliberately absent: the rules
 //! themselves, which stand in [`super::rule`].
 
+use std::cell::RefCell;
 use std::fmt;
 use std::mem;
 
-use callboard_domain::{Error, Rule};
+use callboard_domain::{Error, Fault, Rule};
 use serde_json::{Map, Value};
 
 /// A shape that is read from the members of an object, or from the parameters of a query.
@@ -48,15 +49,67 @@ pub struct Field<'a> {
     pub path: Path<'a>,
     /// What it is; never null, unless it is an item of a list or the whole.
     pub value: Value,
-    /// It is the text of a query parameter, which may be read as a number or a flag.
+    /// How it is read.
+    pub(super) mode: Mode<'a>,
+}
+
+/// How fields are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mode<'a> {
+    /// They are texts of query parameters, which may be read as numbers or flags.
     pub(super) from_query: bool,
+    /// Who is told of every fault; without it, the first ends the reading.
+    pub(super) faults: Option<&'a Faults>,
+}
+
+/// How many faults of one body are told.
+const MAX_FAULTS: usize = 1_000;
+
+/// Faults in the order in which they were found.
+#[derive(Debug, Default)]
+pub(super) struct Faults(RefCell<Vec<Fault>>);
+
+impl Faults {
+    pub(super) fn into_inner(self) -> Vec<Fault> {
+        self.0.into_inner()
+    }
+}
+
+impl Mode<'_> {
+    /// Tells a refusal, after which something has to stand in for what was refused.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, where the first one ends the reading, or where it is not of a field.
+    pub(super) fn tell(self, refusal: Error) -> Result<(), Error> {
+        match (self.faults, refusal) {
+            (Some(Faults(faults)), Error::Invalid(fault)) => {
+                let mut faults = faults.borrow_mut();
+                if faults.len() < MAX_FAULTS {
+                    faults.push(fault);
+                }
+                Ok(())
+            }
+            (_, refusal) => Err(refusal),
+        }
+    }
+
+    /// The same for what stands in a body.
+    pub(super) const fn in_body(self) -> Self {
+        Self { from_query: false, faults: self.faults }
+    }
+
+    /// The same for what stands in a query.
+    pub(super) const fn in_query(self) -> Self {
+        Self { from_query: true, faults: self.faults }
+    }
 }
 
 impl<'a> Field<'a> {
     /// A whole body.
     #[must_use]
     pub const fn body(value: Value) -> Self {
-        Self::new(Path::Root("body"), value, false)
+        Self::new(Path::Root("body"), value, Mode { from_query: false, faults: None })
     }
 
     /// The refusal of this field; `says` follows its path: `must be a text, not a number`.
@@ -64,13 +117,13 @@ impl<'a> Field<'a> {
         refuse(&self.path, rule, says)
     }
 
-    pub(super) const fn new(path: Path<'a>, value: Value, from_query: bool) -> Self {
-        Self { path, value, from_query }
+    pub(super) const fn new(path: Path<'a>, value: Value, mode: Mode<'a>) -> Self {
+        Self { path, value, mode }
     }
 
     /// A field that is only a place, to refuse it.
     pub(super) const fn at(path: Path<'a>) -> Self {
-        Self::new(path, Value::Null, false)
+        Self::new(path, Value::Null, Mode { from_query: false, faults: None })
     }
 }
 
@@ -84,12 +137,12 @@ pub struct Fields<'a> {
     path: Path<'a>,
     members: Map<String, Value>,
     asked: Vec<&'static str>,
-    from_query: bool,
+    mode: Mode<'a>,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(path: Path<'a>, members: Map<String, Value>, from_query: bool) -> Self {
-        Self { path, members, asked: Vec::with_capacity(16), from_query }
+    pub(super) fn new(path: Path<'a>, members: Map<String, Value>, mode: Mode<'a>) -> Self {
+        Self { path, members, asked: Vec::with_capacity(16), mode }
     }
 
     /// The member `name`, read by `rule`.
@@ -102,18 +155,42 @@ impl<'a> Fields<'a> {
         name: &'static str,
         rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        match self.optional(name, rule)? {
+        match self.ask(name, rule)? {
             Some(value) => Ok(value),
             None => Err(self.refuse(name, Rule::Required, "is required")),
         }
     }
 
-    /// The member `name`, read by `rule`; none if it is absent or null.
+    /// The same; where every fault is told, its default stands in for what is missing or broken.
     ///
     /// # Errors
     ///
-    /// What `rule` says.
+    /// As [`Self::required`], where the first fault ends the reading.
+    pub fn required_or_default<T: Default>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let read = self.required(name, rule);
+        read.or_else(|refusal| self.mode.tell(refusal).map(|()| T::default()))
+    }
+
+    /// The member `name`, read by `rule`; none if it is absent or null, or broken where every fault
+    /// is told.
+    ///
+    /// # Errors
+    ///
+    /// What `rule` says, where the first fault ends the reading.
     pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let read = self.ask(name, rule);
+        read.or_else(|refusal| self.mode.tell(refusal).map(|()| None))
+    }
+
+    fn ask<T>(
         &mut self,
         name: &'static str,
         rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
@@ -125,7 +202,7 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let path = Path::Member(&self.path, name);
-        rule(Field::new(path, value, self.from_query)).map(Some)
+        rule(Field::new(path, value, self.mode)).map(Some)
     }
 
     /// The refusal of the member `name`, for a rule that spans fields.
@@ -139,17 +216,18 @@ impl<'a> Fields<'a> {
     ///
     /// Rule `unknown` for the first that was not, naming those that exist.
     pub fn finish(self) -> Result<(), Error> {
-        let asked = &self.asked;
-        let Some(unknown) = self.members.keys().find(|name| !asked.contains(&name.as_str())) else {
-            return Ok(());
-        };
-        let shown: String = unknown.chars().take(64).collect();
-        let known = if asked.is_empty() {
-            "none is".to_owned()
-        } else {
-            format!("only {}", asked.join(", "))
-        };
-        Err(self.refuse(&shown, Rule::Unknown, format_args!("is not known here, {known}")))
+        let unknown = self.members.keys().filter(|name| !self.asked.contains(&name.as_str()));
+        for name in unknown.take(MAX_FAULTS) {
+            let shown: String = name.chars().take(64).collect();
+            let known = if self.asked.is_empty() {
+                "none is".to_owned()
+            } else {
+                format!("only {}", self.asked.join(", "))
+            };
+            let says = format_args!("is not known here, {known}");
+            self.mode.tell(self.refuse(&shown, Rule::Unknown, says))?;
+        }
+        Ok(())
     }
 }
 

@@ -23,19 +23,22 @@ pub const MAX_DEPTH: usize = 64;
 /// that are not UTF-8, a member given twice in one object, a lone surrogate, a number too large
 /// for a double, text after the value, or more than [`MAX_DEPTH`] levels.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
-    if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err(invalid("it begins with a byte-order mark"));
-    }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| invalid(format!("no UTF-8 at byte {}", error.valid_up_to() + 1)))?;
-    if text.trim_ascii().is_empty() {
-        return Err(invalid("it is empty"));
-    }
+    let text = text_of(bytes).map_err(invalid)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let depth = Cell::new(0);
     let value = Strict { depth: &depth }.deserialize(&mut deserializer).map_err(explain)?;
     deserializer.end().map_err(explain)?;
     Ok(value)
+}
+
+/// The text of a document in any format, or what is wrong with it.
+pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        return Err("it begins with a byte-order mark".to_owned());
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| format!("no UTF-8 at byte {}", error.valid_up_to() + 1))?;
+    if text.trim_ascii().is_empty() { Err("it is empty".to_owned()) } else { Ok(text) }
 }
 
 fn invalid(what: impl Into<String>) -> Error {

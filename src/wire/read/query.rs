@@ -9,6 +9,7 @@ use callboard_domain::{Error, Rule};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
+use super::fields::Mode;
 use super::{Field, Fields, Path, Read};
 
 /// The parameter that carries a key (SPEC.md, Authentication).
@@ -37,7 +38,7 @@ pub fn parse<T: Read>(query: &str) -> Result<T, Error> {
         }
         members.insert(name.into_owned(), Value::String(value.into_owned()));
     }
-    let mut fields = Fields::new(ROOT, members, true);
+    let mut fields = Fields::new(ROOT, members, Mode::default().in_query());
     let value = T::read(&mut fields)?;
     fields.finish()?;
     Ok(value)

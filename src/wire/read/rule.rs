@@ -92,7 +92,7 @@ where
         };
         let number = match &field.value {
             Value::Number(number) => whole_of(number),
-            Value::String(text) if field.from_query => text.parse().ok(),
+            Value::String(text) if field.mode.from_query => text.parse().ok(),
             _ => None,
         };
         let Some(number) = number else {
@@ -124,7 +124,7 @@ pub fn number(range: RangeInclusive<f64>) -> impl Fn(Field<'_>) -> Result<f64, E
         let says = || format!("must be a number from {from} to {to}, not {}", shown(&field));
         let number = match &field.value {
             Value::Number(number) => number.as_f64(),
-            Value::String(text) if field.from_query => {
+            Value::String(text) if field.mode.from_query => {
                 text.parse().ok().filter(|number: &f64| number.is_finite())
             }
             _ => None,
@@ -146,8 +146,8 @@ pub fn number(range: RangeInclusive<f64>) -> impl Fn(Field<'_>) -> Result<f64, E
 pub fn flag(field: Field<'_>) -> Result<bool, Error> {
     match &field.value {
         Value::Bool(flag) => Ok(*flag),
-        Value::String(text) if field.from_query && text == "true" => Ok(true),
-        Value::String(text) if field.from_query && text == "false" => Ok(false),
+        Value::String(text) if field.mode.from_query && text == "true" => Ok(true),
+        Value::String(text) if field.mode.from_query && text == "false" => Ok(false),
         _ => {
             Err(field
                 .refuse(Rule::Type, format_args!("must be true or false, not {}", shown(&field))))
@@ -160,13 +160,22 @@ pub fn object<T>(
     read: impl Fn(&mut Fields<'_>) -> Result<T, Error>,
 ) -> impl Fn(Field<'_>) -> Result<T, Error> {
     move |field| {
-        let from_query = field.from_query;
+        let mode = field.mode;
         let (path, members) = take_object(field)?;
-        let mut fields = Fields::new(path, members, from_query);
+        let mut fields = Fields::new(path, members, mode);
         let value = read(&mut fields)?;
         fields.finish()?;
         Ok(value)
     }
+}
+
+/// Anything, as it is.
+///
+/// # Errors
+///
+/// None: it is a rule like the others.
+pub fn any(field: Field<'_>) -> Result<Value, Error> {
+    Ok(field.value)
 }
 
 /// An object with any members, of at most `max_bytes` as compact JSON.
@@ -192,29 +201,34 @@ pub fn map<T>(
     of: impl Fn(Field<'_>) -> Result<T, Error>,
 ) -> impl Fn(Field<'_>) -> Result<Vec<(String, T)>, Error> {
     move |field| {
+        let mode = field.mode.in_body();
         let (path, members) = take_object(field)?;
         check_count(path, members.len(), &count, "members")?;
         let mut pairs = Vec::with_capacity(members.len());
         for (name, value) in members {
-            let value = of(Field::new(Path::Member(&path, &name), value, false))?;
-            pairs.push((name, value));
+            match of(Field::new(Path::Member(&path, &name), value, mode)) {
+                Ok(value) => pairs.push((name, value)),
+                Err(refusal) => mode.tell(refusal)?,
+            }
         }
         Ok(pairs)
     }
 }
 
-/// A list of so many items of one kind.
-pub fn list<T>(
+/// A list of so many items of one kind. Where every fault is told, the default stands in for an
+/// item that is broken, so that the others keep their places.
+pub fn list<T: Default>(
     count: RangeInclusive<usize>,
     of: impl Fn(Field<'_>) -> Result<T, Error>,
 ) -> impl Fn(Field<'_>) -> Result<Vec<T>, Error> {
     move |field| {
+        let mode = field.mode.in_body();
         let (path, items) = take_list(field)?;
         check_count(path, items.len(), &count, "items")?;
         let mut list = Vec::with_capacity(items.len());
         for (index, value) in items.into_iter().enumerate() {
-            let path = Path::Item(&path, index);
-            list.push(of(Field::new(path, value, false))?);
+            let item = of(Field::new(Path::Item(&path, index), value, mode));
+            list.push(item.or_else(|refusal| mode.tell(refusal).map(|()| T::default()))?);
         }
         Ok(list)
     }
@@ -226,9 +240,10 @@ pub fn commas<T>(
     of: impl Fn(Field<'_>) -> Result<T, Error>,
 ) -> impl Fn(Field<'_>) -> Result<Vec<T>, Error> {
     move |field| {
+        let mode = field.mode.in_query();
         let (path, text) = take_text(field)?;
         check_count(path, text.split(',').count(), &count, "values")?;
-        text.split(',').map(|part| of(Field::new(path, Value::from(part), true))).collect()
+        text.split(',').map(|part| of(Field::new(path, Value::from(part), mode))).collect()
     }
 }
 
@@ -322,7 +337,7 @@ fn kind(value: &Value) -> &'static str {
 fn shown(field: &Field<'_>) -> String {
     match &field.value {
         Value::Number(number) => number.to_string(),
-        Value::String(text) if field.from_query => short(text),
+        Value::String(text) if field.mode.from_query => short(text),
         other => kind(other).to_owned(),
     }
 }

@@ -2,7 +2,7 @@ use callboard_domain::Fault;
 use serde_json::json;
 
 use super::*;
-use crate::wire::read::{rule, value};
+use crate::wire::read::{every_fault, rule, value};
 
 #[derive(Debug, PartialEq)]
 struct Hitl {
@@ -15,7 +15,7 @@ impl Read for Hitl {
     }
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Default)]
 struct Task {
     prompt: String,
     hitl: Option<Hitl>,
@@ -114,4 +114,66 @@ fn the_name_of_an_unknown_field_is_shortened() {
         panic!("an unknown field was taken");
     };
     assert_eq!(fault.field.len(), 64);
+}
+
+#[derive(Debug, PartialEq, Default)]
+struct Step {
+    id: String,
+    tags: Vec<String>,
+    weight: Option<u8>,
+}
+
+impl Read for Step {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        let tags = rule::list(0..=9, rule::text(rule::bytes(1..=3)));
+        Ok(Self {
+            id: fields.required_or_default("id", rule::text(rule::bytes(1..=3)))?,
+            tags: fields.optional("tags", tags)?.unwrap_or_default(),
+            weight: fields.optional("weight", rule::whole(1..=9))?,
+        })
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Steps(Vec<Step>);
+
+impl Read for Steps {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        let steps = rule::list(0..=9, rule::object(Step::read));
+        Ok(Self(fields.required_or_default("steps", steps)?))
+    }
+}
+
+#[test]
+fn every_fault_is_told_and_the_rest_is_read_in_its_place() {
+    let body = json!({"steps": [
+        {"tags": ["a", 5, "b"], "x": 1},
+        7,
+        {"id": "c", "weight": 10, "y": 1, "z": 2},
+    ], "w": 0});
+    let (steps, faults) = every_fault::<Steps>(body.clone()).expect("only fields are broken");
+    let found: Vec<_> =
+        faults.iter().map(|fault| (fault.field.as_str(), fault.rule.as_str())).collect();
+    let expected = [
+        ("steps[0].id", "required"),
+        ("steps[0].tags[1]", "type"),
+        ("steps[0].x", "unknown"),
+        ("steps[1]", "type"),
+        ("steps[2].weight", "range"),
+        ("steps[2].y", "unknown"),
+        ("steps[2].z", "unknown"),
+        ("w", "unknown"),
+    ];
+    assert_eq!(found, expected);
+    let tags = vec!["a".to_owned(), String::new(), "b".to_owned()];
+    let read = Steps(vec![
+        Step { tags, ..Step::default() },
+        Step::default(),
+        Step { id: "c".to_owned(), ..Step::default() },
+    ]);
+    assert_eq!(steps, Some(read));
+    let first = value::<Steps>(body).expect_err("it is broken");
+    assert_eq!(first, Error::Invalid(faults.into_iter().next().expect("there are some")));
+    let (nothing, faults) = every_fault::<Steps>(json!([])).expect("only the whole is broken");
+    assert_eq!((nothing, faults[0].field.as_str()), (None, "body"));
 }

@@ -16,7 +16,7 @@ pub const MAX_URL: usize = 2048;
 ///
 /// Rule `type` or `format`.
 pub fn instant(field: Field<'_>) -> Result<Timestamp, Error> {
-    let hint = if field.from_query { " (a + is written %2B here)" } else { "" };
+    let hint = if field.mode.from_query { " (a + is written %2B here)" } else { "" };
     let (path, text) = take_text(field)?;
     text.parse().map_err(|_| {
         let says = "must be an instant of ISO 8601 such as 2026-11-21T04:53:00.000Z, not";

@@ -2,12 +2,13 @@ use callboard_domain::Timestamp;
 use serde_json::json;
 
 use super::*;
+use crate::wire::read::fields::Mode;
 
 fn read<T>(
     value: Value,
     rule: impl Fn(Field<'_>) -> Result<T, Error>,
 ) -> Result<T, (Rule, String)> {
-    rule(Field::new(Path::Root("it"), value, false)).map_err(|error| match error {
+    rule(Field::new(Path::Root("it"), value, Mode::default())).map_err(|error| match error {
         Error::Invalid(fault) => (fault.rule, fault.message),
         other => panic!("{other:?}"),
     })

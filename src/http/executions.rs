@@ -1,0 +1,83 @@
+//! The execution endpoints (SPEC.md, Plans; PROTOCOL.md 4).
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use callboard_domain::Error;
+use callboard_domain::access::Caller;
+use callboard_domain::id::ExecutionId;
+use callboard_domain::query::Executions;
+use callboard_runtime::Submitted;
+use callboard_runtime::intake::Made;
+
+use super::{Answer, App, Id, Query, Reply, idempotency};
+use crate::wire::executions::{ExecutionBody, ListExecutions};
+
+/// Executions without their steps, the newest first.
+#[utoipa::path(
+    get, path = "/api/plans/executions", tag = "executions", params(ListExecutions),
+    responses((status = 200, body = [ExecutionBody])),
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListExecutions>,
+) -> Answer {
+    let executions = Executions::from(list);
+    let page = app.handle.executions(caller.environment, &executions).await?;
+    let items: Vec<_> = page.items.iter().map(ExecutionBody::summary).collect();
+    Ok(Reply::page(&items, page.total, executions.window))
+}
+
+/// An execution with its steps and their outputs.
+#[utoipa::path(
+    get, path = "/api/plans/executions/{id}", tag = "executions", params(("id" = String, Path)),
+    responses((status = 200, body = ExecutionBody)),
+)]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<ExecutionId>,
+) -> Answer {
+    let detail = app.handle.execution(caller.environment, id).await?;
+    let waiting_for = |task: &_| app.handle.waiting_for(task);
+    Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting_for)))
+}
+
+/// Cancel an execution: completed steps are kept, the others are cancelled.
+#[utoipa::path(
+    delete, path = "/api/plans/executions/{id}", tag = "executions",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "no worker is given a step of it any more", body = ExecutionBody)),
+)]
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<ExecutionId>,
+) -> Answer {
+    let execution = app.handle.cancel_execution(caller.environment, id).await?;
+    Ok(Reply::ok(&ExecutionBody::summary(&execution)))
+}
+
+/// Run the steps of a failed or cancelled execution again that did not end well.
+#[utoipa::path(
+    post, path = "/api/plans/executions/{id}/retry", tag = "executions",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "it runs again", body = ExecutionBody)),
+)]
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<ExecutionId>,
+) -> Answer {
+    let execution = app.handle.retry_execution(caller.environment, id).await?;
+    Ok(Reply::ok(&ExecutionBody::summary(&execution)))
+}
+
+/// The answer to an execute or a deploy.
+pub(super) fn started(submitted: &Submitted) -> Answer {
+    let Made::Execution(execution) = &submitted.made else { return Err(Error::Internal.into()) };
+    let reply = Reply::created(&ExecutionBody::begun(execution));
+    Ok(idempotency::replayed(reply, submitted))
+}

@@ -1,0 +1,90 @@
+//! The plan endpoints (SPEC.md, Plans).
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use callboard_domain::access::Caller;
+use callboard_domain::id::PlanId;
+use callboard_domain::query::Plans;
+
+use super::executions::started;
+use super::extract::Json;
+use super::{Answer, App, Body, Id, Query, Reply, idempotency};
+use crate::wire::executions::{DryRunBody, ExecutePlan, ExecutionBody};
+use crate::wire::plans::{self, ListPlans, PlanBody};
+
+/// Make a plan.
+#[utoipa::path(
+    post, path = "/api/plans", tag = "plans", request_body = PlanBody,
+    responses((status = 201, description = "the plan is durable", body = PlanBody)),
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Json(definition): Json,
+) -> Answer {
+    let source = plans::source(definition, &app.env_allow)?;
+    let plan = app.handle.create_plan(&app.owner(&caller), source).await?;
+    Ok(Reply::created(&PlanBody::whole(&plan)))
+}
+
+/// A plan with its prompts.
+#[utoipa::path(
+    get, path = "/api/plans/{id}", tag = "plans", params(("id" = String, Path)),
+    responses((status = 200, body = PlanBody)),
+)]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<PlanId>,
+) -> Answer {
+    let plan = app.handle.plan(caller.environment, id).await?;
+    Ok(Reply::ok(&PlanBody::whole(&plan)))
+}
+
+/// Plans, the newest first; their steps without prompts.
+#[utoipa::path(
+    get, path = "/api/plans", tag = "plans", params(ListPlans),
+    responses((status = 200, body = [PlanBody])),
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListPlans>,
+) -> Answer {
+    let plans = Plans::from(list);
+    let page = app.handle.plans(caller.environment, &plans).await?;
+    let items: Vec<_> = page.items.iter().map(PlanBody::summary).collect();
+    Ok(Reply::page(&items, page.total, plans.window))
+}
+
+/// Start an execution of a plan, or, with `options.dryRun`, see what it would do.
+#[utoipa::path(
+    post, path = "/api/plans/{id}/execute", tag = "plans", request_body = ExecutePlan,
+    params(
+        ("id" = String, Path),
+        ("Idempotency-Key" = Option<String>, Header, description = "prevents duplicates"),
+    ),
+    responses(
+        (status = 201, description = "the execution is durable", body = ExecutionBody),
+        (status = 200, description = "what it would do", body = DryRunBody),
+    ),
+)]
+pub(super) async fn execute(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<PlanId>,
+    headers: HeaderMap,
+    Body(execute): Body<ExecutePlan>,
+) -> Answer {
+    let key = idempotency::key(&headers, None)?;
+    let (is_dry, start) = (execute.is_dry(), execute.into_start());
+    if is_dry {
+        let run = app.handle.dry_run(caller.environment, id, start).await?;
+        return Ok(Reply::ok(&DryRunBody::of_plan(id, &run)));
+    }
+    let owner = app.owner(&caller);
+    started(&app.handle.execute(&owner, id, start, key.as_deref()).await?)
+}

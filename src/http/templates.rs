@@ -1,0 +1,166 @@
+//! The template endpoints (SPEC.md, Templates; PROTOCOL.md 5).
+
+use std::convert::Infallible;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use callboard_domain::access::Caller;
+use callboard_domain::query::Templates;
+use callboard_domain::template;
+use callboard_runtime::catalog::{Published, Publishing};
+
+use super::executions::started;
+use super::extract::{JsonOrYaml, Named};
+use super::{Answer, App, Body, Id, Query, Reply, idempotency};
+use crate::wire::executions::{DryRunBody, ExecutionBody};
+use crate::wire::templates::{self, DeployTemplate, GetTemplate, ListTemplates, TemplateBody};
+
+/// The id of a template; any text may be one.
+#[derive(Debug)]
+pub(super) struct TemplateId(String);
+
+impl FromStr for TemplateId {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Named for TemplateId {
+    const NOUN: &'static str = "template";
+}
+
+/// Make a template, or a version of one.
+#[utoipa::path(
+    post, path = "/api/templates", tag = "templates",
+    request_body(content((TemplateBody = "application/json"), (TemplateBody = "application/yaml"))),
+    responses(
+        (status = 201, description = "the version is durable", body = TemplateBody),
+        (status = 200, description = "the same version was there before", body = TemplateBody),
+    ),
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    JsonOrYaml(definition): JsonOrYaml,
+) -> Answer {
+    let source = templates::source(definition, &app.env_allow)?;
+    let author = (caller.author(), caller.role);
+    let published = app.handle.publish(caller.environment, author, source).await?;
+    match published {
+        Publishing::Added(published) => {
+            let estimate = app.handle.estimate(caller.environment, &published).await?;
+            Ok(Reply::created(&TemplateBody::whole(&published, estimate)))
+        }
+        Publishing::Known(published) => whole(&app, &caller, &published).await,
+    }
+}
+
+/// A template, whole, in its highest version or another.
+#[utoipa::path(
+    get, path = "/api/templates/{id}", tag = "templates",
+    params(("id" = String, Path), GetTemplate),
+    responses((status = 200, body = TemplateBody)),
+)]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(TemplateId(id)): Id<TemplateId>,
+    Query(get): Query<GetTemplate>,
+) -> Answer {
+    let author = caller.author();
+    let asking = asking(&caller, &author);
+    let found = app.handle.template(caller.environment, asking, &id, get.version.as_deref())?;
+    whole(&app, &caller, &found).await
+}
+
+/// All versions of a template, the highest first.
+#[utoipa::path(
+    get, path = "/api/templates/{id}/versions", tag = "templates",
+    params(("id" = String, Path)),
+    responses((status = 200, body = [TemplateBody])),
+)]
+pub(super) async fn versions(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(TemplateId(id)): Id<TemplateId>,
+) -> Answer {
+    let author = caller.author();
+    let asking = asking(&caller, &author);
+    let versions = app.handle.template_versions(caller.environment, asking, &id)?;
+    Ok(Reply::ok(&summaries(&app, &caller, &versions).await?))
+}
+
+/// Templates, each in its highest version, the newest first.
+#[utoipa::path(
+    get, path = "/api/templates", tag = "templates", params(ListTemplates),
+    responses((status = 200, body = [TemplateBody])),
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListTemplates>,
+) -> Answer {
+    let author = caller.author();
+    let templates = Templates::from(list);
+    let page = app.handle.templates(caller.environment, &templates, asking(&caller, &author));
+    let items = summaries(&app, &caller, &page.items).await?;
+    Ok(Reply::page(&items, page.total, templates.window))
+}
+
+/// Make a plan of a template and start it, or, with `options.dryRun`, see what that would do.
+#[utoipa::path(
+    post, path = "/api/templates/{id}/deploy", tag = "templates", request_body = DeployTemplate,
+    params(
+        ("id" = String, Path),
+        ("Idempotency-Key" = Option<String>, Header, description = "prevents duplicates"),
+    ),
+    responses(
+        (status = 201, description = "plan and execution are durable", body = ExecutionBody),
+        (status = 200, description = "what it would do", body = DryRunBody),
+    ),
+)]
+pub(super) async fn deploy(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(TemplateId(id)): Id<TemplateId>,
+    headers: HeaderMap,
+    Body(deploy): Body<DeployTemplate>,
+) -> Answer {
+    let key = idempotency::key(&headers, None)?;
+    let author = caller.author();
+    let asking = asking(&caller, &author);
+    let (is_dry, deploy) = (deploy.is_dry(), deploy.into_deploy());
+    if is_dry {
+        let run = app.handle.dry_deploy(caller.environment, asking, &id, deploy).await?;
+        return Ok(Reply::ok(&DryRunBody::of_template(&id, &run)));
+    }
+    let owner = app.owner(&caller);
+    started(&app.handle.deploy(&owner, asking, &id, deploy, key.as_deref()).await?)
+}
+
+const fn asking<'a>(caller: &Caller, author: &'a str) -> template::Caller<'a> {
+    template::Caller { author, role: caller.role }
+}
+
+async fn whole(app: &App, caller: &Caller, published: &Published) -> Answer {
+    let estimate = app.handle.estimate(caller.environment, published).await?;
+    Ok(Reply::ok(&TemplateBody::whole(published, estimate)))
+}
+
+async fn summaries<'a>(
+    app: &App,
+    caller: &Caller,
+    published: &'a [Arc<Published>],
+) -> Result<Vec<TemplateBody<'a>>, callboard_domain::Error> {
+    let mut items = Vec::with_capacity(published.len());
+    for one in published {
+        let estimate = app.handle.estimate(caller.environment, one).await?;
+        items.push(TemplateBody::summary(one, estimate));
+    }
+    Ok(items)
+}

@@ -1,0 +1,195 @@
+//! The templates that come with the program (SPEC.md, Built-in finance templates).
+//!
+//! They are files like a user's, read by the same code. Deliberately absent: what makes them right.
+
+use callboard_domain::template::Template;
+
+use crate::wire::read::Format;
+use crate::wire::templates::source_from;
+
+macro_rules! embedded {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../config/templates/", $name)))),*]
+    };
+}
+
+/// The files of config/templates and what they hold.
+const FILES: &[(&str, &str)] = embedded![
+    "contract-review-v1.yaml",
+    "financial-analysis-v1.yaml",
+    "due-diligence-v1.yaml",
+    "risk-assessment-v1.yaml",
+];
+
+/// A file that holds no template.
+#[derive(Debug, thiserror::Error)]
+#[error("config/templates/{file}: {fault}")]
+pub struct Faulty {
+    file: &'static str,
+    fault: callboard_domain::Error,
+}
+
+/// All of them, compiled.
+///
+/// # Errors
+/// The first that is not valid, and what is wrong with it.
+pub fn built_in(env_allow: &[String]) -> Result<Vec<Template>, Faulty> {
+    let load = |&(file, text): &(&'static str, &str)| {
+        let source = source_from(text.as_bytes(), Format::Yaml);
+        let template = source.and_then(|source| Ok(Template::compile(source, env_allow)?));
+        template.map_err(|fault| Faulty { file, fault })
+    };
+    FILES.iter().map(load).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    struct Expected {
+        id: &'static str,
+        industry: &'static str,
+        steps: &'static [&'static str],
+        held: &'static [&'static str],
+        threshold: f64,
+        cost: f64,
+        duration_ms: u64,
+        required: &'static [&'static str],
+        optional: &'static [&'static str],
+        choices: Value,
+        defaults: Value,
+    }
+
+    /// The tables of SPEC.md.
+    fn expected() -> [Expected; 4] {
+        [
+            Expected {
+                id: "contract-review-v1",
+                industry: "legal",
+                steps: &["extract", "analyze-risk", "check-compliance", "generate-report"],
+                held: &["analyze-risk"],
+                threshold: 0.85,
+                cost: 0.04,
+                duration_ms: 45_000,
+                required: &["contract"],
+                optional: &["jurisdiction", "reviewDepth"],
+                choices: json!({"reviewDepth": ["quick", "standard", "comprehensive"]}),
+                defaults: json!({"jurisdiction": "United States", "reviewDepth": "standard"}),
+            },
+            Expected {
+                id: "financial-analysis-v1",
+                industry: "finance",
+                steps: &[
+                    "parse-statements",
+                    "calculate-ratios",
+                    "trend-analysis",
+                    "peer-comparison",
+                    "analyst-report",
+                ],
+                held: &["analyst-report"],
+                threshold: 0.85,
+                cost: 0.045,
+                duration_ms: 60_000,
+                required: &["financialStatements", "companyName", "fiscalYear"],
+                optional: &["industry", "peers", "analysisType"],
+                choices: json!({"analysisType": ["quick", "comprehensive"]}),
+                defaults: json!({"analysisType": "comprehensive"}),
+            },
+            Expected {
+                id: "due-diligence-v1",
+                industry: "finance",
+                steps: &[
+                    "company-profile",
+                    "financial-review",
+                    "legal-review",
+                    "market-analysis",
+                    "risk-matrix",
+                    "synergies",
+                    "dd-report",
+                ],
+                held: &["risk-matrix", "dd-report"],
+                threshold: 0.9,
+                cost: 0.089,
+                duration_ms: 135_000,
+                required: &["targetCompany", "companyDescription", "dealType", "industry"],
+                optional: &["financialData", "dealSize", "acquirerName", "specificConcerns"],
+                choices: json!({"dealType": ["acquisition", "investment", "partnership", "ipo"]}),
+                defaults: json!({}),
+            },
+            Expected {
+                id: "risk-assessment-v1",
+                industry: "finance",
+                steps: &["data-extraction", "risk-identification", "risk-scoring", "risk-report"],
+                held: &["risk-scoring"],
+                threshold: 0.85,
+                cost: 0.038,
+                duration_ms: 45_000,
+                required: &["entityName", "entityType"],
+                optional: &[
+                    "financialData",
+                    "exposureData",
+                    "marketData",
+                    "riskCategories",
+                    "timeHorizon",
+                ],
+                choices: json!({
+                    "entityType": ["company", "portfolio", "transaction", "counterparty"],
+                    "timeHorizon": ["30d", "90d", "1y", "3y"],
+                }),
+                defaults: json!({"timeHorizon": "1y"}),
+            },
+        ]
+    }
+
+    #[test]
+    fn the_built_in_templates_are_those_of_the_specification() {
+        let templates = built_in(&[]).expect("they are valid");
+        assert_eq!(templates.len(), 4);
+        for (template, expected) in templates.iter().zip(expected()) {
+            let (source, id) = (template.source(), expected.id);
+            assert_eq!(template.id(), id);
+            assert_eq!(template.version().to_string(), "1.0.0");
+            assert_eq!(template.industry().as_str(), expected.industry);
+            assert_eq!(template.visibility().as_str(), "public");
+            let steps: Vec<_> = source.steps.iter().map(|step| step.id.as_str()).collect();
+            assert_eq!(steps, expected.steps);
+            assert_eq!(template.hitl_steps(), expected.held);
+            let hitl = source.hitl.as_ref().expect("it has gates");
+            assert_eq!(hitl.confidence_threshold, Some(expected.threshold), "{id}");
+            assert_eq!(hitl.timeout_ms, Some(3_600_000), "{id}");
+            assert_eq!(template.declared_cost(), Some(expected.cost), "{id}");
+            assert_eq!(template.declared_duration_ms(), Some(expected.duration_ms), "{id}");
+            let properties = &source.input_schema["properties"];
+            let fields = properties.as_object().expect("it declares fields");
+            let all: Vec<_> = expected.required.iter().chain(expected.optional).collect();
+            assert_eq!(fields.len(), all.len(), "{id}");
+            assert!(all.iter().all(|field| fields.contains_key(**field)), "{id}");
+            assert_eq!(source.input_schema["required"], json!(expected.required), "{id}");
+            for (field, choices) in expected.choices.as_object().expect("an object") {
+                assert_eq!(&properties[field]["enum"], choices, "{id} {field}");
+            }
+            for (field, default) in expected.defaults.as_object().expect("an object") {
+                assert_eq!(&properties[field]["default"], default, "{id} {field}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_sample_is_taken_by_its_template() {
+        for template in built_in(&[]).expect("they are valid") {
+            let path = format!(
+                "{}/config/templates/samples/{}.json",
+                env!("CARGO_MANIFEST_DIR"),
+                template.id()
+            );
+            let sample = std::fs::read(path).expect("there is a sample");
+            let sample: Map<String, Value> = serde_json::from_slice(&sample).expect("an object");
+            let sample = template.input_schema().with_defaults(sample);
+            assert_eq!(template.input_schema().check_input(&sample), Ok(()), "{}", template.id());
+            let refused = template.input_schema().check_input(&Map::new());
+            assert!(refused.is_err(), "{} has required fields", template.id());
+        }
+    }
+}

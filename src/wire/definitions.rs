@@ -1,0 +1,338 @@
+//! What plans and templates have in common on the wire: steps, `hitl`, and every fault of a
+//! definition in one answer (PROTOCOL.md 2).
+//!
+//! Reading knows types, ranges and names; the domain knows the rest. Deliberately absent: lengths
+//! and patterns of texts, which the domain checks.
+
+use std::collections::HashSet;
+
+use callboard_domain::plan::{
+    HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_TIMEOUT_MS, RetrySource, StepSource,
+};
+use callboard_domain::problem::{Problem, Problems};
+use callboard_domain::{Error, Fault};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::read::{self, Field, Fields, Read, rule};
+
+/// A text of any length.
+pub(super) fn text(field: Field<'_>) -> Result<String, Error> {
+    rule::text(rule::bytes(0..=usize::MAX))(field)
+}
+
+/// Any number of texts.
+pub(super) fn texts(field: Field<'_>) -> Result<Vec<String>, Error> {
+    rule::list(0..=usize::MAX, text)(field)
+}
+
+/// Steps, any number of them.
+pub(super) fn steps(field: Field<'_>) -> Result<Vec<StepSource>, Error> {
+    rule::list(0..=usize::MAX, rule::object(StepSource::read))(field)
+}
+
+/// How long something may take, in milliseconds.
+pub(super) fn timeout(field: Field<'_>) -> Result<u64, Error> {
+    rule::whole(1..=MAX_TIMEOUT_MS)(field)
+}
+
+impl Read for StepSource {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            id: fields.required_or_default("id", text)?,
+            prompt: fields.required_or_default("prompt", text)?,
+            system_prompt: fields.optional("systemPrompt", text)?,
+            model: fields.optional("model", text)?,
+            queue: fields.optional("queue", text)?,
+            depends_on: fields.optional("dependsOn", texts)?.unwrap_or_default(),
+            condition: fields.optional("condition", text)?,
+            requires_approval: fields.optional("requiresApproval", rule::flag)?.unwrap_or_default(),
+            timeout_ms: fields.optional("timeoutMs", timeout)?,
+            retry: fields.optional("retry", rule::object(RetrySource::read))?,
+            max_tokens: fields.optional("maxTokens", rule::whole(1..=u64::MAX))?,
+            temperature: fields.optional("temperature", rule::number(0.0..=1.0))?,
+        })
+    }
+}
+
+impl Read for RetrySource {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            max_attempts: fields.optional("maxAttempts", rule::whole(1..=MAX_ATTEMPTS))?,
+            backoff_ms: fields.optional("backoffMs", rule::whole(0..=MAX_BACKOFF_MS))?,
+        })
+    }
+}
+
+impl Read for HitlSource {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            required_for: fields.optional("requiredFor", texts)?,
+            confidence_threshold: fields
+                .optional("confidenceThreshold", rule::number(0.0..=1.0))?,
+            timeout_ms: fields.optional("timeoutMs", timeout)?,
+        })
+    }
+}
+
+/// Reads a definition. If anything cannot be read, what `check` finds in the rest is told as well.
+///
+/// # Errors
+/// [`Error::InvalidDefinition`] with every fault, in the order of their places. What `check` alone
+/// finds is not told here: whoever takes the definition checks it.
+pub(super) fn read<T: Read>(
+    value: Value,
+    check: impl FnOnce(T) -> Vec<Problem>,
+) -> Result<T, Error> {
+    let (source, faults) = read::every_fault::<T>(value)?;
+    match source {
+        Some(source) if faults.is_empty() => Ok(source),
+        source => {
+            let found = source.map(check).unwrap_or_default();
+            Problems::none_of(joined(faults, found))?;
+            Err(Error::Internal)
+        }
+    }
+}
+
+/// All of them by place; what was found in a field that could not be read is left out.
+fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
+    let unread: HashSet<String> = faults.iter().map(|fault| fault.field.clone()).collect();
+    let is_unread = |field: &str| {
+        let ends = field.char_indices().filter(|(_, end)| matches!(end, '.' | '['));
+        let mut within = ends.map(|(end, _)| &field[..end]);
+        unread.contains(field) || within.any(|field| unread.contains(field))
+    };
+    let mut all: Vec<_> = faults.into_iter().map(Problem::from).collect();
+    all.extend(found.into_iter().filter(|problem| !is_unread(&problem.field)));
+    all.sort_by_cached_key(|problem| place(&problem.field));
+    all
+}
+
+/// The members of definitions, in the order in which their faults are told.
+const ORDER: [&str; 24] = [
+    "name",
+    "description",
+    "version",
+    "industry",
+    "tags",
+    "visibility",
+    "inputSchema",
+    "outputSchema",
+    "steps",
+    "defaults",
+    "hitl",
+    "metadata",
+    "id",
+    "prompt",
+    "systemPrompt",
+    "model",
+    "queue",
+    "dependsOn",
+    "condition",
+    "requiresApproval",
+    "timeoutMs",
+    "retry",
+    "maxTokens",
+    "temperature",
+];
+
+/// Where a field stands, so that places can be ordered: members as in [`ORDER`], items by number.
+fn place(field: &str) -> Vec<(usize, String)> {
+    let parts = field.split(['.', '[']).map(|part| part.trim_end_matches(']'));
+    let rank = |part: &str| {
+        if let Ok(index) = part.parse() {
+            return (index, String::new());
+        }
+        let known = ORDER.iter().position(|name| *name == part);
+        (known.unwrap_or(ORDER.len()), part.to_owned())
+    };
+    parts.map(rank).collect()
+}
+
+/// A step (SPEC.md, Template step fields).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepBody<'a> {
+    /// `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta.
+    id: &'a str,
+    /// With `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required)]
+    prompt: Option<&'a str>,
+    /// The first system message, with `{{…}}`; not in lists of plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<&'a str>,
+    /// The model; by default `[models] default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    /// The queue; by default `default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    /// The ids of the steps that must complete first.
+    #[schema(required = false)]
+    depends_on: &'a [String],
+    /// Whether a reviewer must see its output; by default false.
+    #[schema(required = false)]
+    requires_approval: bool,
+    /// Whether it runs, in CEL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<&'a str>,
+    /// How long one attempt may take, in milliseconds; by default 300000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
+    timeout_ms: Option<u64>,
+    /// How often it is tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryBody>,
+    /// The most tokens to answer with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    max_tokens: Option<u64>,
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    temperature: Option<f64>,
+}
+
+/// How often a step is tried.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryBody {
+    /// Attempts in all, 1 to 20; by default 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u32>,
+    /// The wait after the first failure, in milliseconds, 0 to 300000; by default 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backoff_ms: Option<u64>,
+}
+
+impl<'a> StepBody<'a> {
+    /// A step as it was given.
+    #[must_use]
+    pub fn whole(step: &'a StepSource) -> Self {
+        let retry = step.retry.map(|retry| RetryBody {
+            max_attempts: retry.max_attempts,
+            backoff_ms: retry.backoff_ms,
+        });
+        Self {
+            id: &step.id,
+            prompt: Some(&step.prompt),
+            system_prompt: step.system_prompt.as_deref(),
+            model: step.model.as_deref(),
+            queue: step.queue.as_deref(),
+            depends_on: &step.depends_on,
+            requires_approval: step.requires_approval,
+            condition: step.condition.as_deref(),
+            timeout_ms: step.timeout_ms,
+            retry,
+            max_tokens: step.max_tokens,
+            temperature: step.temperature,
+        }
+    }
+
+    /// A step without its texts, as lists show it.
+    #[must_use]
+    pub fn summary(step: &'a StepSource) -> Self {
+        Self { prompt: None, system_prompt: None, ..Self::whole(step) }
+    }
+}
+
+/// `hitl` of a template (SPEC.md, Template).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HitlBody<'a> {
+    /// The ids of the steps whose outputs are always held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required_for: Option<&'a [String]>,
+    /// The least confidence that passes, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    confidence_threshold: Option<f64>,
+    /// How long a reviewer has, in milliseconds; by default 3600000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
+    timeout_ms: Option<u64>,
+}
+
+impl<'a> From<&'a HitlSource> for HitlBody<'a> {
+    fn from(hitl: &'a HitlSource) -> Self {
+        Self {
+            required_for: hitl.required_for.as_deref(),
+            confidence_threshold: hitl.confidence_threshold,
+            timeout_ms: hitl.timeout_ms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::plan::{Plan, PlanSource};
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(plan: Value) -> Vec<(String, String)> {
+        let check = |source| match Plan::compile(source, &[]) {
+            Ok(_) => Vec::new(),
+            Err(problems) => problems.all().to_vec(),
+        };
+        match read::<PlanSource>(plan, check) {
+            Err(Error::InvalidDefinition(problems)) => {
+                let of = |problem: &Problem| {
+                    let rule = problem.code.rule().map_or(problem.code.as_str(), |it| it.as_str());
+                    (problem.field.clone(), rule.to_owned())
+                };
+                problems.all().iter().map(of).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_and_what_makes_no_sense_is_told_together_by_place() {
+        let plan = json!({
+            "steps": [
+                {"id": "a", "prompt": "{{b.output}}", "timeoutMs": 0},
+                {"id": "a", "prompt": 5, "dependsOn": ["x", 7], "temperature": 2, "later": 1},
+                {"id": "c", "prompt": "{{", "dependsOn": ["c"]},
+                "d",
+            ],
+            "surprise": 1,
+            "tags": [""],
+        });
+        let expected = [
+            ("name", "required"),
+            ("tags[0]", "length"),
+            ("steps[0].prompt", "MISSING_DEPENDENCY"),
+            ("steps[0].timeoutMs", "range"),
+            ("steps[1].id", "DUPLICATE_STEP_ID"),
+            ("steps[1].prompt", "type"),
+            ("steps[1].dependsOn[0]", "MISSING_DEPENDENCY"),
+            ("steps[1].dependsOn[1]", "type"),
+            ("steps[1].temperature", "range"),
+            ("steps[1].later", "unknown"),
+            ("steps[2].prompt", "placeholder"),
+            ("steps[2].dependsOn", "CIRCULAR_DEPENDENCY"),
+            ("steps[3]", "type"),
+            ("surprise", "unknown"),
+        ];
+        let expected: Vec<_> =
+            expected.iter().map(|(field, rule)| ((*field).into(), (*rule).into())).collect();
+        assert_eq!(faults(plan), expected);
+    }
+
+    #[test]
+    fn items_are_ordered_by_number() {
+        let mut steps = vec![json!({"id": "a"}); 12];
+        steps.truncate(12);
+        let found = faults(json!({"name": "n", "steps": steps}));
+        let prompts = found.iter().filter(|(_, rule)| rule == "required");
+        let fields: Vec<_> = prompts.map(|(field, _)| field.as_str()).collect();
+        assert_eq!(
+            (fields.len(), fields[2], fields[11]),
+            (12, "steps[2].prompt", "steps[11].prompt")
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! Executions on the wire (SPEC.md, Plan execution; PROTOCOL.md 4).
+
+use callboard_domain::execution::{Cause, Execution, Head, Progress};
+use callboard_domain::id::{ExecutionId, PlanId};
+use callboard_domain::task::{Ending, Task};
+use callboard_runtime::read::runs::{ExecutionDetail, Overview};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+use super::common::{Iso, Text};
+use super::tasks::UsageBody;
+
+mod dry_run;
+mod list;
+mod start;
+mod step;
+
+pub use dry_run::{DryRunBody, DryStepBody, EstimateBody};
+pub use list::ListExecutions;
+pub use start::{Channel, ExecutePlan, Hitl, RunOptions};
+pub use step::{StepResult, StepSummary};
+
+/// An execution as it is told: what does not exist yet is left out.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionBody<'a> {
+    /// `dt_exec_…`
+    #[schema(value_type = String)]
+    id: Text<ExecutionId>,
+    /// The plan that it runs: `dt_plan_…`
+    #[schema(value_type = String)]
+    plan_id: Text<PlanId>,
+    /// The template that it was deployed from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_id: Option<&'a str>,
+    /// The version that was deployed (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_version: Option<&'a str>,
+    /// running, completed, failed or cancelled.
+    status: &'static str,
+    /// How many steps are how far; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressBody>,
+    /// What became of each step, by its id; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::HashMap<String, StepResult>>)]
+    steps: Option<Steps<'a>>,
+    /// What all its model calls used.
+    usage: UsageBody,
+    /// When it first ran.
+    #[schema(value_type = String, format = DateTime)]
+    started_at: Iso,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    completed_at: Option<Iso>,
+    /// What it failed of, once it has ended (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CauseBody<'a>>,
+}
+
+/// How many steps are how far; all but `awaitingApproval` sum to `total`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressBody {
+    /// All steps.
+    total: u32,
+    /// With an output.
+    completed: u32,
+    /// With a worker.
+    running: u32,
+    /// Waiting, for whatever it is.
+    pending: u32,
+    /// Failed or rejected.
+    failed: u32,
+    /// Cancelled.
+    cancelled: u32,
+    /// Whose condition was false (+).
+    skipped: u32,
+    /// Those of the pending ones that wait for a reviewer (+).
+    awaiting_approval: u32,
+}
+
+/// What an execution failed of.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CauseBody<'a> {
+    /// The code.
+    code: &'static str,
+    /// In words.
+    message: &'a str,
+    /// The step that it happened to, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<&'a str>,
+}
+
+/// What ended a step.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody<'a> {
+    /// The code.
+    code: &'static str,
+    /// In words.
+    message: &'a str,
+}
+
+impl<'a> From<&'a Ending> for ErrorBody<'a> {
+    fn from(ending: &'a Ending) -> Self {
+        Self { code: ending.code.as_str(), message: &ending.message }
+    }
+}
+
+/// The steps by their ids, in the order of the plan.
+#[derive(Debug)]
+struct Steps<'a>(Vec<(&'a str, StepResult<'a>)>);
+
+impl Serialize for Steps<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(id, step)| (id, step)))
+    }
+}
+
+impl<'a> ExecutionBody<'a> {
+    /// An execution as it is when it was just made: no step is decided yet.
+    #[must_use]
+    pub fn begun(execution: &'a Execution) -> Self {
+        let progress = execution.progress(|_| callboard_domain::execution::Live::Pending);
+        Self::of(execution, progress)
+    }
+
+    /// An execution as a list shows it.
+    #[must_use]
+    pub fn summary(Overview { execution, progress }: &'a Overview) -> Self {
+        Self::of(execution, *progress)
+    }
+
+    /// An execution with its steps; `waiting_for` says what a pending task waits for.
+    #[must_use]
+    pub fn whole(
+        detail: &'a ExecutionDetail,
+        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+    ) -> Self {
+        let execution = &detail.overview.execution;
+        let graph = execution.graph();
+        let steps = execution
+            .steps()
+            .map(|(number, _)| (graph.name(number), StepResult::of(detail, number, &waiting_for)));
+        let steps = Some(Steps(steps.collect()));
+        Self { steps, ..Self::summary(&detail.overview) }
+    }
+
+    /// An execution as an event knows it: without anything of its steps.
+    #[must_use]
+    pub fn in_event(head: &'a Head) -> Self {
+        let Head { spec, state, started_at, budget, error, .. } = head;
+        let ended_at = state.ended_at();
+        let template = spec.template.as_ref();
+        Self {
+            id: Text(spec.id),
+            plan_id: Text(spec.plan),
+            template_id: template.map(|template| template.id.as_str()),
+            template_version: template.map(|template| template.version.as_str()),
+            status: state.status().as_str(),
+            progress: None,
+            steps: None,
+            usage: UsageBody::from(budget.usage()),
+            started_at: Iso(*started_at),
+            completed_at: ended_at.map(Iso),
+            error: error.as_ref().filter(|_| ended_at.is_some()).map(CauseBody::of),
+        }
+    }
+
+    fn of(execution: &'a Execution, progress: Progress) -> Self {
+        let mut body = Self::in_event(&execution.head);
+        let step = execution.head.error.as_ref().and_then(|cause| cause.step);
+        if let Some(error) = &mut body.error {
+            error.step_id = step.map(|step| execution.graph().name(step));
+        }
+        Self { progress: Some(ProgressBody::from(progress)), ..body }
+    }
+}
+
+impl<'a> CauseBody<'a> {
+    fn of(cause: &'a Cause) -> Self {
+        let Ending { code, message } = &cause.ending;
+        Self { code: code.as_str(), message, step_id: None }
+    }
+}
+
+impl From<Progress> for ProgressBody {
+    fn from(progress: Progress) -> Self {
+        let Progress {
+            total,
+            completed,
+            running,
+            pending,
+            failed,
+            cancelled,
+            skipped,
+            awaiting_approval,
+        } = progress;
+        Self { total, completed, running, pending, failed, cancelled, skipped, awaiting_approval }
+    }
+}

@@ -1,0 +1,115 @@
+//! What an execution would do (PROTOCOL.md 4, `options.dryRun`).
+
+use callboard_domain::estimate::{DryRun, DryStep, Estimate};
+use callboard_domain::id::PlanId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::wire::common::Text;
+
+/// What an execution would do; nothing is stored or started.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunBody<'a> {
+    /// `dry_run`.
+    status: &'static str,
+    /// The plan, where one is executed (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    plan_id: Option<Text<PlanId>>,
+    /// The template, where one is deployed (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_id: Option<&'a str>,
+    /// The steps, in the order of the document.
+    steps: Vec<DryStepBody<'a>>,
+    /// The ids of the steps that the run cannot be shorter than, first to last.
+    critical_path: &'a [String],
+    /// What it would use.
+    estimate: EstimateBody,
+}
+
+/// A step as it would run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DryStepBody<'a> {
+    /// Its id.
+    id: &'a str,
+    /// How many steps run before it, one after the other; from 0.
+    level: usize,
+    /// The prompt, rendered; what needs an output stays as it was written.
+    prompt: &'a str,
+    /// The model that it would run on.
+    model: &'a str,
+    /// The queue that it would wait in.
+    queue: &'a str,
+    /// What it waits for.
+    depends_on: &'a [String],
+    /// When its output would wait for a reviewer: always, threshold or none.
+    gate: &'static str,
+    /// What it would cost, in USD.
+    estimated_cost: f64,
+}
+
+/// What a run would use.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EstimateBody {
+    /// The likely cost, in USD.
+    cost: f64,
+    /// The worst case, in USD.
+    cost_high: f64,
+    /// How long it takes, in milliseconds; reviewers and queues aside.
+    duration_ms: u64,
+    /// What it rests on: history or prices.
+    basis: &'static str,
+    /// A model without a price is in it, which counts as 0 (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    price_unknown: bool,
+}
+
+impl<'a> DryRunBody<'a> {
+    /// Of a plan.
+    #[must_use]
+    pub fn of_plan(plan: PlanId, run: &'a DryRun) -> Self {
+        Self { plan_id: Some(Text(plan)), ..Self::of(run) }
+    }
+
+    /// Of a template.
+    #[must_use]
+    pub fn of_template(template: &'a str, run: &'a DryRun) -> Self {
+        Self { template_id: Some(template), ..Self::of(run) }
+    }
+
+    fn of(DryRun { steps, critical_path, estimate }: &'a DryRun) -> Self {
+        Self {
+            status: "dry_run",
+            plan_id: None,
+            template_id: None,
+            steps: steps.iter().map(DryStepBody::of).collect(),
+            critical_path,
+            estimate: EstimateBody::of(estimate),
+        }
+    }
+}
+
+impl<'a> DryStepBody<'a> {
+    fn of(step: &'a DryStep) -> Self {
+        Self {
+            id: &step.id,
+            level: step.level,
+            prompt: &step.prompt,
+            model: &step.model,
+            queue: &step.queue,
+            depends_on: &step.depends_on,
+            gate: step.gate.as_str(),
+            estimated_cost: step.estimated_cost,
+        }
+    }
+}
+
+impl EstimateBody {
+    const fn of(estimate: &Estimate) -> Self {
+        let Estimate { cost, cost_high, duration_ms, basis, price_unknown } = *estimate;
+        Self { cost, cost_high, duration_ms, basis: basis.as_str(), price_unknown }
+    }
+}

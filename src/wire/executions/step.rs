@@ -1,0 +1,205 @@
+//! What became of a step (SPEC.md, Step result fields).
+
+use callboard_domain::Timestamp;
+use callboard_domain::execution::{Stage, StepState};
+use callboard_domain::id::{ExecutionId, TaskId};
+use callboard_domain::task::{State, Task};
+use callboard_domain::usage::Usage;
+use callboard_runtime::read::runs::ExecutionDetail;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ErrorBody;
+use crate::wire::common::{Iso, Text};
+use crate::wire::tasks::UsageBody;
+
+/// What became of a step: what does not exist yet is left out.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepResult<'a> {
+    /// pending, running, completed, failed, cancelled, skipped or rejected.
+    status: &'static str,
+    /// What the model answered, or a reviewer made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    /// When its task first ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Iso>,
+    /// When it ended, however it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    completed_at: Option<Iso>,
+    /// From startedAt to completedAt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    /// What all its model calls used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageBody>,
+    /// Its task, the latest if there were several (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    task_id: Option<Text<TaskId>>,
+    /// The number of the current or last attempt of that task (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    /// The worker's confidence in the output, 0 to 1 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    /// Whether its output waits for a reviewer (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    awaiting_approval: bool,
+    /// What it waits for while it is pending: worker, approval, backoff, limit or budget; none
+    /// where it waits for other steps (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<&'static str>,
+    /// Why it did not end well (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody<'a>>,
+}
+
+impl<'a> StepResult<'a> {
+    /// The step of this number; `waiting_for` says what a pending task waits for.
+    pub(super) fn of(
+        detail: &'a ExecutionDetail,
+        number: u16,
+        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+    ) -> Self {
+        let execution = &detail.overview.execution;
+        let Some(row) = execution.step(number) else { return Self::default() };
+        match row.stage {
+            Stage::Waiting => Self::row("pending", row),
+            Stage::Ready => {
+                let budget = execution.waits_for_budget(number).then_some("budget");
+                Self { waiting_for: budget, ..Self::row("pending", row) }
+            }
+            Stage::Dispatched => {
+                let task = row.task.and_then(|id| detail.tasks.get(&id));
+                let of = |task| Self::dispatched(row, task, waiting_for(task));
+                task.map_or_else(|| Self::row("running", row), of)
+            }
+            Stage::Completed => {
+                let output = detail.outputs.get(&number).map(String::as_str);
+                Self { output, ..Self::row("completed", row) }
+            }
+            Stage::Skipped => Self::row("skipped", row),
+            Stage::Failed => Self::row("failed", row),
+            Stage::Rejected => Self::row("rejected", row),
+            Stage::Cancelled => Self::row("cancelled", row),
+        }
+    }
+
+    fn row(status: &'static str, row: &'a StepState) -> Self {
+        let took = |(started, ended): (Timestamp, Timestamp)| {
+            u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX)
+        };
+        Self {
+            status,
+            started_at: row.started_at.map(Iso),
+            completed_at: row.completed_at.map(Iso),
+            duration_ms: row.started_at.zip(row.completed_at).map(took),
+            usage: used(row.usage),
+            task_id: row.task.map(Text),
+            attempt: Some(row.attempt).filter(|attempt| *attempt > 0),
+            confidence: row.confidence,
+            error: row.error.as_ref().map(ErrorBody::from),
+            ..Self::default()
+        }
+    }
+
+    /// A step whose task has it. One that has ended, of which the execution has not heard yet, is
+    /// still running.
+    fn dispatched(row: &'a StepState, task: &Task, waiting_for: Option<&'static str>) -> Self {
+        let status = match task.state {
+            State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => "pending",
+            State::Running { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => "running",
+        };
+        let result = task.result.as_ref();
+        let usage = row.usage + result.map(|result| result.usage).unwrap_or_default();
+        Self {
+            started_at: task.started_at.map(Iso),
+            usage: used(usage),
+            attempt: Some(task.attempt).filter(|attempt| *attempt > 0),
+            confidence: result.and_then(|result| result.confidence),
+            awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
+            waiting_for,
+            ..Self::row(status, row)
+        }
+    }
+}
+
+fn used(usage: Usage) -> Option<UsageBody> {
+    (usage != Usage::default()).then(|| UsageBody::from(usage))
+}
+
+/// A step as an event knows it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepSummary<'a> {
+    /// Its id in the plan.
+    id: &'a str,
+    /// `dt_exec_…`
+    #[schema(value_type = String)]
+    execution_id: Text<ExecutionId>,
+    /// As the event found it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    /// Its task, where the event is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    task_id: Option<Text<TaskId>>,
+    /// The number of the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    /// When its task first ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Iso>,
+    /// The worker's confidence in the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    /// Whether its output waits for a reviewer.
+    awaiting_approval: bool,
+}
+
+impl<'a> StepSummary<'a> {
+    /// A step of which only the name of the event says how far it is: `step.completed`.
+    #[must_use]
+    pub fn named(id: &'a str, execution: ExecutionId, event: &str) -> Self {
+        let status = match event {
+            "step.completed" => Some("completed"),
+            "step.failed" => Some("failed"),
+            "step.cancelled" => Some("cancelled"),
+            "step.skipped" => Some("skipped"),
+            "step.retrying" | "step.awaiting_approval" => Some("pending"),
+            "step.started" => Some("running"),
+            _ => None,
+        };
+        Self {
+            id,
+            execution_id: Text(execution),
+            status,
+            task_id: None,
+            attempt: None,
+            started_at: None,
+            confidence: None,
+            awaiting_approval: event == "step.awaiting_approval",
+        }
+    }
+
+    /// A step as its task shows it.
+    #[must_use]
+    pub fn of_task(id: &'a str, execution: ExecutionId, event: &str, task: &Task) -> Self {
+        Self {
+            task_id: Some(Text(task.spec.id)),
+            attempt: Some(task.attempt),
+            started_at: task.started_at.map(Iso),
+            confidence: task.result.as_ref().and_then(|result| result.confidence),
+            ..Self::named(id, execution, event)
+        }
+    }
+}

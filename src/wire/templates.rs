@@ -1,0 +1,223 @@
+//! Templates on the wire (SPEC.md, Template; PROTOCOL.md 5).
+
+use callboard_domain::Error;
+use callboard_domain::plan::HitlSource;
+use callboard_domain::problem::{Code, Problem};
+use callboard_domain::template::{Defaults, Template, TemplateSource};
+use callboard_runtime::catalog::Published;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::common::Iso;
+use super::definitions::{self, HitlBody, StepBody, steps, text, texts, timeout};
+use super::read::{self, Fields, Format, Read, rule};
+
+mod deploy;
+mod list;
+
+pub use deploy::DeployTemplate;
+pub use list::{GetTemplate, ListTemplates};
+
+/// The longest `metadata`, as compact JSON.
+const MAX_METADATA: usize = 256 << 10;
+
+impl Read for TemplateSource {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            name: fields.required_or_default("name", text)?,
+            description: fields.optional("description", text)?,
+            version: fields.required_or_default("version", text)?,
+            industry: fields.required_or_default("industry", text)?,
+            tags: fields.optional("tags", texts)?.unwrap_or_default(),
+            visibility: fields.optional("visibility", text)?,
+            input_schema: fields.required_or_default("inputSchema", rule::any)?,
+            output_schema: fields.optional("outputSchema", rule::any)?,
+            steps: fields.required_or_default("steps", steps)?,
+            defaults: fields.optional("defaults", rule::object(Defaults::read))?,
+            hitl: fields.optional("hitl", rule::object(HitlSource::read))?,
+            metadata: fields.optional("metadata", rule::free(MAX_METADATA))?,
+        })
+    }
+}
+
+impl Read for Defaults {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            model: fields.optional("model", text)?,
+            queue: fields.optional("queue", text)?,
+            timeout_ms: fields.optional("timeoutMs", timeout)?,
+            max_tokens: fields.optional("maxTokens", rule::whole(1..=u64::MAX))?,
+            temperature: fields.optional("temperature", rule::number(0.0..=1.0))?,
+        })
+    }
+}
+
+/// The template that a parsed document holds.
+///
+/// # Errors
+/// [`Error::InvalidDefinition`] with every fault, if anything cannot be read. What can be read and
+/// makes no sense is found when the template is compiled.
+pub fn source(value: Value, env_allow: &[String]) -> Result<TemplateSource, Error> {
+    definitions::read(value, |source| faults(source, env_allow))
+}
+
+/// The template that a file holds, as far as that can be told without a server: which environment
+/// variables may be used, only the server knows.
+///
+/// # Errors
+/// [`Error::InvalidJson`], [`Error::InvalidYaml`], or [`Error::InvalidDefinition`] with every fault
+/// of a template of which anything cannot be read.
+pub fn source_from(text: &[u8], format: Format) -> Result<TemplateSource, Error> {
+    let is_known = |problem: &Problem| problem.code != Code::EnvNotAllowed;
+    definitions::read(read::parse(text, format)?, |source| {
+        faults(source, &[]).into_iter().filter(is_known).collect()
+    })
+}
+
+fn faults(source: TemplateSource, env_allow: &[String]) -> Vec<Problem> {
+    match Template::compile(source, env_allow) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.all().to_vec(),
+    }
+}
+
+/// A template. Where one is sent, what the service makes is left out: id, author, stepsCount,
+/// estimatedCost, estimatedDurationMs, hitlSteps, createdAt.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateBody<'a> {
+    /// The name in small letters and hyphens, and the major version: `contract-review-v1`.
+    #[schema(read_only)]
+    id: &'a str,
+    /// 1 to 100 characters.
+    name: &'a str,
+    /// At most 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    /// major.minor.patch.
+    version: &'a str,
+    /// legal, finance, devops, marketing, healthcare or custom.
+    industry: &'static str,
+    /// For filtering: at most 32 of at most 64 characters.
+    #[schema(required = false)]
+    tags: &'a [String],
+    /// private (by default), organization or public.
+    #[schema(required = false)]
+    visibility: &'static str,
+    /// Who made it: an e-mail, `key:<name>`, or `system`.
+    #[schema(read_only)]
+    author: &'a str,
+    /// How many steps it has.
+    #[schema(read_only)]
+    steps_count: usize,
+    /// What a run costs, in USD.
+    #[schema(read_only)]
+    estimated_cost: f64,
+    /// How long a run takes, in milliseconds.
+    #[schema(read_only)]
+    estimated_duration_ms: u64,
+    /// The ids of the steps whose outputs are always held.
+    #[schema(read_only, required = false)]
+    hitl_steps: Vec<&'a str>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime, read_only)]
+    created_at: Iso,
+    /// JSON Schema (draft 2020-12) of the input; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required)]
+    input_schema: Option<&'a Value>,
+    /// JSON Schema of the last step's output; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
+    /// 1 to 500 steps; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<StepBody>, required)]
+    steps: Option<Vec<StepBody<'a>>>,
+    /// What holds for every step that says nothing itself; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    defaults: Option<DefaultsBody<'a>>,
+    /// What is held for a reviewer; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hitl: Option<HitlBody<'a>>,
+    /// Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<&'a Map<String, Value>>,
+}
+
+/// What holds for every step that says nothing itself.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultsBody<'a> {
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    /// The queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    /// How long one attempt may take, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
+    timeout_ms: Option<u64>,
+    /// The most tokens to answer with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    max_tokens: Option<u64>,
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    temperature: Option<f64>,
+}
+
+impl<'a> TemplateBody<'a> {
+    /// A template as a list shows it, with its cost and its duration.
+    #[must_use]
+    pub fn summary(published: &'a Published, (cost, duration_ms): (f64, u64)) -> Self {
+        let (template, source) = (&published.template, published.template.source());
+        Self {
+            id: template.id(),
+            name: &source.name,
+            description: source.description.as_deref(),
+            version: &source.version,
+            industry: template.industry().as_str(),
+            tags: &source.tags,
+            visibility: template.visibility().as_str(),
+            author: &published.author,
+            steps_count: source.steps.len(),
+            estimated_cost: cost,
+            estimated_duration_ms: duration_ms,
+            hitl_steps: template.hitl_steps(),
+            created_at: Iso(published.created_at),
+            input_schema: None,
+            output_schema: None,
+            steps: None,
+            defaults: None,
+            hitl: None,
+            metadata: None,
+        }
+    }
+
+    /// A template, whole.
+    #[must_use]
+    pub fn whole(published: &'a Published, estimate: (f64, u64)) -> Self {
+        let source = published.template.source();
+        let defaults = source.defaults.as_ref().map(|defaults| DefaultsBody {
+            model: defaults.model.as_deref(),
+            queue: defaults.queue.as_deref(),
+            timeout_ms: defaults.timeout_ms,
+            max_tokens: defaults.max_tokens,
+            temperature: defaults.temperature,
+        });
+        Self {
+            input_schema: Some(&source.input_schema),
+            output_schema: source.output_schema.as_ref(),
+            steps: Some(source.steps.iter().map(StepBody::whole).collect()),
+            defaults,
+            hitl: source.hitl.as_ref().map(HitlBody::from),
+            metadata: source.metadata.as_ref(),
+            ..Self::summary(published, estimate)
+        }
+    }
+}
