@@ -133,6 +133,7 @@ async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
         "/api/tasks/batch",
         "/api/tasks/x",
         "/api/auth/login",
+        "/api/auth/refresh",
         "/api/auth/users",
         "/api/auth/users/x",
         "/api/auth/keys",
@@ -156,6 +157,7 @@ async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
         "{\"tasks\":[]}",
         "{\"tasks\":[{}]}",
         "{\"email\":\"\",\"password\":\"\"}",
+        "{\"refreshToken\":\"\"}",
         "\u{0}",
     ];
     let own = format!("/api/tasks/{id}");

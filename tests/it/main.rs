@@ -4,8 +4,14 @@ mod support;
 
 mod api;
 mod bad_input;
+mod cli;
 mod durability;
+mod executions;
+mod executions_survive;
+mod plans;
 mod real_model;
 mod real_model_provider;
+mod sessions;
 mod structure;
+mod templates;
 mod workers;

@@ -221,6 +221,53 @@ impl Client {
         panic!("it never came to what was wanted: {last:#}");
     }
 
+    /// Posts a body of another type than JSON.
+    pub(crate) async fn post_as(&self, path: &str, content_type: &str, body: &str) -> Answer {
+        let request = self.request(Method::POST, path).header("content-type", content_type);
+        self.send(request.body(body.to_owned())).await
+    }
+
+    /// Posts with an idempotency key.
+    pub(crate) async fn post_once(&self, path: &str, key: &str, body: &Value) -> Answer {
+        let request = self.request(Method::POST, path).header("idempotency-key", key);
+        self.send(request.json(body)).await
+    }
+
+    /// Makes a plan of these steps and returns its identifier.
+    pub(crate) async fn plan(&self, steps: &Value) -> String {
+        let plan = json!({"name": "a plan", "steps": steps});
+        let plan = self.post("/api/plans", &plan).await.expect(201);
+        plan["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Starts an execution of a plan and returns its identifier.
+    pub(crate) async fn execute(&self, plan: &str, body: &Value) -> String {
+        let execution = self.post(&format!("/api/plans/{plan}/execute"), body).await.expect(201);
+        execution["id"].as_str().expect("an id").to_owned()
+    }
+
+    pub(crate) async fn execution(&self, id: &str) -> Value {
+        self.get(&format!("/api/plans/executions/{id}")).await.expect_ok()
+    }
+
+    /// The execution as soon as `wanted` holds; looks every few milliseconds for up to a minute.
+    pub(crate) async fn execution_when(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        for _ in 0..3_000 {
+            last = self.execution(id).await;
+            if wanted(&last) {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("it never came to what was wanted: {last:#}");
+    }
+
+    /// The execution once it has this status.
+    pub(crate) async fn execution_with_status(&self, id: &str, status: &str) -> Value {
+        self.execution_when(id, |execution| execution["status"] == status).await
+    }
+
     /// The task once it has this status.
     pub(crate) async fn task_with_status(&self, id: &str, status: &str) -> Value {
         self.task_when(id, |task| task["status"] == status).await
@@ -337,6 +384,43 @@ impl FakeWorker {
                 }
             }
         }
+    }
+
+    /// Runs everything that it is given: `answer` makes an output of a task, or an error that is
+    /// not retried. Ends with the socket.
+    pub(crate) fn run(
+        mut self,
+        answer: impl Fn(&Value) -> Result<String, String> + Send + 'static,
+    ) -> tokio::task::JoinHandle<()> {
+        tokio::spawn(async move {
+            let mut beat = tokio::time::interval(Duration::from_secs(2));
+            loop {
+                let frame = tokio::select! {
+                    frame = self.next() => frame,
+                    _ = beat.tick() => {
+                        let _ = self.try_send(json!({"type": "heartbeat", "leases": []})).await;
+                        continue;
+                    }
+                };
+                let Some(frame) = frame else { return };
+                if frame["type"] != "assign" {
+                    continue;
+                }
+                let answer = match answer(&frame["task"]) {
+                    Ok(output) => json!({
+                        "type": "complete", "lease": frame["lease"], "output": output,
+                        "usage": {"input": 3, "output": 5},
+                    }),
+                    Err(message) => json!({
+                        "type": "fail", "lease": frame["lease"], "retryable": false,
+                        "error": {"code": "PROVIDER_ERROR", "message": message},
+                    }),
+                };
+                if self.try_send(answer).await.is_err() {
+                    return;
+                }
+            }
+        })
     }
 
     /// Answers under a lease and returns what became of it.

@@ -1,0 +1,9 @@
+//! The client commands: the real program, against the real server where it has the endpoints, and
+//! against one that answers as it is told.
+
+mod accounts;
+mod executions;
+mod fake;
+mod program;
+mod tasks;
+mod templates;

@@ -1,0 +1,169 @@
+//! Tasks from the command line, and what holds for every command: exit codes, output, pipes.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::fake::{Fake, Told};
+use super::program::Home;
+use crate::support::{FakeWorker, Server};
+
+async fn home(server: &Server, role: &str) -> Home {
+    Home::new(&server.url).with_key(&server.key(role).await)
+}
+
+#[tokio::test]
+async fn every_class_of_failure_has_its_exit_code() {
+    let server = Server::start();
+    let operator = home(&server, "operator").await;
+    let id = operator.json(&["tasks", "submit", "hello"]).await["id"].clone();
+    let id = id.as_str().expect("an id");
+
+    let usage = operator.run(&["tasks", "submit"]).await;
+    assert!(usage.stdout.is_empty());
+    usage.failed(2);
+    operator.run(&["tasks", "show", ".."]).await.failed(2);
+    operator.run(&["tasks", "list", "--server", "ftp://x"]).await.failed(2);
+    let unknown = operator.run(&["tasks", "show", "dt_task_1"]).await.failed(3);
+    assert!(unknown.contains("dt_task_1") && unknown.contains("NOT_FOUND"), "{unknown}");
+    let nobody = Home::new(&server.url).run(&["tasks", "list"]).await.failed(4);
+    assert!(nobody.contains("callboard auth login"), "{nobody}");
+    home(&server, "viewer").await.run(&["tasks", "submit", "x"]).await.failed(4);
+    operator.run(&["tasks", "submit", "x", "--priority", "99"]).await.failed(5);
+    operator.run(&["tasks", "submit", "x", "--idempotency-key", "k"]).await.ok();
+    operator.run(&["tasks", "submit", "y", "--idempotency-key", "k"]).await.failed(6);
+    operator.run(&["tasks", "wait", id, "--timeout", "200ms"]).await.failed(8);
+    operator.run(&["tasks", "cancel", id]).await.ok();
+    operator.run(&["tasks", "cancel", id]).await.failed(6);
+    let cancelled = operator.run(&["tasks", "wait", id]).await.failed(10);
+    assert!(cancelled.contains("is cancelled"), "{cancelled}");
+
+    let odd = Home::new(&server.url).with_key("svc_live\u{7}x").run(&["tasks", "list"]).await;
+    assert!(!odd.failed(4).contains('\u{7}'));
+    let closed = Home::new("http://127.0.0.1:9").with_key("svc_live_x");
+    let unreachable = closed.run(&["tasks", "list"]).await.failed(9);
+    assert!(unreachable.contains("http://127.0.0.1:9"), "{unreachable}");
+}
+
+#[tokio::test]
+async fn a_read_is_repeated_as_the_server_asks_and_a_write_is_not() {
+    let busy = Fake::start(|_, before| match before {
+        0 | 1 => Told::Refused(429, "RATE_LIMIT_EXCEEDED"),
+        _ => Told::Data(json!({"id": "dt_task_1", "status": "pending"})),
+    })
+    .await;
+    let home = Home::new(&busy.url).with_key("svc_live_x");
+    home.run(&["tasks", "submit", "x"]).await.failed(7);
+    assert_eq!(home.json(&["tasks", "show", "dt_task_1"]).await["status"], "pending");
+    assert_eq!(busy.asked().len(), 1 + 3);
+    assert_eq!(busy.asked()[0].header("authorization"), Some("Bearer svc_live_x"));
+}
+
+#[tokio::test]
+async fn a_task_is_submitted_listed_and_waited_for() {
+    let server = Server::start();
+    let home = home(&server, "operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let prompt = home.file("prompt.txt", "Say hello.\n");
+    let arguments = [
+        "tasks",
+        "submit",
+        "--file",
+        &prompt,
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+        "--priority",
+        "7",
+        "--timeout",
+        "60s",
+        "--max-tokens",
+        "9",
+        "--temperature",
+        "0.5",
+        "--system",
+        "Be kind.",
+        "--wait",
+        "-o",
+        "json",
+    ];
+    let (ended, ()) = tokio::join!(home.run(&arguments), async {
+        let assigned = worker.assignment().await;
+        assert_eq!(assigned["task"]["prompt"], "Say hello.\n");
+        assert_eq!(assigned["task"]["systemPrompt"], "Be kind.");
+        assert_eq!(assigned["task"]["maxTokens"], 9);
+        worker.complete(&assigned["lease"], "hello\u{1b}]0;x\u{7}\nthere").await;
+    });
+    let task: Value = serde_json::from_str(&ended.ok()).expect("JSON and nothing else");
+    assert_eq!((&task["status"], &task["priority"]), (&json!("completed"), &json!(7)));
+    assert_eq!(task["timeoutMs"], 60_000);
+    assert_eq!(task["output"], "hello\u{1b}]0;x\u{7}\nthere");
+
+    let id = task["id"].as_str().expect("an id");
+    let shown = home.run(&["tasks", "show", id]).await.ok();
+    assert!(shown.contains("output:\n  hello\\u{1b}]0;x\\u{7}\n  there\n"), "{shown:?}");
+    assert!(!shown.contains('\u{1b}'));
+
+    home.run_with_input(&["tasks", "submit", "-", "--tag", "a"], "From a pipe.").await.ok();
+    let list = home.json(&["tasks", "list", "--tag", "a", "--order", "asc", "--limit", "1"]).await;
+    assert_eq!(list["data"][0]["id"], id);
+    assert_eq!(list["pagination"], json!({"total": 2, "limit": 1, "offset": 0, "hasMore": true}));
+    let lines = home.run(&["tasks", "list", "-o", "jsonl"]).await.ok();
+    assert_eq!(lines.lines().count(), 2);
+    assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let table = home.run(&["tasks", "list", "--status", "completed,failed"]).await.ok();
+    assert_eq!(table.lines().count(), 2, "{table}");
+}
+
+#[tokio::test]
+async fn a_wait_outlives_a_restart_of_the_server() {
+    // The port must be the same again, so the settings choose it.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = port.local_addr().expect("an address");
+    let gone = Home::new(&format!("http://{address}")).with_key("svc_live_x");
+    drop(port);
+    let mut waiting = gone
+        .command(&["tasks", "wait", "dt_task_1", "--timeout", "20s"])
+        .spawn()
+        .expect("it starts");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(waiting.try_wait().expect("it is there").is_none(), "it does not give up");
+    let router = axum::Router::new().fallback(|| async {
+        r#"{"success":true,"data":{"id":"dt_task_1","status":"completed"},"meta":{}}"#
+    });
+    let listener = tokio::net::TcpListener::bind(address).await.expect("the port again");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    assert!(waiting.wait().await.expect("it ends").success());
+}
+
+#[tokio::test]
+async fn a_closed_pipe_ends_a_command_quietly() {
+    let many = Fake::start(|_, _| {
+        Told::Page(
+            (0..5_000)
+                .map(|n| json!({"id": format!("dt_task_{n}"), "x": "y".repeat(99)}))
+                .collect(),
+        )
+    })
+    .await;
+    let home = Home::new(&many.url).with_key("svc_live_x");
+    for arguments in [&["tasks", "list", "-o", "jsonl"][..], &["completions", "bash"]] {
+        let mut child = home.command(arguments).stdout(Stdio::piped()).spawn().expect("it starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().await.expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_callboard_server_is_named() {
+    let router = axum::Router::new().fallback(|| async { "<html>welcome</html>" });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let told = Home::new(&url).with_key("k").run(&["workers", "list"]).await.failed(1);
+    assert!(told.contains(&url) && told.contains("<html>"), "{told}");
+}
