@@ -63,7 +63,7 @@ async fn round(options: &Options) -> (Summary, Summary) {
     let server = program::server();
     let [operator, worker] = program::keys(&server, ["operator", "worker"]).await;
     let applied: Arc<[Notify]> = (0..IN_FLIGHT).map(|_| Notify::new()).collect();
-    let worker = Worker::connect(server.address, &worker, Arc::clone(&applied)).await;
+    let worker = Worker::connect(server.address, &worker, Arc::clone(&applied), IN_FLIGHT).await;
     let working = tokio::spawn(worker.work());
     let clients = async |count| {
         let mut clients = Vec::with_capacity(count);

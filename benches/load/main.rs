@@ -19,6 +19,7 @@ mod http;
 mod meter;
 mod program;
 mod report;
+mod runs;
 mod start;
 mod submit;
 mod worker;
@@ -35,7 +36,7 @@ const IN_FLIGHT: usize = 64;
 /// Load on the real program, beside its floors.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these targets: T1, T2, T9.
+    /// Only these targets: T1, T2, T3, T4, T9.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Seconds that one measurement lasts.
@@ -61,7 +62,13 @@ impl Options {
 /// A target of the performance page and what measures it.
 type Work = (&'static str, fn(&Options) -> Vec<Row>);
 
-const WORKS: [Work; 3] = [("T1", submit::run), ("T2", complete::run), ("T9", start::run)];
+const WORKS: [Work; 5] = [
+    ("T1", submit::run),
+    ("T2", complete::run),
+    ("T3", runs::chain),
+    ("T4", runs::fan_out),
+    ("T9", start::run),
+];
 
 fn main() {
     if floor::is_asked_for() {

@@ -18,8 +18,8 @@ const OUTPUT: &str = "The customer wants the order of last week to be sent to th
 /// A connected worker.
 pub(crate) struct Worker {
     socket: WebSocketStream<TcpStream>,
-    /// Whose task is under which lease.
-    holders: HashMap<String, usize>,
+    /// Whose task is under which lease, if anybody waits for it.
+    holders: HashMap<String, Option<usize>>,
     applied: Arc<[Notify]>,
 }
 
@@ -41,9 +41,14 @@ struct Task<'f> {
 }
 
 impl Worker {
-    /// A worker for the default queue and any model, with as many leases as there are submitters.
-    /// The prompts begin with a submitter's number; it is told when its task's result was applied.
-    pub(crate) async fn connect(address: SocketAddr, key: &str, applied: Arc<[Notify]>) -> Self {
+    /// A worker for the default queue and any model. A prompt that somebody waits for begins with
+    /// that submitter's number; it is told when the result was applied.
+    pub(crate) async fn connect(
+        address: SocketAddr,
+        key: &str,
+        applied: Arc<[Notify]>,
+        concurrency: usize,
+    ) -> Self {
         let request = format!("ws://{address}/api/workers/connect").into_client_request();
         let mut request = request.expect("an address");
         let bearer = format!("Bearer {key}").parse().expect("a key is a header's value");
@@ -53,8 +58,7 @@ impl Worker {
         let upgraded = tokio_tungstenite::client_async(request, stream).await;
         let (mut socket, _) = upgraded.expect("the key is a worker's");
         let register = format!(
-            r#"{{"type":"register","name":"bench","version":"0","queues":["default"],"models":["*"],"concurrency":{}}}"#,
-            applied.len()
+            r#"{{"type":"register","name":"bench","version":"0","queues":["default"],"models":["*"],"concurrency":{concurrency}}}"#
         );
         socket.send(Message::text(register)).await.expect("the socket is open");
         let registered = socket.next().await.expect("the socket is open").expect("a frame");
@@ -82,7 +86,7 @@ impl Worker {
             ("assign", Some(task)) => {
                 let number = task.prompt.split(' ').next().and_then(|number| number.parse().ok());
                 let lease = frame.lease;
-                self.holders.insert(lease.to_owned(), number.expect("prompts begin with one"));
+                self.holders.insert(lease.to_owned(), number);
                 let complete = format!(
                     r#"{{"type":"complete","lease":"{lease}","output":"{OUTPUT}","usage":{{"input":80,"output":22}},"finishReason":"stop"}}"#
                 );
@@ -91,7 +95,9 @@ impl Worker {
             ("ack", _) => {
                 assert_eq!(frame.result, "applied");
                 let holder = self.holders.remove(frame.lease).expect("it was assigned");
-                self.applied[holder].notify_one();
+                if let Some(holder) = holder {
+                    self.applied[holder].notify_one();
+                }
             }
             ("leases", _) => {}
             _ => panic!("the server says {text}"),
