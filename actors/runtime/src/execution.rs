@@ -316,7 +316,8 @@ impl ExecutionActor {
 
     /// Stops if it has ended, or if nothing came since it was asked before.
     fn rest(myself: &ActorRef<Message>, state: &mut State, asked: bool) {
-        let busy = state.under_way.is_some() || !state.waiting.is_empty();
+        let waited_for = !state.cancelling.is_empty();
+        let busy = waited_for || state.under_way.is_some() || !state.waiting.is_empty();
         let ended = state.own.as_ref().is_none_or(|own| own.durable.state().is_finished());
         if asked {
             state.resting = false;
