@@ -193,11 +193,11 @@ async fn run_deploy(client: &Client, access: &Access, deploy: &Deploy) -> Result
             .fold(Body::default(), |body, (step, value)| body.set(step, Some(value.clone())))
     };
     let body = Body::default()
+        .set("version", deploy.version.clone())
         .object("modelOverrides", map(&deploy.models))
         .object("queueOverrides", map(&deploy.queues));
     let path = ["templates", &deploy.id, "deploy"];
-    let call = Call::post(&path).query("version", deploy.version.as_ref());
-    deploy.start.send(client, access, call, body, begin).await
+    deploy.start.send(client, access, Call::post(&path), body, begin).await
 }
 
 fn show(access: &Access, template: &Value) -> Result<(), Failure> {

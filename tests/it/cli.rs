@@ -5,5 +5,6 @@ mod accounts;
 mod executions;
 mod fake;
 mod program;
+mod runs;
 mod tasks;
 mod templates;

@@ -61,8 +61,8 @@ async fn a_built_in_template_is_deployed_with_its_sample() {
     let ended = home.run(&arguments).await;
     assert!(ended.stderr.contains("config/templates/samples/contract-review-v1.json"), "{ended:?}");
     ended.ok();
-    let asked =
-        fake.asked_for("POST /api/templates/contract-review-v1/deploy?version=1.0.0").json();
+    let asked = fake.asked_for("POST /api/templates/contract-review-v1/deploy").json();
+    assert_eq!(asked["version"], "1.0.0");
     assert_eq!(asked["input"]["jurisdiction"], "Norway");
     assert!(asked["input"]["contract"].as_str().expect("text").contains("SERVICES AGREEMENT"));
     assert_eq!(asked["modelOverrides"], json!({"extract": "m1"}));
