@@ -19,13 +19,21 @@ use crate::durable::Persist;
 use crate::execution::{end_of, report};
 use crate::node::Node;
 use crate::script::{Decision, Outputs, Script};
+use crate::shard::Address;
 use crate::tables::{executions, first_rows};
 
-/// A task that was made, to be sent on its way once it is durable.
+/// A task that was made and is yet to become durable.
 pub(crate) struct Born {
     pub(crate) environment: Environment,
     pub(crate) step: Step<Task>,
     pub(crate) inputs: Inputs,
+}
+
+/// A task that is remembered, to be sent on its way once it is durable.
+pub(crate) struct Delivery {
+    pub(crate) address: Address,
+    pub(crate) task: Task,
+    pub(crate) effects: Vec<task::Effect>,
 }
 
 /// What a commit comes to so far.

@@ -29,8 +29,8 @@ impl<A, T> Default for Newborns<A, T> {
 }
 
 impl<A: Eq + Hash, T> Newborns<A, T> {
-    /// Remembers an item of about `size` bytes that has just become durable, before anybody is told
-    /// of it.
+    /// Remembers an item of about `size` bytes that is about to become durable. Once it is, anybody
+    /// may find it and change it, and then it must not come in here any more.
     pub(crate) fn add(&self, address: A, item: T, size: usize) {
         let mut generations = self.lock();
         if generations.size + size > GENERATION {

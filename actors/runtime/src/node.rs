@@ -20,7 +20,7 @@ use callboard_store::{Error, Store};
 use ractor::ActorRef;
 
 use crate::accounts::{self, Register};
-use crate::advance::Born;
+use crate::advance::{Born, Delivery};
 use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
@@ -332,16 +332,23 @@ impl Node {
         Ok((execution, Arc::new(Script::new(id, compiled, begun.terms, input, usual))))
     }
 
-    /// Sends tasks on their way that have just become durable.
-    pub(crate) fn deliver(&self, born: Vec<Born>) {
-        for Born { environment, step, inputs } in born {
+    /// Remembers tasks that are about to become durable. Before the commit: from then on anybody may
+    /// find one, wake it and change it, and what is remembered must never be older than that.
+    pub(crate) fn remember(&self, born: Vec<Born>) -> Vec<Delivery> {
+        let remember = |Born { environment, step, inputs }: Born| {
             let address = Address { environment, task: step.next.spec.id };
-            let ready = step.effects;
-            let size = TASK + inputs.prompt.len();
-            let found = Found { task: step.next, inputs: Some(inputs), output: None };
-            let task = found.task.clone();
+            let (task, size) = (step.next, TASK + inputs.prompt.len());
+            let found = Found { task: task.clone(), inputs: Some(inputs), output: None };
             self.shard(address.task.partition()).newborns.add(address, found, size);
-            for effect in ready {
+            Delivery { address, task, effects: step.effects }
+        };
+        born.into_iter().map(remember).collect()
+    }
+
+    /// Sends tasks on their way that have just become durable.
+    pub(crate) fn deliver(&self, deliveries: Vec<Delivery>) {
+        for Delivery { address, task, effects } in deliveries {
+            for effect in effects {
                 task::perform(self, address, &task, effect);
             }
         }

@@ -11,7 +11,7 @@ use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Outcome};
 
 use super::{Begin, Made, Runs, Submission, Submitted};
-use crate::advance::{Advance, Born};
+use crate::advance::{Advance, Born, Delivery};
 use crate::durable::{self, Persist};
 use crate::execution::{self, Address};
 use crate::node::Node;
@@ -67,9 +67,10 @@ pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitte
         making.rows.push(IDEMPOTENCY.put(environment.number(), &key.scope, &row, None));
     }
     let rows = std::mem::take(&mut making.rows);
+    let delivered = making.remember();
     match durable::commit_rows(node.shard(partition), partition, rows).await {
         Outcome::Committed => {
-            making.send_on_its_way();
+            delivered.send_on_its_way(node);
             Ok(Submitted { made, replayed: false })
         }
         Outcome::Fenced | Outcome::Conflict(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
@@ -153,29 +154,44 @@ impl Making<'_> {
         Ok(Made::Execution(Box::new(made)))
     }
 
-    /// What was made is durable.
-    fn send_on_its_way(self) {
+    /// Remembers what is made, before the commit (see [`Node::remember`]).
+    fn remember(self) -> Departure {
         let Self { node, environment, born, begun, plan, .. } = self;
         if let Some((id, compiled)) = plan {
             node.catalog.keep_plan(environment, id, compiled);
         }
-        if let Some((step, script)) = begun {
+        let execution = begun.map(|(step, script)| {
             let id = step.next.head.spec.id;
-            let (shard, address) =
-                (node.shard(id.partition()), Address { environment, execution: id });
+            let address = Address { environment, execution: id };
             let size = EXECUTION.0 + EXECUTION.1 * script.compiled.graph.len();
-            for effect in &step.effects {
-                if let Effect::WakeAt(at) = effect {
-                    let sleeper = timers::Sleeper::Execution(address);
-                    shard.timers(timers::Message::Set(sleeper, *at));
-                }
-            }
-            shard.new_executions.add(address, (step.next, script), size);
-            if step.effects.iter().any(|effect| matches!(effect, Effect::CancelTask { .. })) {
-                shard.executions.send(address, execution::Message::Recover);
+            let new = &node.shard(id.partition()).new_executions;
+            new.add(address, (step.next, script), size);
+            (address, step.effects)
+        });
+        Departure { execution, deliveries: node.remember(born) }
+    }
+}
+
+/// What is to be sent on its way once it is durable.
+struct Departure {
+    execution: Option<(Address, Vec<Effect>)>,
+    deliveries: Vec<Delivery>,
+}
+
+impl Departure {
+    fn send_on_its_way(self, node: &Node) {
+        node.deliver(self.deliveries);
+        let Some((address, effects)) = self.execution else { return };
+        let shard = node.shard(address.execution.partition());
+        for effect in &effects {
+            if let Effect::WakeAt(at) = effect {
+                let sleeper = timers::Sleeper::Execution(address);
+                shard.timers(timers::Message::Set(sleeper, *at));
             }
         }
-        node.deliver(born);
+        if effects.iter().any(|effect| matches!(effect, Effect::CancelTask { .. })) {
+            shard.executions.send(address, execution::Message::Recover);
+        }
     }
 }
 
