@@ -375,6 +375,30 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
 }
 
 #[tokio::test]
+async fn a_task_that_is_cancelled_before_its_maker_hears_of_it_stays_cancelled() {
+    let memory = Arc::new(MemoryStore::new());
+    let late = Arc::new(FaultyStore::new(memory.clone(), 1, Fault::Late));
+    let bench = Bench::over(memory, late).await;
+    let handle = bench.handle.clone();
+    let submitting =
+        tokio::spawn(async move { handle.submit(&owner(), vec![request()], false, None).await });
+    // It is in the list as soon as it is committed; the answer to the commit comes later.
+    let id = loop {
+        tokio::task::yield_now().await;
+        let page = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+        if let Some(task) = page.items.first() {
+            break task.spec.id;
+        }
+    };
+    bench.handle.cancel(Environment::Live, id).await.expect("it waits");
+    submitting.await.expect("no panic").expect("it is taken");
+    let mut worker = bench.worker(2).await;
+    let next = bench.submit(request()).await;
+    assert_eq!(worker.assignment().await.task.spec.id, next);
+    assert_eq!(bench.task(id).await.status(), Status::Cancelled);
+}
+
+#[tokio::test]
 async fn a_million_waiting_tasks_are_no_actors() {
     let bench = Bench::new().await;
     for _ in 0..20 {

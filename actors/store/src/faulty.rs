@@ -24,6 +24,8 @@ pub enum Fault {
     UnknownLost,
     /// It and all later ones get no answer and are not applied.
     Silent,
+    /// It is applied, and answered only with the next one. Later ones are as usual.
+    Late,
     /// The process dies before it is applied: it and all later ones are `Unknown`.
     CrashBefore,
     /// The process dies after it was applied: it and all later ones are `Unknown`.
@@ -82,6 +84,19 @@ impl FaultyStore {
                 Self::answered(broken())
             }
             Fault::NotApplied | Fault::UnknownApplied | Fault::UnknownLost => {
+                self.inner.commit(batch)
+            }
+            Fault::Late if first => {
+                drop(self.inner.commit(batch));
+                let (answer, ticket) = Ticket::new();
+                self.held.lock().expect("no holder panics").push(answer);
+                ticket
+            }
+            Fault::Late => {
+                for late in self.held.lock().expect("no holder panics").drain(..) {
+                    // Whoever waited for it may have given up.
+                    let _ = late.send(Outcome::Committed);
+                }
                 self.inner.commit(batch)
             }
             Fault::Silent => {
