@@ -5,6 +5,7 @@ pub mod common;
 pub mod definitions;
 pub mod events;
 pub mod executions;
+pub mod hitl;
 pub mod plans;
 pub mod read;
 pub mod system;

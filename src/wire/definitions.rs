@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::hitl::{self, Channel};
 use super::read::{self, Field, Fields, Read, rule};
 
 /// A text of any length.
@@ -72,6 +73,8 @@ impl Read for HitlSource {
             confidence_threshold: fields
                 .optional("confidenceThreshold", rule::number(0.0..=1.0))?,
             timeout_ms: fields.optional("timeoutMs", timeout)?,
+            sample_rate: hitl::sample_rate(fields)?,
+            notify: hitl::channels(fields)?,
         })
     }
 }
@@ -254,6 +257,14 @@ pub struct HitlBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     timeout_ms: Option<u64>,
+    /// The share of the outputs that nothing else holds which is held all the same (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    sample_rate: Option<f64>,
+    /// How reviewers are told (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Channel>>)]
+    notify_channels: Option<Vec<&'static str>>,
 }
 
 impl<'a> From<&'a HitlSource> for HitlBody<'a> {
@@ -262,6 +273,8 @@ impl<'a> From<&'a HitlSource> for HitlBody<'a> {
             required_for: hitl.required_for.as_deref(),
             confidence_threshold: hitl.confidence_threshold,
             timeout_ms: hitl.timeout_ms,
+            sample_rate: hitl.sample_rate,
+            notify_channels: hitl.notify.map(|channels| channels.names().collect()),
         }
     }
 }

@@ -17,7 +17,7 @@ mod step;
 
 pub use dry_run::{DryRunBody, DryStepBody, EstimateBody};
 pub use list::ListExecutions;
-pub use start::{Channel, ExecutePlan, Hitl, RunOptions};
+pub use start::{ExecutePlan, Hitl, RunOptions};
 pub use step::{StepResult, StepSummary};
 
 /// An execution as it is told: what does not exist yet is left out.

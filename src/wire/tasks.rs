@@ -1,7 +1,7 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
 use callboard_domain::Error;
-use callboard_domain::task::{Gate, Inputs, Request, Task};
+use callboard_domain::task::{Asks, Channels, Gate, Inputs, Request, Task};
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
+use super::hitl::{self, Channel};
 use super::read::{Fields, Read, rule};
 
 mod list;
@@ -70,6 +71,12 @@ pub struct Hitl {
     pub confidence_threshold: Option<f64>,
     /// How long a reviewer has, in milliseconds; by default 3600000.
     pub timeout_ms: Option<u64>,
+    /// The share of the other outputs that a reviewer sees all the same; by default 0 (+).
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub sample_rate: Option<f64>,
+    /// How reviewers are told (+).
+    #[schema(value_type = Option<Vec<Channel>>)]
+    pub notify_channels: Option<Channels>,
 }
 
 /// Tasks that are created together, all or none.
@@ -95,6 +102,8 @@ impl Read for Hitl {
             confidence_threshold: fields
                 .optional("confidenceThreshold", rule::number(0.0..=1.0))?,
             timeout_ms: fields.optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS))?,
+            sample_rate: hitl::sample_rate(fields)?,
+            notify_channels: hitl::channels(fields)?,
         })
     }
 }
@@ -135,8 +144,14 @@ impl CreateTask {
     #[must_use]
     pub fn into_request(self, defaults: &Defaults) -> Request {
         let gate = self.hitl.and_then(|hitl| {
-            let pass = defaults.pass_unknown_confidence;
-            Gate::of_task(hitl.required, hitl.confidence_threshold, hitl.timeout_ms, pass)
+            let asks = Asks {
+                required: hitl.required,
+                threshold: hitl.confidence_threshold,
+                timeout_ms: hitl.timeout_ms,
+                sample_rate: hitl.sample_rate,
+                notify: hitl.notify_channels.unwrap_or_default(),
+            };
+            Gate::of_task(asks, defaults.pass_unknown_confidence)
         });
         Request {
             model: self.model.unwrap_or_else(|| defaults.model.clone()),

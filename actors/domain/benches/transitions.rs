@@ -12,7 +12,7 @@ use callboard_domain::machine::Machine;
 use callboard_domain::queue::{Queue, Ready};
 use callboard_domain::retry::{Jitter, Policy};
 use callboard_domain::task::{
-    Completion, Ending, EndingCode, Event, Failure, LeaseId, Origin, Spec, Task,
+    Chance, Completion, Ending, EndingCode, Event, Failure, LeaseId, Origin, Spec, Task,
 };
 use callboard_domain::usage::Usage;
 use criterion::{BatchSize, Criterion};
@@ -57,7 +57,7 @@ fn completed(spec: Spec) -> Task {
     };
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);
-    on(&task, Event::Completed { lease: LEASE, completion }, NOW)
+    on(&task, Event::Completed { lease: LEASE, completion, chance: Chance(0) }, NOW)
 }
 
 fn retried(spec: Spec) -> Task {

@@ -15,10 +15,10 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::Timestamp;
 use crate::access::Role;
+use crate::digest::Digest;
 use crate::error::{Error, Rule};
 use crate::id::{Environment, KeyId};
 use crate::rate::Plan;
@@ -169,65 +169,6 @@ fn checksum(secret: &str) -> String {
         rest /= 62;
     }
     text.into_iter().map(char::from).collect()
-}
-
-/// SHA-256 of a key's whole text. Written as lower-case hexadecimal.
-///
-/// Keys are found by it, so the text itself is never compared; what the time of an ordered look-up
-/// could tell is a part of a hash, from which no key can be worked out.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// The digest of a text.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        Self(Sha256::digest(text.as_bytes()).into())
-    }
-
-    /// Its bytes, for a key of the store and for a comparison in constant time.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        from_hex(&text).ok_or_else(|| serde::de::Error::custom("not a SHA-256 in hexadecimal"))
-    }
-}
-
-fn from_hex(text: &str) -> Option<Digest> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (place, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        *place = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(Digest(bytes))
 }
 
 /// What is stored of an API key.

@@ -45,6 +45,7 @@ pub use graph::{Faulty, Graph};
 pub use head::{Cause, Head, Spec, State, Status, Template};
 pub use progress::{Live, Progress};
 pub use set::{CAPACITY, StepSet};
+pub(crate) use step::clipped;
 pub use step::{MAX_MESSAGE, MAX_STOPPING, Stage, StepState};
 
 use rows::Rows;

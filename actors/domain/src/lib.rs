@@ -6,10 +6,12 @@
 
 pub mod access;
 pub mod account;
+pub mod approval;
 pub mod budget;
 pub mod condition;
 pub mod confidence;
 pub mod credential;
+pub mod digest;
 pub mod error;
 pub mod estimate;
 pub mod execution;

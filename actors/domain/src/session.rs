@@ -20,8 +20,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::credential::Digest;
 use crate::credential::refresh::RefreshToken;
+use crate::digest::Digest;
 use crate::error::Error;
 use crate::id::{SessionId, UserId};
 use crate::machine::{Machine, Step};

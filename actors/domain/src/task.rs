@@ -9,6 +9,7 @@
 //!    │ BackoffElapsed       ▼
 //!    └──────────────────  Backoff          no attempts left ──▶ Failed
 //!
+//!   AwaitingApproval ── Approved ──▶ Completed,  Rejected ──▶ Rejected
 //!   Ready, Backoff, Running, AwaitingApproval ── CancelRequested ──▶ Cancelled
 //! ```
 //!
@@ -16,6 +17,7 @@
 //! and the expiry of leases, which the worker's machine watches.
 
 mod event;
+mod gate;
 mod lease;
 mod outcome;
 mod spec;
@@ -28,11 +30,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use event::{Effect, Event, Fact, Refusal};
+pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
 pub use outcome::{Completion, Ending, EndingCode, Failure, Status};
-pub use spec::{Gate, Hold, Inputs, Origin, Request, Spec};
+pub use spec::{Inputs, Origin, Request, Spec};
 
 use crate::Timestamp;
+use crate::execution::clipped;
 use crate::id::WorkerId;
 use crate::machine::{Machine, Step};
 use crate::retry::{Jitter, MAX_LOSSES};
@@ -67,6 +71,9 @@ pub struct Task {
     /// Why the last attempt failed, or what ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
+    /// Whether a reviewer's text stands in place of the model's output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
 }
 
 /// How far a task is.
@@ -93,6 +100,9 @@ pub enum State {
     AwaitingApproval {
         /// Since when.
         since: Timestamp,
+        /// Why.
+        #[serde(default = "required")]
+        why: Why,
     },
     /// Final: the output is there.
     Completed {
@@ -116,6 +126,11 @@ pub enum State {
     },
 }
 
+/// Why the outputs wait that were held before it was written down.
+const fn required() -> Why {
+    Why::Required
+}
+
 impl Task {
     /// A new task, ready for its queue.
     #[must_use]
@@ -132,6 +147,7 @@ impl Task {
             settled: None,
             result: None,
             error: None,
+            edited: false,
         };
         Step::to(task).tell(Fact::Created).order(Effect::Enqueue)
     }
@@ -181,19 +197,36 @@ impl Task {
             .order(Effect::WakeAt(deadline))
     }
 
-    fn answered(&self, lease: LeaseId, completion: Completion, now: Timestamp) -> Step<Self> {
-        let held = self.spec.gate.as_ref().is_some_and(|gate| gate.holds(completion.confidence));
-        let state = if held {
-            State::AwaitingApproval { since: now }
-        } else {
-            State::Completed { at: now }
+    fn answered(
+        &self,
+        lease: LeaseId,
+        completion: Completion,
+        chance: Chance,
+        now: Timestamp,
+    ) -> Step<Self> {
+        let held = self.spec.gate.and_then(|gate| gate.holds(completion.confidence, chance));
+        let (state, fact) = match held {
+            Some(why) => (State::AwaitingApproval { since: now, why }, Fact::AwaitingApproval),
+            None => (State::Completed { at: now }, Fact::Completed),
         };
         let mut next = self.with(state);
         next.settled = Some(lease);
         next.result = Some(completion);
         next.error = None;
-        let fact = if held { Fact::AwaitingApproval } else { Fact::Completed };
         Step::to(next).tell(fact).order(Effect::ForgetWake)
+    }
+
+    fn approved(&self, edited: bool, now: Timestamp) -> Step<Self> {
+        let mut next = self.with(State::Completed { at: now });
+        next.edited = edited;
+        Step::to(next).tell(Fact::Completed)
+    }
+
+    fn rejected(&self, reason: &str, now: Timestamp) -> Step<Self> {
+        let mut next = self.with(State::Rejected { at: now });
+        let message = clipped(reason.to_owned());
+        next.error = Some(Ending { code: EndingCode::Rejected, message });
+        Step::to(next).tell(Fact::Rejected)
     }
 
     fn attempt_failed(&self, failure: Failure, jitter: Jitter, now: Timestamp) -> Step<Self> {
@@ -291,10 +324,10 @@ impl Machine for Task {
                 E::Leased { .. },
             ) => Err(Refusal::NotReady),
 
-            (S::Running { lease, .. }, E::Completed { lease: answered, completion })
+            (S::Running { lease, .. }, E::Completed { lease: answered, completion, chance })
                 if *lease == answered =>
             {
-                Ok(self.answered(answered, completion, now))
+                Ok(self.answered(answered, completion, chance, now))
             }
             (S::Running { lease, .. }, E::AttemptFailed { lease: answered, failure, jitter })
                 if *lease == answered =>
@@ -324,6 +357,13 @@ impl Machine for Task {
                 E::TimePassed { .. },
             ) => Err(Refusal::NotDue),
 
+            (S::AwaitingApproval { .. }, E::Approved { edited }) => Ok(self.approved(edited, now)),
+            (S::AwaitingApproval { .. }, E::Rejected { reason }) => Ok(self.rejected(&reason, now)),
+            (
+                S::Ready | S::Backoff { .. } | S::Running { .. },
+                E::Approved { .. } | E::Rejected { .. },
+            ) => Err(Refusal::NotHeld),
+
             (S::Ready, E::CancelRequested) => Ok(self.cancelled(now).order(Effect::Dequeue)),
             (S::Backoff { .. } | S::AwaitingApproval { .. }, E::CancelRequested) => {
                 Ok(self.cancelled(now))
@@ -342,7 +382,12 @@ impl Machine for Task {
 
             (
                 S::Completed { .. } | S::Failed { .. } | S::Cancelled { .. } | S::Rejected { .. },
-                E::Leased { .. } | E::TimePassed { .. } | E::CancelRequested | E::GivenUp,
+                E::Leased { .. }
+                | E::TimePassed { .. }
+                | E::Approved { .. }
+                | E::Rejected { .. }
+                | E::CancelRequested
+                | E::GivenUp,
             ) => Err(Refusal::Finished(self.status())),
         }
     }

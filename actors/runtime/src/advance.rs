@@ -95,7 +95,7 @@ impl<'a> Advance<'a> {
             _ => None,
         };
         let (taken, output) = match (&mismatch, event) {
-            (Some(message), task::Event::Completed { lease, completion }) => {
+            (Some(message), task::Event::Completed { lease, completion, .. }) => {
                 let mut taken = task.transition(invalid(lease, message), self.now)?;
                 // What the answer cost is known, though it does not count.
                 taken.next.result = Some(completion);
@@ -163,7 +163,8 @@ impl<'a> Advance<'a> {
         }
         let spec = Arc::clone(&self.step.next.head.spec);
         let name = self.step.next.graph().name(step).to_owned();
-        let origin = Origin { step: Some((spec.id, name)), ..Origin::default() };
+        let template = spec.template.as_ref().map(|template| template.id.clone());
+        let origin = Origin { step: Some((spec.id, name)), template, ..Origin::default() };
         let (mut made, inputs) =
             request.accepted(task, spec.account.clone(), spec.concurrent, origin);
         made.retry = retry;

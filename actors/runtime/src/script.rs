@@ -22,15 +22,12 @@ use crate::tables;
 /// How much of its outputs an awake execution remembers, in bytes.
 const REMEMBERED: usize = 256 << 10;
 
-/// How reviewers are asked, as it was said at the start or in the template.
+/// Which outputs reviewers are asked about, as it was said at the start or in the template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Terms {
     /// Which outputs are held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlSource>,
-    /// How reviewers are told: `email`, `dashboard`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notify: Vec<String>,
 }
 
 /// A plan, compiled once for all its executions.

@@ -12,7 +12,8 @@ use callboard_domain::id::{Environment, ExecutionId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{
-    Completion, Effect, Event, Failure, Inputs, LeaseId, LeaseToken, Refusal, State as Life, Task,
+    Chance, Completion, Effect, Event, Failure, Inputs, LeaseId, LeaseToken, Refusal,
+    State as Life, Task,
 };
 use callboard_domain::usage::{Tokens, Usage};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -215,7 +216,8 @@ impl TaskActor {
         let (event, output) = match answer {
             Answer::Output(output, mut completion) => {
                 self.price(state, &mut completion.usage);
-                (Event::Completed { lease, completion }, Some(output))
+                let chance = Chance((self.0.ports.entropy.bits() & 0xffff_ffff) as u32);
+                (Event::Completed { lease, completion, chance }, Some(output))
             }
             Answer::Failure(failure) => {
                 (Event::AttemptFailed { lease, failure, jitter: self.jitter() }, None)
@@ -225,7 +227,11 @@ impl TaskActor {
             Ok(()) => verdict.give(Settled::Applied),
             Err(Refusal::Duplicate) => verdict.give(Settled::Duplicate),
             Err(
-                Refusal::StaleLease | Refusal::NotReady | Refusal::Finished(_) | Refusal::NotDue,
+                Refusal::StaleLease
+                | Refusal::NotReady
+                | Refusal::NotHeld
+                | Refusal::Finished(_)
+                | Refusal::NotDue,
             ) => {
                 verdict.give(Settled::Stale);
             }
@@ -260,12 +266,16 @@ impl TaskActor {
                 Err(Error::InvalidState(format!("task {id} is already {}", status.as_str())))
             }
             Ok(())
-            | Err(Refusal::StaleLease | Refusal::Duplicate | Refusal::NotReady | Refusal::NotDue) => {
-                match &state.task {
-                    Some(task) => Ok(task.state().clone()),
-                    None => Err(Error::not_found("task", id)),
-                }
-            }
+            | Err(
+                Refusal::StaleLease
+                | Refusal::Duplicate
+                | Refusal::NotReady
+                | Refusal::NotHeld
+                | Refusal::NotDue,
+            ) => match &state.task {
+                Some(task) => Ok(task.state().clone()),
+                None => Err(Error::not_found("task", id)),
+            },
         };
         // The client may have left; the task is cancelled all the same.
         let _ = reply.send(answer);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::wire::definitions::timeout;
+use crate::wire::hitl::Channel;
 use crate::wire::read::{Fields, Read, rule};
 
 /// The most that an execution may be allowed to cost, in USD.
@@ -22,48 +23,30 @@ pub struct ExecutePlan {
     #[schema(value_type = Option<Object>)]
     pub input: Option<Map<String, Value>>,
     /// Which outputs wait for a reviewer.
-    pub hitl: Option<Hitl>,
+    #[schema(value_type = Option<Hitl>)]
+    pub hitl: Option<HitlSource>,
     /// How it runs.
     pub options: Option<RunOptions>,
 }
 
 /// Which outputs wait for a reviewer, and how reviewers are told.
-#[derive(Debug, Clone, Default, ToSchema)]
+#[derive(Debug, Default, ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes what is read as a source")]
 pub struct Hitl {
     /// The ids of the steps whose outputs are always held.
-    #[schema(value_type = Option<Vec<String>>)]
-    pub required_for: Option<Vec<String>>,
+    required_for: Option<Vec<String>>,
     /// The least confidence that passes.
     #[schema(minimum = 0.0, maximum = 1.0)]
-    pub confidence_threshold: Option<f64>,
+    confidence_threshold: Option<f64>,
     /// How long a reviewer has, in milliseconds.
     #[schema(minimum = 1, maximum = 86_400_000)]
-    pub timeout_ms: Option<u64>,
+    timeout_ms: Option<u64>,
+    /// The share of the outputs that nothing else holds which is held all the same (+).
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    sample_rate: Option<f64>,
     /// How reviewers are told.
-    pub notify_channels: Option<Vec<Channel>>,
-}
-
-/// How reviewers are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum Channel {
-    /// By e-mail.
-    Email,
-    /// By an event on the WebSocket.
-    #[default]
-    Dashboard,
-}
-
-impl Channel {
-    const ALL: [Self; 2] = [Self::Email, Self::Dashboard];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::Dashboard => "dashboard",
-        }
-    }
+    notify_channels: Option<Vec<Channel>>,
 }
 
 /// How an execution runs.
@@ -86,19 +69,9 @@ impl Read for ExecutePlan {
     fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
         Ok(Self {
             input: fields.optional("input", rule::free(usize::MAX))?,
-            hitl: fields.optional("hitl", rule::object(Hitl::read))?,
+            hitl: fields.optional("hitl", rule::object(HitlSource::read))?,
             options: fields.optional("options", rule::object(RunOptions::read))?,
         })
-    }
-}
-
-impl Read for Hitl {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let HitlSource { required_for, confidence_threshold, timeout_ms } =
-            HitlSource::read(fields)?;
-        let channel = rule::one_of(&Channel::ALL, Channel::as_str);
-        let notify_channels = fields.optional("notifyChannels", rule::list(0..=2, channel))?;
-        Ok(Self { required_for, confidence_threshold, timeout_ms, notify_channels })
     }
 }
 
@@ -127,13 +100,6 @@ impl ExecutePlan {
             self.options.unwrap_or_default();
         let max_cost = max_cost.map(Money::from_usd);
         let options = Options { timeout_ms, max_cost, fail_fast: fail_fast.unwrap_or_default() };
-        let channels = self.hitl.as_ref().and_then(|hitl| hitl.notify_channels.as_deref());
-        let notify = channels.unwrap_or_default().iter().map(|one| one.as_str().into()).collect();
-        let hitl = self.hitl.map(|hitl| HitlSource {
-            required_for: hitl.required_for,
-            confidence_threshold: hitl.confidence_threshold,
-            timeout_ms: hitl.timeout_ms,
-        });
-        Start { input: self.input.unwrap_or_default(), hitl, notify, options }
+        Start { input: self.input.unwrap_or_default(), hitl: self.hitl, options }
     }
 }

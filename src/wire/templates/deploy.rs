@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_domain::Error;
-use callboard_domain::plan::MAX_STEPS;
+use callboard_domain::plan::{HitlSource, MAX_STEPS};
 use callboard_runtime::handle::Deploy;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -27,7 +27,8 @@ pub struct DeployTemplate {
     #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
     pub queue_overrides: Option<BTreeMap<String, String>>,
     /// Which outputs wait for a reviewer; replaces the template's, field by field.
-    pub hitl: Option<Hitl>,
+    #[schema(value_type = Option<Hitl>)]
+    pub hitl: Option<HitlSource>,
     /// How it runs (+).
     pub options: Option<RunOptions>,
     /// Another version than the highest (+).

@@ -107,7 +107,7 @@ pub fn dry_run(
             gate: match gate_of(source, hitl, false).map(|gate| gate.hold) {
                 Some(Hold::Always) => GateKind::Always,
                 Some(Hold::Below) => GateKind::Threshold,
-                None => GateKind::None,
+                Some(Hold::Never) | None => GateKind::None,
             },
             estimated_cost: estimate.cost,
         });

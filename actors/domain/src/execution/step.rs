@@ -118,7 +118,7 @@ impl StepState {
 
 /// The beginning of `message` that takes at most [`MAX_MESSAGE`] bytes as JSON: a row of the store
 /// has an upper limit, and a worker's words have none.
-pub(super) fn clipped(mut message: String) -> String {
+pub(crate) fn clipped(mut message: String) -> String {
     let mut bytes = 0;
     let end = message.char_indices().find(|(_, c)| {
         bytes += match c {

@@ -8,7 +8,7 @@ use super::source::StepSource;
 use super::{check_share, check_timeout};
 use crate::error::Rule;
 use crate::problem::{Problem, shortened};
-use crate::task::{Gate, Hold};
+use crate::task::{Channels, Gate, Hold};
 
 /// `hitl` of a template, of an execute or of a deploy, as it was given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -22,6 +22,12 @@ pub struct HitlSource {
     /// How long a reviewer has, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// The share of the outputs that nothing else holds which is held all the same, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_rate: Option<f64>,
+    /// How reviewers are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Channels>,
 }
 
 impl HitlSource {
@@ -35,6 +41,8 @@ impl HitlSource {
             required_for: given.required_for.as_ref().or(template.required_for.as_ref()).cloned(),
             confidence_threshold: given.confidence_threshold.or(template.confidence_threshold),
             timeout_ms: given.timeout_ms.or(template.timeout_ms),
+            sample_rate: given.sample_rate.or(template.sample_rate),
+            notify: given.notify.or(template.notify),
         })
     }
 
@@ -48,6 +56,7 @@ impl HitlSource {
         }
         check_share(&mut problems, "hitl.confidenceThreshold", self.confidence_threshold);
         check_timeout(&mut problems, "hitl.timeoutMs", self.timeout_ms);
+        check_share(&mut problems, "hitl.sampleRate", self.sample_rate);
         problems
     }
 
@@ -70,22 +79,25 @@ pub(crate) fn unknown_step(steps: &[StepSource], field: String, id: &str) -> Opt
 }
 
 /// The gate of a step. Always: one with `requiresApproval`, or that `hitl` lists. Below the
-/// threshold: every one, where `hitl` gives a threshold and lists none. `pass_unknown` says whether
-/// an output without a confidence passes.
+/// threshold: every one, where `hitl` gives a threshold and lists none. Only a sample: every other
+/// one, where `hitl` gives a rate. `pass_unknown` says whether an output without a confidence passes.
 ///
 /// An always held step keeps the threshold, the default one where `hitl` gives none.
 #[must_use]
 pub fn gate_of(step: &StepSource, hitl: Option<&HitlSource>, pass_unknown: bool) -> Option<Gate> {
     let given = hitl.and_then(|hitl| hitl.confidence_threshold);
+    let sample_rate = hitl.and_then(|hitl| hitl.sample_rate).unwrap_or(0.0);
     let always = step.requires_approval || hitl.is_some_and(|hitl| hitl.requires(&step.id));
     let lists_any = hitl.is_some_and(HitlSource::lists_any);
     let (hold, threshold) = match (always, given, lists_any) {
         (true, given, _) => (Hold::Always, given.or(hitl.map(|_| Gate::DEFAULT_THRESHOLD))),
         (false, Some(threshold), false) => (Hold::Below, Some(threshold)),
+        (false, given, _) if sample_rate > 0.0 => (Hold::Never, given),
         (false, Some(_), true) | (false, None, _) => return None,
     };
     let timeout_ms = hitl.and_then(|hitl| hitl.timeout_ms).unwrap_or(Gate::DEFAULT_TIMEOUT_MS);
-    Some(Gate { hold, threshold, timeout_ms, pass_unknown })
+    let notify = hitl.and_then(|hitl| hitl.notify).unwrap_or_default();
+    Some(Gate { hold, threshold, timeout_ms, pass_unknown, sample_rate, notify })
 }
 
 #[cfg(test)]
@@ -98,7 +110,8 @@ mod tests {
 
     fn hitl(required_for: Option<&[&str]>, confidence_threshold: Option<f64>) -> HitlSource {
         let ids = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
-        HitlSource { required_for: required_for.map(ids), confidence_threshold, timeout_ms: None }
+        let required_for = required_for.map(ids);
+        HitlSource { required_for, confidence_threshold, ..HitlSource::default() }
     }
 
     fn held(step: &StepSource, hitl: Option<&HitlSource>) -> Option<(Hold, Option<f64>)> {
@@ -122,6 +135,17 @@ mod tests {
         ] {
             assert_eq!(held(step, hitl.as_ref()), expected, "{step:?} {hitl:?}");
         }
+    }
+
+    #[test]
+    fn a_rate_samples_the_steps_that_nothing_else_holds() {
+        let sampled = |given: HitlSource| HitlSource { sample_rate: Some(0.1), ..given };
+        let plain = step("a", false);
+        let never = |threshold| Some((Hold::Never, threshold));
+        assert_eq!(held(&plain, Some(&sampled(hitl(None, None)))), never(None));
+        assert_eq!(held(&plain, Some(&sampled(hitl(Some(&["b"]), Some(0.7))))), never(Some(0.7)));
+        let below = Some((Hold::Below, Some(0.7)));
+        assert_eq!(held(&plain, Some(&sampled(hitl(None, Some(0.7))))), below);
     }
 
     #[test]

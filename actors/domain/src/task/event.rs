@@ -1,6 +1,6 @@
 //! What happens to a task, what is told of it, what is to be done, and why something changes nothing.
 
-use super::{Completion, Failure, LeaseId, Status};
+use super::{Chance, Completion, Failure, LeaseId, Status};
 use crate::Timestamp;
 use crate::id::WorkerId;
 use crate::retry::Jitter;
@@ -21,6 +21,8 @@ pub enum Event {
         lease: LeaseId,
         /// What the answer came with.
         completion: Completion,
+        /// Whether it is in the sample, should there be one.
+        chance: Chance,
     },
     /// The holder of `lease` gave up.
     AttemptFailed {
@@ -40,6 +42,16 @@ pub enum Event {
     TimePassed {
         /// The random part of the wait, should one follow.
         jitter: Jitter,
+    },
+    /// A reviewer lets the output pass.
+    Approved {
+        /// Whether with a text in its place.
+        edited: bool,
+    },
+    /// A reviewer does not let the output pass.
+    Rejected {
+        /// Why.
+        reason: String,
     },
     /// Somebody wants it to stop.
     CancelRequested,
@@ -64,6 +76,8 @@ pub enum Fact {
     Failed,
     /// It was cancelled.
     Cancelled,
+    /// A reviewer rejected its output.
+    Rejected,
 }
 
 impl Fact {
@@ -78,6 +92,7 @@ impl Fact {
             Self::Completed => "task.completed",
             Self::Failed => "task.failed",
             Self::Cancelled => "task.cancelled",
+            Self::Rejected => "task.rejected",
         }
     }
 }
@@ -129,6 +144,8 @@ pub enum Refusal {
     Duplicate,
     /// It is not waiting for a worker.
     NotReady,
+    /// Its output does not wait for a reviewer.
+    NotHeld,
     /// It is final.
     Finished(Status),
     /// Nothing is due.

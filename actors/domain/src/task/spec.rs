@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Gate;
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 
@@ -134,6 +135,9 @@ pub struct Origin {
     /// The execution and the step that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<(ExecutionId, String)>,
+    /// The template that the execution was deployed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
     /// The rejected task that it tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<TaskId>,
@@ -144,68 +148,5 @@ impl Origin {
     #[must_use]
     pub const fn is_alone(&self) -> bool {
         self.batch.is_none() && self.step.is_none() && self.retry_of.is_none()
-    }
-}
-
-/// When an output is held for a reviewer (PROTOCOL.md 6).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Gate {
-    /// Always, or below the threshold.
-    pub hold: Hold,
-    /// The least confidence that passes, 0 to 1. With [`Hold::Always`] it is only kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<f64>,
-    /// How long a reviewer has, in milliseconds.
-    pub timeout_ms: u64,
-    /// Whether an output without a confidence passes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub pass_unknown: bool,
-}
-
-/// Which outputs a gate holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hold {
-    /// Every one.
-    Always,
-    /// Those with a confidence below the threshold.
-    Below,
-}
-
-impl Gate {
-    /// The threshold of a gate that names none (SPEC.md, Limits).
-    pub const DEFAULT_THRESHOLD: f64 = 0.85;
-    /// How long a reviewer has if nobody says (SPEC.md, Limits).
-    pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
-
-    /// The gate that a task's `hitl` field asks for: always with `required`; below the threshold
-    /// without `required`, or with `required: false` and a threshold; none otherwise.
-    #[must_use]
-    pub fn of_task(
-        required: Option<bool>,
-        threshold: Option<f64>,
-        timeout_ms: Option<u64>,
-        pass_unknown: bool,
-    ) -> Option<Self> {
-        let (hold, threshold) = match (required, threshold) {
-            (Some(true), threshold) => (Hold::Always, threshold),
-            (Some(false), None) => return None,
-            (Some(false) | None, Some(threshold)) => (Hold::Below, Some(threshold)),
-            (None, None) => (Hold::Below, Some(Self::DEFAULT_THRESHOLD)),
-        };
-        let timeout_ms = timeout_ms.unwrap_or(Self::DEFAULT_TIMEOUT_MS);
-        Some(Self { hold, threshold, timeout_ms, pass_unknown })
-    }
-
-    /// Whether an output of this confidence is held.
-    #[must_use]
-    pub fn holds(&self, confidence: Option<f64>) -> bool {
-        match (self.hold, confidence) {
-            (Hold::Always, _) => true,
-            (Hold::Below, None) => !self.pass_unknown,
-            (Hold::Below, Some(confidence)) => {
-                confidence < self.threshold.unwrap_or(Self::DEFAULT_THRESHOLD)
-            }
-        }
     }
 }

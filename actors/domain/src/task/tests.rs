@@ -40,7 +40,11 @@ fn completion(confidence: Option<f64>) -> Completion {
 }
 
 fn completed(lease: LeaseId) -> Event {
-    Event::Completed { lease, completion: completion(None) }
+    answered(lease, None)
+}
+
+fn answered(lease: LeaseId, confidence: Option<f64>) -> Event {
+    Event::Completed { lease, completion: completion(confidence), chance: Chance(u32::MAX) }
 }
 
 fn failed(lease: LeaseId, retryable: bool) -> Event {
@@ -170,19 +174,36 @@ fn cancelling_takes_it_from_its_queue_or_its_worker() {
     assert_eq!(step.next.refused(completed(LEASE_1)), Refusal::StaleLease);
 }
 
+fn held() -> Task {
+    let gate = Some(Gate::ALWAYS);
+    Task::submitted(Spec { gate, ..spec() }).next.running(LEASE_1).on(completed(LEASE_1)).next
+}
+
 #[test]
 fn a_gate_holds_the_output_that_it_was_made_for() {
-    let held = |required, threshold, confidence| {
-        let gate = Gate::of_task(required, threshold, None, false);
-        let task = Task::submitted(Spec { gate, ..spec() }).next.running(LEASE_1);
-        let event = Event::Completed { lease: LEASE_1, completion: completion(confidence) };
-        task.on(event).facts == [Fact::AwaitingApproval]
-    };
-    assert!(held(Some(true), None, Some(1.0)));
-    assert!(
-        held(None, None, Some(0.84)) && !held(None, None, Some(0.85)) && held(None, None, None)
-    );
-    assert!(!held(Some(false), None, Some(0.1)) && held(Some(false), Some(0.5), Some(0.4)));
+    let asks = Asks { threshold: Some(0.5), ..Asks::default() };
+    let task = Task::submitted(Spec { gate: Gate::of_task(asks, false), ..spec() }).next;
+    let task = task.running(LEASE_1);
+    let low = task.on(answered(LEASE_1, Some(0.4)));
+    assert_eq!(low.facts, [Fact::AwaitingApproval]);
+    let why = Why::BelowThreshold;
+    assert_eq!(low.next.state, State::AwaitingApproval { since: NOW, why });
+    assert_eq!(task.on(answered(LEASE_1, Some(0.6))).facts, [Fact::Completed]);
+}
+
+#[test]
+fn a_reviewer_lets_a_held_output_pass_or_not_and_nothing_else_does() {
+    let approved = held().on(Event::Approved { edited: true });
+    assert_eq!((approved.next.status(), approved.next.edited), (Status::Completed, true));
+    assert_eq!(approved.facts, [Fact::Completed]);
+    let rejected = held().on(Event::Rejected { reason: "wrong".into() });
+    assert_eq!((rejected.next.status(), rejected.facts), (Status::Rejected, vec![Fact::Rejected]));
+    let ending = Ending { code: EndingCode::Rejected, message: "wrong".into() };
+    assert_eq!(rejected.next.error, Some(ending));
+    assert_eq!(task().refused(Event::Approved { edited: false }), Refusal::NotHeld);
+    let decided = approved.next.refused(Event::Rejected { reason: "late".into() });
+    assert_eq!(decided, Refusal::Finished(Status::Completed));
+    assert_eq!(held().refused(completed(LEASE_1)), Refusal::Duplicate);
 }
 
 fn events() -> impl Strategy<Value = Event> {
@@ -193,6 +214,8 @@ fn events() -> impl Strategy<Value = Event> {
         (lease.clone(), any::<bool>()).prop_map(|(lease, retryable)| failed(lease, retryable)),
         lease.prop_map(|lease| Event::LeaseExpired { lease }),
         Just(Event::TimePassed { jitter: JITTER }),
+        any::<bool>().prop_map(|edited| Event::Approved { edited }),
+        Just(Event::Rejected { reason: "no".into() }),
         Just(Event::CancelRequested),
         Just(Event::GivenUp),
     ]
@@ -204,7 +227,7 @@ proptest! {
         history in prop::collection::vec((events(), 0_u64..120_000), 0..60),
         held: bool,
     ) {
-        let gate = held.then(|| Gate::of_task(Some(true), None, None, false)).flatten();
+        let gate = held.then_some(Gate::ALWAYS);
         let mut task = Task::submitted(Spec { gate, ..spec() }).next;
         let mut now = NOW;
         for (event, wait) in history {

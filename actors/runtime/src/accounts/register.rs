@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::{Email, User};
-use callboard_domain::credential::{ApiKey, Digest};
+use callboard_domain::credential::ApiKey;
+use callboard_domain::digest::Digest;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::session::Session;
 

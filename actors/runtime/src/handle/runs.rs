@@ -32,8 +32,6 @@ pub struct Start {
     pub input: Map<String, Value>,
     /// Which outputs are held.
     pub hitl: Option<HitlSource>,
-    /// How reviewers are told.
-    pub notify: Vec<String>,
     /// How it runs.
     #[serde(skip)]
     pub options: Options,
@@ -210,7 +208,7 @@ impl Handle {
             queues: overrides.queues,
         };
         let compiled = Arc::new(Compiled::new(made.plan, template.output_schema().cloned()));
-        let terms = Terms { hitl: made.hitl, notify: start.notify };
+        let terms = Terms { hitl: made.hitl };
         let template = Some(template_of(&deployed));
         Ok((deployed, Prepared { compiled, plan: None, template, terms, input }))
     }
@@ -416,14 +414,14 @@ impl Handle {
 }
 
 fn of_plan(plan: PlanDetail, start: Start) -> Result<Prepared, Error> {
-    let Start { input, hitl, notify, .. } = start;
+    let Start { input, hitl, .. } = start;
     let template = plan.deployed.as_ref().map(template_of);
     let (id, compiled) = (plan.id, plan.compiled);
     let steps = &compiled.plan.source().steps;
     let faults = hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
     Problems::none_of(faults).map_err(Error::InvalidDefinition)?;
     compiled.plan.check_input(&input).map_err(Error::InvalidDefinition)?;
-    Ok(Prepared { compiled, plan: Some(id), template, terms: Terms { hitl, notify }, input })
+    Ok(Prepared { compiled, plan: Some(id), template, terms: Terms { hitl }, input })
 }
 
 fn template_of(deployed: &Deployed) -> execution::Template {

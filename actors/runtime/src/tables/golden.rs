@@ -9,7 +9,8 @@ use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::budget::Money;
-use callboard_domain::credential::{ApiKey, Digest};
+use callboard_domain::credential::ApiKey;
+use callboard_domain::digest::Digest;
 use callboard_domain::execution::{Event as Happened, Execution, Graph, Report, Template, Verdict};
 use callboard_domain::id::{
     BatchId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId, WorkerId,
@@ -20,7 +21,8 @@ use callboard_domain::rate::Plan;
 use callboard_domain::retry::Policy;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::task::{
-    Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Origin, Spec, Task,
+    Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Origin, Spec,
+    Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_store::{Op, Record};
@@ -50,11 +52,18 @@ fn full_task() -> Task {
         max_tokens: Some(9),
         temperature: Some(0.5),
         callback_url: Some("https://example.com/hook".into()),
-        gate: Gate::of_task(Some(true), Some(0.9), None, true),
+        gate: Some(Gate {
+            threshold: Some(0.9),
+            pass_unknown: true,
+            sample_rate: 0.25,
+            notify: Channels { email: true, dashboard: true },
+            ..Gate::ALWAYS
+        }),
         retry: Policy::default(),
         origin: Origin {
             batch: Some(BatchId::from_u128(ID)),
             step: Some((ExecutionId::from_u128(ID), "step-1".into())),
+            template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
         },
         checked: true,
@@ -71,7 +80,8 @@ fn full_task() -> Task {
         confidence_source: Some("logprobs".into()),
         finish_reason: Some("stop".into()),
     };
-    running.transition(Event::Completed { lease, completion }, NOW).expect("it runs").next
+    let event = Event::Completed { lease, completion, chance: Chance(0) };
+    running.transition(event, NOW).expect("it runs").next
 }
 
 fn bytes(op: Op) -> Vec<u8> {
@@ -215,8 +225,10 @@ fn the_rows_of_executions_are_pinned() {
         required_for: Some(vec!["a".into()]),
         confidence_threshold: Some(0.5),
         timeout_ms: Some(1_000),
+        sample_rate: Some(0.25),
+        notify: Some(Channels { email: true, dashboard: false }),
     };
-    let terms = Terms { hitl: Some(hitl), notify: vec!["email".into()] };
+    let terms = Terms { hitl: Some(hitl) };
     let begun = Begun { spec: Arc::clone(&execution.head.spec), terms };
     pinned("begun-v1", serde_json::to_string(&begun).expect("JSON").as_bytes());
     let facts = vec![

@@ -38,6 +38,8 @@ pub(crate) struct Life {
     result: Option<Completion>,
     #[serde(rename = "e", default, skip_serializing_if = "is_default")]
     error: Option<Ending>,
+    #[serde(rename = "m", default, skip_serializing_if = "is_default")]
+    edited: bool,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -57,6 +59,7 @@ impl From<&Task> for Life {
             settled: task.settled,
             result: task.result.clone(),
             error: task.error.clone(),
+            edited: task.edited,
         }
     }
 }
@@ -76,6 +79,7 @@ impl Life {
             settled: self.settled,
             result: self.result,
             error: self.error,
+            edited: self.edited,
         }
     }
 }

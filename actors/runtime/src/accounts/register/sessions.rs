@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::credential::Digest;
+use callboard_domain::digest::Digest;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::session::Session;

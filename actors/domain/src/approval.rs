@@ -1,0 +1,528 @@
+//! The life of an approval: an output that waits for a reviewer (SPEC.md, HITL; PROTOCOL.md 6).
+//!
+//! ```text
+//!            a reviewer is there        escalates_at          expires_at
+//!   Pending ──────────▶ Assigned ─────────────▶ Escalated ─────────────▶ Expired
+//!      └──────┬────────────┴─────────────────────┴──────────────────────────┘
+//!             ├── Approved ─────▶ Approved
+//!             ├── Rejected ─────▶ Rejected     also at expires_at, where a time-out rejects
+//!             └── TaskEnded ────▶ Cancelled
+//! ```
+//!
+//! An approval is opened, and its first reviewer chosen, in the step of its task that brings the
+//! output. Its last step is committed together with that of its task, so that neither is ever
+//! decided without the other. Every step is told in a chained history, see [`history`].
+//!
+//! Deliberately absent: the texts (output, comment, edit), of which only hashes are here; and which
+//! outputs are held, which is [`crate::task::Gate`].
+
+mod event;
+pub mod history;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
+pub use history::{Action, Chain, Details, Entry};
+pub use record::{Fate, Record};
+
+use crate::Timestamp;
+use crate::digest::Digest;
+use crate::id::{DeliveryId, TaskId, UserId};
+use crate::machine::{Machine, Step};
+use crate::task::{self, Channels, Why};
+
+/// How long a claim is seen by other reviewers (PROTOCOL.md 6).
+pub const CLAIM: Duration = Duration::from_mins(5);
+
+/// Who acts where nobody does.
+pub const SYSTEM: &str = "system";
+
+/// The reason of a rejection that the clock made.
+pub const TIMED_OUT: &str = "nobody decided before timeoutAt";
+
+/// An approval's snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approval {
+    /// The task whose output waits; never changes.
+    pub task: Arc<task::Spec>,
+    /// Why and until when it waits; never changes.
+    pub opening: Opening,
+    /// How far it is.
+    pub state: State,
+    /// Steps taken: the version of the resource in events.
+    pub version: u64,
+    /// Who is to decide.
+    pub assignee: Option<UserId>,
+    /// Who looks at it now.
+    pub claim: Option<Claim>,
+    /// When it was escalated first.
+    pub escalated_at: Option<Timestamp>,
+    /// What was decided.
+    pub decision: Option<Decision>,
+    /// How long its history is, and the hash of the last entry.
+    pub chain: Chain,
+}
+
+/// Why and until when an output waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why.
+    pub why: Why,
+    /// The model's confidence, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// The least confidence that passes, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// The hash of the output.
+    pub shown: Digest,
+    /// When an admin is asked.
+    pub escalates_at: Timestamp,
+    /// When the reviewers' time is over.
+    pub expires_at: Timestamp,
+    /// Whether the output is rejected then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejects: bool,
+    /// How reviewers are told.
+    #[serde(default, skip_serializing_if = "Channels::is_none")]
+    pub notify: Channels,
+}
+
+/// How far an approval is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits, and there was nobody to ask.
+    Pending,
+    /// It waits for its assignee.
+    Assigned,
+    /// An admin was asked.
+    Escalated,
+    /// The time is over; it can still be decided.
+    Expired,
+    /// Final: the output counts, as it was or edited.
+    Approved,
+    /// Final: the output does not count.
+    Rejected,
+    /// Final: the task ended without a decision.
+    Cancelled,
+}
+
+impl State {
+    /// Every state, in the order of a life.
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Assigned,
+        Self::Escalated,
+        Self::Expired,
+        Self::Approved,
+        Self::Rejected,
+        Self::Cancelled,
+    ];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Assigned => "assigned",
+            Self::Escalated => "escalated",
+            Self::Expired => "expired",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A reviewer looks at it; others are warned, not barred.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Who.
+    pub by: String,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: Decider,
+    /// What.
+    pub verdict: Verdict,
+}
+
+/// Whether an output counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It does.
+    Approved {
+        /// Whether a reviewer's text replaces it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        edited: bool,
+    },
+    /// It does not.
+    Rejected {
+        /// The task that tries again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<TaskId>,
+    },
+}
+
+/// What holds for every approval, from the configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// The share of the reviewers' time after which an admin is asked, 0 to 1.
+    pub escalate_after: f64,
+    /// Whether an output is rejected when the time is over.
+    pub rejects: bool,
+}
+
+/// Who is to be asked, and the identifier of the mail, if mail can be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// The reviewer; `None` if there is none.
+    pub reviewer: Option<UserId>,
+    /// For a mail, should one be due; `None` if no server for mail is configured.
+    pub mail: Option<DeliveryId>,
+}
+
+impl Approval {
+    /// An output is held: the approval's first step, part of the task's step.
+    #[must_use]
+    pub fn opened(
+        task: Arc<task::Spec>,
+        held: &Held,
+        policy: Policy,
+        asked: Asked,
+        now: Timestamp,
+    ) -> Step<Self> {
+        let gate = task.gate.unwrap_or(task::Gate::ALWAYS);
+        let share = policy.escalate_after.clamp(0.0, 1.0);
+        let time = Duration::from_millis(gate.timeout_ms);
+        let opening = Opening {
+            since: now,
+            why: held.why,
+            confidence: held.confidence,
+            threshold: gate.threshold,
+            shown: held.shown,
+            escalates_at: now.after(time.mul_f64(share)),
+            expires_at: now.after(time),
+            rejects: policy.rejects,
+            notify: gate.notify,
+        };
+        let fresh = Self {
+            task,
+            opening,
+            state: State::Pending,
+            version: 0,
+            assignee: None,
+            claim: None,
+            escalated_at: None,
+            decision: None,
+            chain: Chain::default(),
+        };
+        let mut turn = Turn::of(&fresh, now);
+        turn.opened(asked);
+        turn.done()
+    }
+
+    /// The task's identifier, which is the approval's too.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.task.id
+    }
+
+    /// The claim, if it still counts.
+    #[must_use]
+    pub fn claimed(&self, now: Timestamp) -> Option<&Claim> {
+        self.claim.as_ref().filter(|claim| now < claim.until && !self.is_finished())
+    }
+
+    /// How long it waited: until it was decided, else until now.
+    #[must_use]
+    pub fn waited(&self, now: Timestamp) -> Duration {
+        self.decision.as_ref().map_or(now, |decision| decision.at).since(self.opening.since)
+    }
+
+    /// When something is due.
+    #[must_use]
+    pub const fn due_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Pending | State::Assigned => Some(self.opening.escalates_at),
+            State::Escalated => Some(self.opening.expires_at),
+            State::Expired | State::Approved | State::Rejected | State::Cancelled => None,
+        }
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.due_at().is_some_and(|at| at <= now)
+    }
+
+    fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {
+        let mut turn = Turn::of(self, now);
+        make(&mut turn);
+        turn.done()
+    }
+
+    fn finished(&self) -> Refusal {
+        match &self.decision {
+            Some(Decision { at, by, .. }) => {
+                Refusal::AlreadyDecided { by: by.name().to_owned(), at: *at }
+            }
+            None => Refusal::Cancelled,
+        }
+    }
+}
+
+/// What is held, and why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Held {
+    /// Why.
+    pub why: Why,
+    /// The model's confidence, 0 to 1.
+    pub confidence: Option<f64>,
+    /// The hash of the output.
+    pub shown: Digest,
+}
+
+impl Machine for Approval {
+    type Event = Event;
+    type Fact = Entry;
+    type Effect = Effect;
+    type Refusal = Refusal;
+
+    fn transition(&self, event: Event, now: Timestamp) -> Result<Step<Self>, Refusal> {
+        use Event as E;
+        use State as S;
+        match (self.state, event) {
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Claimed { by }) => {
+                match self.claimed(now).filter(|claim| claim.by != by.name()) {
+                    Some(Claim { by, until }) => {
+                        Err(Refusal::ClaimedBy { by: by.clone(), until: *until })
+                    }
+                    None => Ok(self.then(now, |turn| turn.claimed(&by))),
+                }
+            }
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Released { by }) => {
+                match self.claimed(now) {
+                    None => Err(Refusal::NotClaimed),
+                    Some(claim) if claim.by == by.name() => {
+                        Ok(self.then(now, |turn| turn.next.claim = None))
+                    }
+                    Some(Claim { by, until }) => {
+                        Err(Refusal::ClaimedBy { by: by.clone(), until: *until })
+                    }
+                }
+            }
+            (
+                S::Pending | S::Assigned | S::Escalated | S::Expired,
+                E::Approved { by, edit, comment },
+            ) => Ok(self.then(now, |turn| turn.approved(by, edit, comment))),
+            (
+                S::Pending | S::Assigned | S::Escalated | S::Expired,
+                E::Rejected { by, reason, retry },
+            ) => Ok(self.then(now, |turn| turn.rejected(by, reason, retry))),
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::TaskEnded { by }) => {
+                Ok(self.then(now, |turn| turn.cancelled(&by)))
+            }
+
+            (S::Pending | S::Assigned, E::TimePassed { asked }) if self.is_due(now) => {
+                Ok(self.then(now, |turn| turn.escalated(asked, MailCause::Escalated)))
+            }
+            (S::Escalated, E::TimePassed { asked }) if self.is_due(now) => {
+                Ok(self.then(now, |turn| turn.expired(asked)))
+            }
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::TimePassed { .. }) => {
+                Err(Refusal::NotDue)
+            }
+
+            (
+                S::Approved | S::Rejected | S::Cancelled,
+                E::Claimed { .. }
+                | E::Released { .. }
+                | E::Approved { .. }
+                | E::Rejected { .. }
+                | E::TaskEnded { .. }
+                | E::TimePassed { .. },
+            ) => Err(self.finished()),
+        }
+    }
+
+    fn outstanding(&self) -> Vec<Effect> {
+        if self.is_finished() {
+            return Vec::new();
+        }
+        let wake = self.due_at().map(Effect::WakeAt);
+        wake.into_iter().chain([Effect::Assign(self.assignee)]).collect()
+    }
+
+    fn is_finished(&self) -> bool {
+        match self.state {
+            State::Pending | State::Assigned | State::Escalated | State::Expired => false,
+            State::Approved | State::Rejected | State::Cancelled => true,
+        }
+    }
+}
+
+/// A step in the making.
+struct Turn {
+    next: Approval,
+    now: Timestamp,
+    entries: Vec<Entry>,
+    effects: Vec<Effect>,
+}
+
+impl Turn {
+    fn of(before: &Approval, now: Timestamp) -> Self {
+        let next = Approval { version: before.version + 1, ..before.clone() };
+        Self { next, now, entries: Vec::new(), effects: Vec::new() }
+    }
+
+    fn done(self) -> Step<Approval> {
+        Step { next: self.next, facts: self.entries, effects: self.effects }
+    }
+
+    fn tell(&mut self, action: Action, actor: &str, details: Details) {
+        let entry = self.next.chain.grow(self.next.task.id, action, self.now, actor, details);
+        self.entries.push(entry);
+    }
+
+    fn opened(&mut self, asked: Asked) {
+        let Opening { why, confidence, threshold, shown, expires_at, .. } = self.next.opening;
+        let step = self.next.task.origin.step.clone();
+        let (execution, step) = step.unzip();
+        let details = Details {
+            why: Some(why),
+            confidence,
+            threshold,
+            shown: Some(shown),
+            execution,
+            step,
+            until: Some(expires_at),
+            ..Details::default()
+        };
+        self.tell(Action::Pending, SYSTEM, details);
+        if let Some(reviewer) = asked.reviewer {
+            self.next.state = State::Assigned;
+            self.next.assignee = Some(reviewer);
+            let details = Details { to: Some(reviewer), ..Details::default() };
+            self.tell(Action::Assigned, SYSTEM, details);
+        }
+        self.effects.push(Effect::WakeAt(self.next.opening.escalates_at));
+        self.effects.push(Effect::Assign(self.next.assignee));
+        self.notify(asked.mail, MailCause::Assigned);
+    }
+
+    fn claimed(&mut self, by: &Decider) {
+        let until = self.now.after(CLAIM);
+        let renewed = self.next.claimed(self.now).is_some();
+        self.next.claim = Some(Claim { by: by.name().to_owned(), until });
+        // Renewing a claim is no news: a reviewer who reads for an hour fills no history.
+        if !renewed {
+            let details = Details { until: Some(until), ..by.details() };
+            self.tell(Action::Claimed, &by.account, details);
+        }
+    }
+
+    fn approved(&mut self, by: Decider, edit: Option<Digest>, comment: Option<Digest>) {
+        let shown = Some(self.next.opening.shown);
+        let details = Details { shown, edit, comment, ..by.details() };
+        self.tell(Action::Approved, &by.account, details);
+        self.decided(State::Approved, by, Verdict::Approved { edited: edit.is_some() });
+    }
+
+    fn rejected(&mut self, by: Decider, reason: Digest, retry: Option<TaskId>) {
+        let shown = Some(self.next.opening.shown);
+        let details = Details { shown, comment: Some(reason), ..by.details() };
+        self.tell(Action::Rejected, &by.account, details);
+        if retry.is_some() {
+            self.tell(Action::Retried, &by.account, Details { retry, ..Details::default() });
+        }
+        self.decided(State::Rejected, by, Verdict::Rejected { retry });
+    }
+
+    fn decided(&mut self, state: State, by: Decider, verdict: Verdict) {
+        self.next.decision = Some(Decision { at: self.now, by, verdict });
+        self.ended(state);
+    }
+
+    fn cancelled(&mut self, by: &str) {
+        self.tell(Action::Cancelled, by, Details::default());
+        self.ended(State::Cancelled);
+    }
+
+    fn ended(&mut self, state: State) {
+        self.next.state = state;
+        self.next.claim = None;
+        self.effects.push(Effect::ForgetWake);
+        self.effects.push(Effect::Assign(None));
+    }
+
+    fn escalated(&mut self, asked: Asked, cause: MailCause) {
+        let Opening { since, escalates_at, expires_at, .. } = self.next.opening;
+        let (after, reason) = match cause {
+            MailCause::Assigned | MailCause::Escalated => (escalates_at, "nobody has decided yet"),
+            MailCause::Expired => (expires_at, "timeoutAt has passed"),
+        };
+        let from = self.next.assignee;
+        let to = asked.reviewer.or(from);
+        let details = Details {
+            from,
+            to,
+            reason: Some(reason.into()),
+            after_ms: Some(u64::try_from(after.since(since).as_millis()).unwrap_or(u64::MAX)),
+            ..Details::default()
+        };
+        self.tell(Action::Escalated, SYSTEM, details);
+        self.next.escalated_at = self.next.escalated_at.or(Some(self.now));
+        self.next.assignee = to;
+        self.effects.push(Effect::Assign(to));
+        if cause == MailCause::Escalated {
+            self.next.state = State::Escalated;
+            self.effects.push(Effect::WakeAt(expires_at));
+        }
+        self.notify(asked.mail, cause);
+    }
+
+    fn expired(&mut self, asked: Asked) {
+        self.tell(Action::Expired, SYSTEM, Details::default());
+        if self.next.opening.rejects {
+            let by = Decider { account: SYSTEM.into(), reviewer: None };
+            return self.rejected(by, Digest::of(TIMED_OUT), None);
+        }
+        self.next.state = State::Expired;
+        self.effects.push(Effect::ForgetWake);
+        self.escalated(asked, MailCause::Expired);
+    }
+
+    /// Writes to whom it is assigned, or says in the history why not.
+    fn notify(&mut self, mail: Option<DeliveryId>, cause: MailCause) {
+        if !self.next.opening.notify.email {
+            return;
+        }
+        let skipped = match (self.next.assignee, mail) {
+            (Some(to), Some(id)) => {
+                let mail = Mail { id, task: self.next.task.id, to, cause };
+                return self.effects.push(Effect::Mail(mail));
+            }
+            (None, _) => "nobody could be assigned",
+            (Some(_), None) => "no server for mail is configured",
+        };
+        let details =
+            Details { reason: Some(skipped.into()), to: self.next.assignee, ..Details::default() };
+        self.tell(Action::NotificationSkipped, SYSTEM, details);
+    }
+}

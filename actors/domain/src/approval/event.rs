@@ -1,0 +1,136 @@
+//! What happens to an approval, what is to be done, and why something changes nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, Details};
+use crate::Timestamp;
+use crate::digest::Digest;
+use crate::id::{DeliveryId, TaskId, UserId};
+
+/// What happened to an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A reviewer looks at it.
+    Claimed {
+        /// Who.
+        by: Decider,
+    },
+    /// A reviewer has turned away.
+    Released {
+        /// Who.
+        by: Decider,
+    },
+    /// A reviewer lets the output pass.
+    Approved {
+        /// Who.
+        by: Decider,
+        /// The hash of the text that replaces the output.
+        edit: Option<Digest>,
+        /// The hash of what was said to it.
+        comment: Option<Digest>,
+    },
+    /// A reviewer does not let the output pass.
+    Rejected {
+        /// Who.
+        by: Decider,
+        /// The hash of the reason.
+        reason: Digest,
+        /// The task that tries again.
+        retry: Option<TaskId>,
+    },
+    /// Its task was cancelled or failed.
+    TaskEnded {
+        /// By whom.
+        by: String,
+    },
+    /// The clock passed an instant that it had asked to be woken at.
+    TimePassed {
+        /// An admin, to be asked now.
+        asked: Asked,
+    },
+}
+
+/// Who decides, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decider {
+    /// The user's or the key's identifier.
+    pub account: String,
+    /// For whom it speaks, if it says so: a key's claim, or another user named by an admin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
+}
+
+impl Decider {
+    /// Who is shown as having decided.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.reviewer.as_deref().unwrap_or(&self.account)
+    }
+
+    pub(super) fn details(&self) -> Details {
+        Details { reviewer: Some(self.name().to_owned()), ..Details::default() }
+    }
+}
+
+/// What the runtime is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Wake it at this instant, instead of any instant asked for before.
+    WakeAt(Timestamp),
+    /// It need not be woken any more.
+    ForgetWake,
+    /// Count it among what this user has to decide, and among no other's.
+    Assign(Option<UserId>),
+    /// Write to a reviewer. The mail is stored in the same commit.
+    Mail(Mail),
+}
+
+/// A mail to a reviewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mail {
+    /// Of the delivery.
+    pub id: DeliveryId,
+    /// What it is about.
+    pub task: TaskId,
+    /// To whom.
+    pub to: UserId,
+    /// Why.
+    pub cause: MailCause,
+}
+
+/// Why a reviewer is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MailCause {
+    /// It was assigned.
+    Assigned,
+    /// Nobody has decided for some time.
+    Escalated,
+    /// The time is over.
+    Expired,
+}
+
+/// Why an event changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Somebody was first.
+    AlreadyDecided {
+        /// Who.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Its task was cancelled.
+    Cancelled,
+    /// Another reviewer looks at it.
+    ClaimedBy {
+        /// Who.
+        by: String,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Nobody has claimed it.
+    NotClaimed,
+    /// Nothing is due.
+    NotDue,
+}

@@ -1,0 +1,111 @@
+//! What became of an output that a gate looked at: the track record of a confidence.
+//!
+//! One record for each output, whether it was held or passed; kept for good, so that thresholds can
+//! be judged by what reviewers decided (PROTOCOL.md 6). Deliberately absent: sums over
+//! records.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Approval, State, Verdict};
+use crate::Timestamp;
+use crate::task::{Task, Why};
+
+/// What became of one output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The template that the step belongs to.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The step.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The model's confidence, 0 to 1.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Whether it was only held to learn how good confident outputs are.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
+    /// When the gate looked at it.
+    #[serde(rename = "o")]
+    pub since: Timestamp,
+    /// Whether it was escalated.
+    #[serde(rename = "e", default, skip_serializing_if = "std::ops::Not::not")]
+    pub escalated: bool,
+    /// What became of it.
+    #[serde(rename = "f")]
+    pub fate: Fate,
+}
+
+/// What became of an output that a gate looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It passed, and nobody looked at it.
+    Passed,
+    /// It waits.
+    Open {
+        /// Whether the reviewers' time is over.
+        expired: bool,
+    },
+    /// A reviewer let it pass.
+    Approved {
+        /// Who.
+        by: String,
+        /// When.
+        at: Timestamp,
+        /// Whether with another text.
+        edited: bool,
+    },
+    /// A reviewer, or the clock, did not let it pass.
+    Rejected {
+        /// Who.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// The task ended before a decision.
+    Cancelled,
+}
+
+impl Record {
+    /// Of an output that the gate of a task let pass; `None` if it has no gate.
+    #[must_use]
+    pub fn of_passed(task: &Task, now: Timestamp) -> Option<Self> {
+        task.spec.gate?;
+        Some(Self {
+            template: task.spec.origin.template.clone(),
+            step: task.spec.origin.step.as_ref().map(|(_, step)| step.clone()),
+            confidence: task.result.as_ref().and_then(|result| result.confidence),
+            sampled: false,
+            since: now,
+            escalated: false,
+            fate: Fate::Passed,
+        })
+    }
+}
+
+impl From<&Approval> for Record {
+    fn from(approval: &Approval) -> Self {
+        let origin = &approval.task.origin;
+        let fate = match (&approval.decision, approval.state) {
+            (Some(decision), _) => {
+                let (by, at) = (decision.by.name().to_owned(), decision.at);
+                match decision.verdict {
+                    Verdict::Approved { edited } => Fate::Approved { by, at, edited },
+                    Verdict::Rejected { .. } => Fate::Rejected { by, at },
+                }
+            }
+            (None, State::Cancelled) => Fate::Cancelled,
+            (None, state) => Fate::Open { expired: state == State::Expired },
+        };
+        Self {
+            template: origin.template.clone(),
+            step: origin.step.as_ref().map(|(_, step)| step.clone()),
+            confidence: approval.opening.confidence,
+            sampled: approval.opening.why == Why::Sampled,
+            since: approval.opening.since,
+            escalated: approval.escalated_at.is_some(),
+            fate,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+use proptest::prelude::*;
+
+use super::history::{Broken, Fault};
+use super::*;
+use crate::retry;
+use crate::task::{Channels, Gate, Origin};
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+const HALF: Timestamp = Timestamp::from_millis(1_030_000);
+const END: Timestamp = Timestamp::from_millis(1_060_000);
+const POLICY: Policy = Policy { escalate_after: 0.5, rejects: false };
+const TASK: TaskId = TaskId::from_u128(1 << 10);
+const RETRY: TaskId = TaskId::from_u128(2 << 10);
+const ANN: UserId = UserId::from_u128(3 << 10);
+const ADMIN: UserId = UserId::from_u128(4 << 10);
+const DELIVERY: DeliveryId = DeliveryId::from_u128(5 << 10);
+
+fn spec(notify: Channels) -> Arc<task::Spec> {
+    Arc::new(task::Spec {
+        id: TASK,
+        account: "usr_1".into(),
+        concurrent: None,
+        model: "m".into(),
+        queue: "default".into(),
+        priority: 5,
+        timeout_ms: 60_000,
+        tags: vec![],
+        max_tokens: None,
+        temperature: None,
+        callback_url: None,
+        gate: Some(Gate { timeout_ms: 60_000, threshold: Some(0.85), notify, ..Gate::ALWAYS }),
+        retry: retry::Policy::default(),
+        origin: Origin::default(),
+        checked: false,
+    })
+}
+
+fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
+    let held =
+        Held { why: Why::BelowThreshold, confidence: Some(0.71), shown: Digest::of("the output") };
+    Approval::opened(spec(Channels { email: true, dashboard: false }), &held, policy, asked, NOW)
+}
+
+const fn asked(reviewer: UserId) -> Asked {
+    Asked { reviewer: Some(reviewer), mail: Some(DELIVERY) }
+}
+
+fn mail(to: UserId, cause: MailCause) -> Effect {
+    Effect::Mail(Mail { id: DELIVERY, task: TASK, to, cause })
+}
+
+fn user(name: &str) -> Decider {
+    Decider { account: name.into(), reviewer: None }
+}
+
+fn approved(name: &str) -> Event {
+    Event::Approved { by: user(name), edit: None, comment: None }
+}
+
+fn rejected(name: &str, retry: Option<TaskId>) -> Event {
+    Event::Rejected { by: user(name), reason: Digest::of("no"), retry }
+}
+
+const fn passed(admin: UserId) -> Event {
+    Event::TimePassed { asked: asked(admin) }
+}
+
+fn actions(step: &Step<Approval>) -> Vec<Action> {
+    step.facts.iter().map(|entry| entry.action).collect()
+}
+
+impl Approval {
+    fn at(&self, event: Event, now: Timestamp) -> Step<Self> {
+        self.transition(event, now).expect("the event applies")
+    }
+
+    fn refused(&self, event: Event, now: Timestamp) -> Refusal {
+        self.transition(event, now).expect_err("the event is refused")
+    }
+}
+
+#[test]
+fn it_opens_with_a_reviewer_who_is_written_to() {
+    let step = opened(POLICY, asked(ANN));
+    assert_eq!(actions(&step), [Action::Pending, Action::Assigned]);
+    assert_eq!(step.next.state, State::Assigned);
+    let expected =
+        [Effect::WakeAt(HALF), Effect::Assign(Some(ANN)), mail(ANN, MailCause::Assigned)];
+    assert_eq!(step.effects, expected);
+    assert_eq!(step.next.outstanding(), expected[..2]);
+}
+
+#[test]
+fn where_nobody_can_be_told_the_history_says_so() {
+    let nobody = opened(POLICY, Asked::default());
+    assert_eq!(nobody.next.state, State::Pending);
+    assert_eq!(actions(&nobody), [Action::Pending, Action::NotificationSkipped]);
+    let no_server = opened(POLICY, Asked { reviewer: Some(ANN), mail: None });
+    let expected = [Action::Pending, Action::Assigned, Action::NotificationSkipped];
+    assert_eq!(actions(&no_server), expected);
+}
+
+#[test]
+fn the_first_decision_counts_and_every_other_hears_of_it() {
+    let open = opened(POLICY, asked(ANN)).next;
+    let step = open.at(approved("usr_a"), HALF);
+    assert_eq!(step.next.state, State::Approved);
+    assert_eq!(step.effects, [Effect::ForgetWake, Effect::Assign(None)]);
+    let first = Refusal::AlreadyDecided { by: "usr_a".into(), at: HALF };
+    for late in [approved("usr_b"), rejected("usr_b", Some(RETRY)), passed(ADMIN)] {
+        assert_eq!(step.next.refused(late, END), first);
+    }
+    assert_eq!(step.next.waited(END), Duration::from_secs(30));
+}
+
+#[test]
+fn a_rejection_may_ask_for_another_try() {
+    let open = opened(POLICY, asked(ANN)).next;
+    assert_eq!(actions(&open.at(rejected("usr_a", None), NOW)), [Action::Rejected]);
+    let step = open.at(rejected("usr_a", Some(RETRY)), NOW);
+    assert_eq!(actions(&step), [Action::Rejected, Action::Retried]);
+    assert_eq!(step.facts[1].details.retry, Some(RETRY));
+}
+
+#[test]
+fn what_was_cancelled_cannot_be_decided() {
+    let step = opened(POLICY, asked(ANN)).next.at(Event::TaskEnded { by: "usr_9".into() }, NOW);
+    assert_eq!((step.next.state, actions(&step)), (State::Cancelled, vec![Action::Cancelled]));
+    assert_eq!(step.next.refused(approved("usr_a"), NOW), Refusal::Cancelled);
+}
+
+#[test]
+fn it_goes_to_an_admin_then_expires_and_can_still_be_decided() {
+    let open = opened(POLICY, asked(ANN)).next;
+    assert_eq!(open.refused(passed(ADMIN), Timestamp::from_millis(1_029_999)), Refusal::NotDue);
+    let escalated = open.at(passed(ADMIN), HALF);
+    assert_eq!(actions(&escalated), [Action::Escalated]);
+    let details = &escalated.facts[0].details;
+    let told = (details.from, details.to, details.after_ms);
+    assert_eq!(told, (Some(ANN), Some(ADMIN), Some(30_000)));
+    let expected =
+        [Effect::Assign(Some(ADMIN)), Effect::WakeAt(END), mail(ADMIN, MailCause::Escalated)];
+    assert_eq!(escalated.effects, expected);
+    assert_eq!(escalated.next.refused(passed(ADMIN), HALF), Refusal::NotDue);
+    let expired = escalated.next.at(passed(ADMIN), END);
+    assert_eq!(actions(&expired), [Action::Expired, Action::Escalated]);
+    assert_eq!((expired.next.state, expired.next.due_at()), (State::Expired, None));
+    assert_eq!(expired.next.refused(passed(ADMIN), Timestamp::MAX), Refusal::NotDue);
+    assert_eq!(expired.next.at(approved("usr_a"), END).next.state, State::Approved);
+}
+
+#[test]
+fn after_a_long_sleep_each_timer_fires_once_in_its_order() {
+    let late = END.after(Duration::from_hours(1));
+    let first = opened(POLICY, asked(ANN)).next.at(passed(ADMIN), late);
+    assert_eq!((actions(&first), first.next.due_at()), (vec![Action::Escalated], Some(END)));
+    let second = first.next.at(passed(ADMIN), late);
+    assert_eq!(actions(&second), [Action::Expired, Action::Escalated]);
+    assert_eq!(second.next.escalated_at, Some(late));
+}
+
+#[test]
+fn a_time_out_rejects_where_that_is_the_policy() {
+    let policy = Policy { rejects: true, ..POLICY };
+    let escalated = opened(policy, asked(ANN)).next.at(passed(ADMIN), HALF).next;
+    let step = escalated.at(passed(ADMIN), END);
+    assert_eq!(actions(&step), [Action::Expired, Action::Rejected]);
+    assert_eq!(step.facts[1].actor, SYSTEM);
+    assert_eq!(step.facts[1].details.comment, Some(Digest::of(TIMED_OUT)));
+    assert_eq!(step.effects, [Effect::ForgetWake, Effect::Assign(None)]);
+}
+
+#[test]
+fn a_claim_warns_for_five_minutes_and_bars_nobody() {
+    let claim = |name| Event::Claimed { by: user(name) };
+    let claimed = opened(POLICY, asked(ANN)).next.at(claim("usr_a"), NOW);
+    let until = NOW.after(CLAIM);
+    assert_eq!(actions(&claimed), [Action::Claimed]);
+    let by = || Refusal::ClaimedBy { by: "usr_a".into(), until };
+    assert_eq!(claimed.next.refused(claim("usr_b"), NOW), by());
+    assert_eq!(claimed.next.refused(Event::Released { by: user("usr_b") }, NOW), by());
+    assert!(claimed.next.at(claim("usr_a"), HALF).facts.is_empty(), "renewing is no news");
+    assert_eq!(
+        claimed.next.at(claim("usr_b"), until).next.claimed(until).map(|c| &*c.by),
+        Some("usr_b")
+    );
+    assert_eq!(claimed.next.at(approved("usr_b"), NOW).next.state, State::Approved);
+    let released = claimed.next.at(Event::Released { by: user("usr_a") }, NOW).next;
+    assert_eq!(released.refused(Event::Released { by: user("usr_a") }, NOW), Refusal::NotClaimed);
+}
+
+#[test]
+fn a_keys_claim_to_speak_for_somebody_is_recorded_beside_the_key() {
+    let by = Decider { account: "key_1".into(), reviewer: Some("ann@example.com".into()) };
+    let event = Event::Approved { by, edit: Some(Digest::of("better")), comment: None };
+    let step = opened(POLICY, asked(ANN)).next.at(event, NOW);
+    let entry = &step.facts[0];
+    assert_eq!(
+        (&*entry.actor, entry.details.reviewer.as_deref()),
+        ("key_1", Some("ann@example.com"))
+    );
+    assert_eq!(entry.details.edit, Some(Digest::of("better")));
+    let refusal = step.next.refused(approved("usr_b"), NOW);
+    assert_eq!(refusal, Refusal::AlreadyDecided { by: "ann@example.com".into(), at: NOW });
+}
+
+/// A history of some length, and how it ends.
+fn told() -> (Vec<Entry>, Chain) {
+    let first = opened(POLICY, asked(ANN));
+    let second = first.next.at(passed(ADMIN), HALF);
+    let third = second.next.at(rejected("usr_a", Some(RETRY)), END);
+    ([first.facts, second.facts, third.facts].concat(), third.next.chain)
+}
+
+#[test]
+fn the_chain_names_the_first_entry_that_was_tampered_with() {
+    let (whole, chain) = told();
+    assert_eq!((whole.len(), chain.verify(TASK, &whole)), (5, Ok(())));
+    let broken = |number, fault| Err(Broken { number, fault });
+    let tampered = |change: &dyn Fn(&mut Vec<Entry>)| {
+        let mut entries = whole.clone();
+        change(&mut entries);
+        chain.verify(TASK, &entries)
+    };
+    assert_eq!(tampered(&|entries| entries[2].actor = "usr_z".into()), broken(3, Fault::Changed));
+    assert_eq!(tampered(&|entries| entries[3].details.reviewer = None), broken(4, Fault::Changed));
+    assert_eq!(tampered(&|entries| drop(entries.remove(1))), broken(2, Fault::Missing));
+    assert_eq!(tampered(&|entries| drop(entries.pop())), broken(5, Fault::Missing));
+    assert_eq!(tampered(&|entries| entries.clear()), broken(1, Fault::Missing));
+    let rehashed = tampered(&|entries| {
+        entries[1].at = END;
+        entries[1].hash = entries[1].digest(TASK);
+    });
+    assert_eq!(rehashed, broken(3, Fault::NotChained));
+    let last = tampered(&|entries| {
+        entries[4].at = NOW;
+        entries[4].hash = entries[4].digest(TASK);
+    });
+    assert_eq!(last, broken(5, Fault::NotTheEnd));
+    assert_eq!(chain.verify(RETRY, &whole), broken(1, Fault::Changed), "of another task");
+}
+
+#[test]
+fn the_hashed_text_is_sorted_compact_json_of_texts() {
+    let entry = &told().0[0];
+    let expected = format!(
+        concat!(
+            r#"{{"action":"pending","actor":"system","confidence":"0.71","number":"1","#,
+            r#""outputHash":"{}","previous":"{}","taskId":"{}","threshold":"0.85","#,
+            r#""timestamp":"1970-01-01T00:16:40.000Z","until":"1970-01-01T00:17:40.000Z","#,
+            r#""why":"below_threshold"}}"#
+        ),
+        Digest::of("the output"),
+        Digest::ZERO,
+        TASK
+    );
+    assert_eq!(entry.canonical(TASK), expected);
+    assert_eq!(entry.hash, Digest::of(&expected));
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let name = || prop_oneof![Just("usr_a"), Just("usr_b")];
+    prop_oneof![
+        name().prop_map(|name| Event::Claimed { by: user(name) }),
+        name().prop_map(|name| Event::Released { by: user(name) }),
+        name().prop_map(approved),
+        (name(), any::<bool>()).prop_map(|(name, again)| rejected(name, again.then_some(RETRY))),
+        Just(Event::TaskEnded { by: SYSTEM.into() }),
+        Just(passed(ADMIN)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_history_keeps_the_laws_of_a_machine_and_a_whole_chain(
+        history in prop::collection::vec((events(), 0_u64..40_000), 0..30),
+        rejects: bool,
+        somebody: bool,
+    ) {
+        let asked = if somebody { asked(ANN) } else { Asked::default() };
+        let first = opened(Policy { rejects, ..POLICY }, asked);
+        let (mut approval, mut entries) = (first.next, first.facts);
+        let (mut now, mut decisions) = (NOW, 0);
+        for (event, wait) in history {
+            now = now.after(Duration::from_millis(wait));
+            let before = approval.clone();
+            if let Ok(step) = approval.transition(event.clone(), now) {
+                prop_assert!(!before.is_finished(), "finished is final");
+                prop_assert_eq!(&before.transition(event, now), &Ok(step.clone()), "replay agrees");
+                prop_assert_eq!(step.next.version, before.version + 1);
+                decisions += u32::from(step.next.decision.is_some());
+                entries.extend(step.facts);
+                approval = step.next;
+            }
+            prop_assert!(!approval.is_finished() || approval.outstanding().is_empty());
+        }
+        prop_assert!(decisions <= 1);
+        prop_assert_eq!(approval.chain.verify(TASK, &entries), Ok(()));
+        let count = |action| entries.iter().filter(|entry| entry.action == action).count();
+        prop_assert!(count(Action::Escalated) <= 2 && count(Action::Expired) <= 1);
+        prop_assert_eq!(u32::try_from(count(Action::Approved) + count(Action::Rejected)), Ok(decisions));
+        for entry in &entries {
+            let row = serde_json::to_string(entry).expect("an entry is written");
+            prop_assert_eq!(&serde_json::from_str::<Entry>(&row).expect("and read"), entry);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Which outputs wait for a reviewer (PROTOCOL.md 6).
+//!
+//! Deliberately absent: what becomes of an output that waits, which is [`crate::approval`]; and which
+//! steps of a plan have a gate, which is [`crate::plan::gate_of`].
+
+use serde::{Deserialize, Serialize};
+
+/// When an output is held for a reviewer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Always, below the threshold, or never.
+    pub hold: Hold,
+    /// The least confidence that passes, 0 to 1. With [`Hold::Always`] it is only kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// How long a reviewer has, in milliseconds.
+    pub timeout_ms: u64,
+    /// Whether an output without a confidence passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pass_unknown: bool,
+    /// The share of the outputs that nothing else holds which is held all the same, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sample_rate: f64,
+    /// How reviewers are told.
+    #[serde(default, skip_serializing_if = "Channels::is_none")]
+    pub notify: Channels,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+/// Which outputs a gate holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// Every one.
+    Always,
+    /// Those with a confidence below the threshold.
+    Below,
+    /// None but a sample.
+    Never,
+}
+
+/// Why an output is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// Somebody must see it, whatever the confidence.
+    Required,
+    /// The confidence is below the threshold.
+    BelowThreshold,
+    /// There is no confidence.
+    NoConfidence,
+    /// It would have passed, and is one of the sample that shows how good such outputs are.
+    Sampled,
+}
+
+impl Why {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::BelowThreshold => "below_threshold",
+            Self::NoConfidence => "no_confidence",
+            Self::Sampled => "sampled",
+        }
+    }
+}
+
+/// How reviewers are told of an item (SPEC.md, "HITL notification channels").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Channels {
+    /// By a mail to the assignee.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub email: bool,
+    /// By an event that dashboards show.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dashboard: bool,
+}
+
+impl Channels {
+    /// Whether nobody is told.
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    pub const fn is_none(&self) -> bool {
+        !self.email && !self.dashboard
+    }
+
+    /// Their names on the wire.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let named = [(self.email, "email"), (self.dashboard, "dashboard")];
+        named.into_iter().filter_map(|(is_on, name)| is_on.then_some(name))
+    }
+}
+
+/// What a task's `hitl` field asks for (SPEC.md, Task HITL configuration).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Asks {
+    /// Whether somebody must see the output.
+    pub required: Option<bool>,
+    /// The least confidence that passes.
+    pub threshold: Option<f64>,
+    /// How long a reviewer has, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The share of the other outputs that is held all the same.
+    pub sample_rate: Option<f64>,
+    /// How reviewers are told.
+    pub notify: Channels,
+}
+
+/// A random number from outside, spread evenly over its range: whether an output is in the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chance(pub u32);
+
+impl Chance {
+    /// Whether it falls into a share of 0 to 1.
+    #[must_use]
+    pub fn falls_into(self, share: f64) -> bool {
+        f64::from(self.0) < share * (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+impl Gate {
+    /// The threshold of a gate that names none (SPEC.md, Limits).
+    pub const DEFAULT_THRESHOLD: f64 = 0.85;
+    /// How long a reviewer has if nobody says (SPEC.md, Limits).
+    pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
+
+    /// A gate that holds every output.
+    pub const ALWAYS: Self = Self {
+        hold: Hold::Always,
+        threshold: None,
+        timeout_ms: Self::DEFAULT_TIMEOUT_MS,
+        pass_unknown: false,
+        sample_rate: 0.0,
+        notify: Channels { email: false, dashboard: false },
+    };
+
+    /// The gate that a task's `hitl` field asks for: always with `required`; below the threshold
+    /// without `required`, or with `required: false` and a threshold; else only a sample, if there
+    /// is to be one.
+    #[must_use]
+    pub fn of_task(asks: Asks, pass_unknown: bool) -> Option<Self> {
+        let sample_rate = asks.sample_rate.unwrap_or(0.0);
+        let (hold, threshold) = match (asks.required, asks.threshold) {
+            (Some(true), threshold) => (Hold::Always, threshold),
+            (Some(false), None) if sample_rate > 0.0 => (Hold::Never, None),
+            (Some(false), None) => return None,
+            (Some(false) | None, Some(threshold)) => (Hold::Below, Some(threshold)),
+            (None, None) => (Hold::Below, Some(Self::DEFAULT_THRESHOLD)),
+        };
+        let timeout_ms = asks.timeout_ms.unwrap_or(Self::DEFAULT_TIMEOUT_MS);
+        let notify = asks.notify;
+        Some(Self { hold, threshold, timeout_ms, pass_unknown, sample_rate, notify })
+    }
+
+    /// Why an output of this confidence is held; `None` if it passes.
+    #[must_use]
+    pub fn holds(&self, confidence: Option<f64>, chance: Chance) -> Option<Why> {
+        let held = match (self.hold, confidence) {
+            (Hold::Always, _) => Some(Why::Required),
+            (Hold::Below, None) if !self.pass_unknown => Some(Why::NoConfidence),
+            (Hold::Below, Some(confidence)) => {
+                let threshold = self.threshold.unwrap_or(Self::DEFAULT_THRESHOLD);
+                (confidence < threshold).then_some(Why::BelowThreshold)
+            }
+            (Hold::Below, None) | (Hold::Never, _) => None,
+        };
+        held.or_else(|| chance.falls_into(self.sample_rate).then_some(Why::Sampled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAST: Chance = Chance(u32::MAX);
+
+    fn gate(required: Option<bool>, threshold: Option<f64>, sample_rate: Option<f64>) -> Asks {
+        Asks { required, threshold, sample_rate, ..Asks::default() }
+    }
+
+    #[test]
+    fn a_task_is_held_as_its_field_says() {
+        let held = |asks: Asks, confidence| {
+            Gate::of_task(asks, false).and_then(|gate| gate.holds(confidence, LAST))
+        };
+        assert_eq!(held(gate(Some(true), None, None), Some(1.0)), Some(Why::Required));
+        assert_eq!(held(gate(None, None, None), Some(0.84)), Some(Why::BelowThreshold));
+        assert_eq!(held(gate(None, None, None), Some(0.85)), None);
+        assert_eq!(held(gate(None, None, None), None), Some(Why::NoConfidence));
+        assert_eq!(held(gate(Some(false), None, None), Some(0.1)), None);
+        assert_eq!(held(gate(Some(false), Some(0.5), None), Some(0.4)), Some(Why::BelowThreshold));
+    }
+
+    #[test]
+    fn a_sample_is_drawn_from_what_would_pass() {
+        let gate = Gate::of_task(gate(None, Some(0.5), Some(0.25)), true).expect("a gate");
+        let quarter = u32::MAX / 4;
+        assert_eq!(gate.holds(Some(0.9), Chance(quarter)), Some(Why::Sampled));
+        assert_eq!(gate.holds(Some(0.9), Chance(quarter + 1)), None);
+        assert_eq!(gate.holds(None, Chance(0)), Some(Why::Sampled));
+        assert_eq!(gate.holds(Some(0.1), Chance(0)), Some(Why::BelowThreshold));
+        assert!(Chance(u32::MAX).falls_into(1.0) && !Chance(0).falls_into(0.0));
+    }
+
+    #[test]
+    fn a_sample_alone_is_a_gate_that_holds_nothing_else() {
+        let never = Gate::of_task(gate(Some(false), None, Some(0.1)), false).expect("a gate");
+        assert_eq!((never.hold, never.holds(None, LAST)), (Hold::Never, None));
+        assert_eq!(Gate::of_task(gate(Some(false), None, Some(0.0)), false), None);
+    }
+}

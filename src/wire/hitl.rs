@@ -1,0 +1,53 @@
+//! What is said of approvals where work is submitted: `hitl` of a task, a template, an execute and a
+//! deploy, as far as they have it in common (SPEC.md, HITL; PROTOCOL.md 6).
+//!
+//! Deliberately absent: approvals themselves, which are [`super::approvals`].
+
+use callboard_domain::Error;
+use callboard_domain::task::Channels;
+use utoipa::ToSchema;
+
+use super::read::{Fields, rule};
+
+/// How reviewers are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub enum Channel {
+    /// By e-mail to the assignee.
+    Email,
+    /// By an event, for dashboards.
+    #[default]
+    Dashboard,
+}
+
+impl Channel {
+    const ALL: [Self; 2] = [Self::Email, Self::Dashboard];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Dashboard => "dashboard",
+        }
+    }
+}
+
+/// Reads `notifyChannels`.
+///
+/// # Errors
+/// It is no list of channels.
+pub(super) fn channels(fields: &mut Fields<'_>) -> Result<Option<Channels>, Error> {
+    let channel = rule::one_of(&Channel::ALL, Channel::as_str);
+    let given = fields.optional("notifyChannels", rule::list(0..=2, channel))?;
+    Ok(given.map(|given| Channels {
+        email: given.contains(&Channel::Email),
+        dashboard: given.contains(&Channel::Dashboard),
+    }))
+}
+
+/// Reads `sampleRate`.
+///
+/// # Errors
+/// It is no share of 0 to 1.
+pub(super) fn sample_rate(fields: &mut Fields<'_>) -> Result<Option<f64>, Error> {
+    fields.optional("sampleRate", rule::number(0.0..=1.0))
+}
