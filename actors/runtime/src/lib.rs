@@ -29,6 +29,7 @@ pub mod system;
 pub mod tables;
 mod task;
 mod timers;
+mod track;
 pub mod worker;
 
 pub use handle::{Handle, Owner};

@@ -34,6 +34,7 @@ use crate::tables::executions::Begun;
 use crate::tables::{
     self, EVENTS, EventRow, Found, HeadRow, LIVE_EXECUTIONS, LIVE_TASKS, WorkerRow, executions,
 };
+use crate::track::Track;
 use crate::worker::{self, Workers};
 use crate::{execution, task, timers, worker as workers};
 
@@ -84,6 +85,7 @@ pub(crate) struct Node {
     pub(crate) events: Arc<Events>,
     pub(crate) accounts: Register,
     pub(crate) catalog: Catalog,
+    pub(crate) track: Track,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
@@ -112,6 +114,7 @@ impl Node {
             workers: Workers::default(),
             accounts: Register::default(),
             catalog: Catalog::default(),
+            track: Track::default(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),

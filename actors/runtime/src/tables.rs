@@ -13,6 +13,7 @@ mod tasks;
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::User;
+use callboard_domain::approval::Record;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::execution::StepState;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
@@ -61,6 +62,9 @@ pub(crate) const PLANS: Table<u128, PlanRow> = Table::new(0x84, 1);
 pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
 /// The versions of templates, by a digest of identifier and version.
 pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
+
+/// What became of each output that a gate looked at, by task; kept for good.
+pub(crate) const TRACK: Table<u128, Record> = Table::new(0x1b, 1);
 
 /// The fields of a task, an execution, a plan or a template in [`TEXTS`].
 pub(crate) mod text {
