@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::approval;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Tasks;
 use callboard_domain::task::{
@@ -34,6 +35,7 @@ pub(crate) fn settings() -> Settings {
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
         prices: Arc::default(),
+        approvals: approval::Policy { escalate_after: 0.5, rejects: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
         usual: Arc::new(Usual { model: "m".into(), ..Usual::default() }),
@@ -364,14 +366,14 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
     let mut worker = bench.worker(1).await;
     let id = bench.submit(request()).await;
     let lease = worker.assignment().await.lease;
-    let cancelled = bench.handle.cancel(Environment::Live, id).await.expect("it can be");
+    let cancelled = bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
     assert_eq!(cancelled.status(), Status::Cancelled);
     let Some(Told::Cancel(told, _)) = worker.told.recv().await else { panic!("a cancel frame") };
     assert_eq!(told, lease);
     bench.submit(request()).await;
     worker.assignment().await;
     assert_eq!(worker.complete(lease, "too late").await, Settled::Stale);
-    assert!(bench.handle.cancel(Environment::Live, id).await.is_err());
+    assert!(bench.handle.cancel(Environment::Live, id, "usr_1").await.is_err());
 }
 
 #[tokio::test]
@@ -390,7 +392,7 @@ async fn a_task_that_is_cancelled_before_its_maker_hears_of_it_stays_cancelled()
             break task.spec.id;
         }
     };
-    bench.handle.cancel(Environment::Live, id).await.expect("it waits");
+    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it waits");
     submitting.await.expect("no panic").expect("it is taken");
     let mut worker = bench.worker(2).await;
     let next = bench.submit(request()).await;
