@@ -58,6 +58,10 @@ pub enum Why {
 }
 
 impl Why {
+    /// Every reason.
+    pub const ALL: [Self; 4] =
+        [Self::Required, Self::BelowThreshold, Self::NoConfidence, Self::Sampled];
+
     /// Its name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
