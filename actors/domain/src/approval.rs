@@ -296,13 +296,14 @@ impl Approval {
         turn.done()
     }
 
-    fn finished(&self) -> Refusal {
-        match &self.decision {
-            Some(Decision { at, by, .. }) => {
-                Refusal::AlreadyDecided { by: by.name().to_owned(), at: *at }
-            }
-            None => Refusal::Cancelled,
-        }
+    /// What every event is refused with, once it is final.
+    #[must_use]
+    pub fn finished(&self) -> Option<Refusal> {
+        let decided = |Decision { at, by, .. }: &Decision| Refusal::AlreadyDecided {
+            by: by.name().to_owned(),
+            at: *at,
+        };
+        self.is_finished().then(|| self.decision.as_ref().map_or(Refusal::Cancelled, decided))
     }
 }
 
@@ -376,7 +377,7 @@ impl Machine for Approval {
                 | E::Rejected { .. }
                 | E::TaskEnded { .. }
                 | E::TimePassed { .. },
-            ) => Err(self.finished()),
+            ) => Err(self.finished().unwrap_or(Refusal::Cancelled)),
         }
     }
 

@@ -34,6 +34,7 @@ use crate::tables::approvals::{self, Written};
 use crate::task::{Alongside, Judgement};
 use crate::{task as tasks, timers};
 
+pub(crate) use again::NextPrompt;
 pub(crate) use opening::Gated;
 
 type Reply = oneshot::Sender<Result<Approval, Error>>;
@@ -78,8 +79,8 @@ pub(crate) enum Verdict {
     Reject {
         /// Why.
         reason: String,
-        /// Whether it is tried again, and with which prompt if not the one before.
-        retry: Option<Option<String>>,
+        /// Whether it is tried again, and what is asked then.
+        retry: Option<NextPrompt>,
     },
 }
 
@@ -146,6 +147,10 @@ impl ApprovalActor {
             let _ = reply.send(Err(not_held(state.birth.address.task)));
             return Ok(());
         };
+        if let Some(refusal) = approval.state().finished() {
+            let _ = reply.send(Err(refused(state.birth.address.task, refusal)));
+            return Ok(());
+        }
         let now = self.0.now();
         let (event, judgement, written, again) = match verdict {
             Verdict::Approve { edit, comment } => {
@@ -156,7 +161,7 @@ impl ApprovalActor {
             }
             Verdict::Reject { reason, retry } => {
                 let again = match retry {
-                    Some(prompt) => Some(self.again(state, prompt.as_deref(), &reason).await?),
+                    Some(prompt) => Some(self.again(state, &prompt, &reason).await?),
                     None => None,
                 };
                 let retry = again.as_ref().map(|again| again.retry.task);
@@ -259,15 +264,15 @@ impl ApprovalActor {
         (step, Alongside { rows, ..Alongside::default() })
     }
 
-    async fn task_stops(&self, state: &mut State, stop: Stop) -> Done {
+    async fn task_stops(&self, state: &mut State, why: Stop) -> Done {
         let address = state.birth.address;
-        let by = match &stop {
+        let by = match &why {
             Stop::Cancelled(by, _) => by,
             Stop::LetGo => SYSTEM,
         };
         let (step, along) = self.ended(state, by);
         let judged = self.judge(state, task::Event::CancelRequested, along, step).await?;
-        match stop {
+        match why {
             Stop::Cancelled(_, reply) => {
                 let _ = reply.send(tasks::cancelled(address.task, judged));
             }

@@ -181,27 +181,24 @@ impl TaskActor {
         };
         let last_resort = state.birth.reason == Reason::GivenUp;
         let parent = parent(task.state(), &event, &step.next).filter(|_| !last_resort);
-        let effects = match parent {
-            Some(execution) => {
-                let (reply, became) = oneshot::channel();
-                let end = TaskEnd { task: task.state().clone(), event, output, along, reply };
-                let address = execution::Address { environment, execution };
-                shard.executions.send(address, execution::Message::TaskEnds(Box::new(end)));
-                match became.await.map_err(|_| "its execution broke")? {
-                    Ok((next, effects)) => {
-                        task.follow(next);
-                        effects
-                    }
-                    Err(refusal) => return Ok(Err(refusal)),
+        let effects = if let Some(execution) = parent {
+            let (reply, became) = oneshot::channel();
+            let end = TaskEnd { task: task.state().clone(), event, output, along, reply };
+            let address = execution::Address { environment, execution };
+            shard.executions.send(address, execution::Message::TaskEnds(Box::new(end)));
+            match became.await.map_err(|_| "its execution broke")? {
+                Ok((next, effects)) => {
+                    task.follow(next);
+                    effects
                 }
+                Err(refusal) => return Ok(Err(refusal)),
             }
-            None => {
-                let partition = step.next.spec.id.partition();
-                let mut rows = Task::rows(&step, environment, now, output);
-                rows.extend(along.rows);
-                let ticket = task.propose(shard, partition, step, rows);
-                task.settle(ticket.await)?
-            }
+        } else {
+            let partition = step.next.spec.id.partition();
+            let mut rows = Task::rows(&step, environment, now, output);
+            rows.extend(along.rows);
+            let ticket = task.propose(shard, partition, step, rows);
+            task.settle(ticket.await)?
         };
         self.act(state, effects).await?;
         Ok(Ok(()))

@@ -1,8 +1,10 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
+mod approvals;
 mod executions;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
@@ -45,16 +47,20 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-/// A wall clock that goes with tokio's, which a test may pause.
-struct TestClock(Instant);
+/// A clock that goes with tokio's, which a test may pause. The wall clock may jump besides.
+struct TestClock {
+    started: Instant,
+    wall: Arc<AtomicU64>,
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_800_000_000_000).after(self.0.elapsed())
+        let wall = Duration::from_millis(self.wall.load(Ordering::SeqCst));
+        Timestamp::from_millis(0).after(wall).after(self.started.elapsed())
     }
 
     fn moment(&self) -> Moment {
-        Moment::default().after(self.0.elapsed())
+        Moment::default().after(self.started.elapsed())
     }
 }
 
@@ -62,6 +68,9 @@ struct Bench {
     system: System,
     handle: Handle,
     store: Arc<MemoryStore>,
+    /// What the wall clock said at the start of the test, in milliseconds; a test may move it.
+    wall: Arc<AtomicU64>,
+    started: Instant,
 }
 
 impl Bench {
@@ -73,12 +82,23 @@ impl Bench {
 
     /// On `shared`, which keeps what it keeps in `store`.
     async fn over(store: Arc<MemoryStore>, shared: Arc<dyn Store>) -> Self {
+        let (started, wall) = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+        Self::at((started, wall), settings(), store, shared).await
+    }
+
+    /// The same with a clock that goes already, and with other settings.
+    async fn at(
+        (started, wall): (Instant, Arc<AtomicU64>),
+        settings: Settings,
+        store: Arc<MemoryStore>,
+        shared: Arc<dyn Store>,
+    ) -> Self {
         let on_break = Box::new(|why| panic!("the system broke: {why}"));
-        let ports =
-            Ports { clock: Arc::new(TestClock(Instant::now())), ..Ports::of_this_machine() };
-        let system = System::start(shared, settings(), ports, on_break).await.expect("it starts");
+        let clock = Arc::new(TestClock { started, wall: Arc::clone(&wall) });
+        let ports = Ports { clock, ..Ports::of_this_machine() };
+        let system = System::start(shared, settings, ports, on_break).await.expect("it starts");
         let handle = system.handle();
-        Self { system, handle, store }
+        Self { system, handle, store, wall, started }
     }
 
     async fn new() -> Self {
@@ -87,9 +107,9 @@ impl Bench {
 
     /// As after a crash: the actors are gone, what was committed is there.
     async fn restart(self) -> Self {
-        let store = self.store.reopen();
+        let store = Arc::new(self.store.reopen());
         self.system.stop().await;
-        Self::on(store).await
+        Self::at((self.started, self.wall), settings(), store.clone(), store).await
     }
 
     async fn submit(&self, request: Request) -> TaskId {

@@ -14,6 +14,15 @@ use crate::advance::Born;
 use crate::durable::Persist;
 use crate::tables;
 
+/// What is asked when a rejected output is tried again; the reason follows.
+#[derive(Debug)]
+pub(crate) enum NextPrompt {
+    /// What was asked before.
+    AsBefore,
+    /// The reviewer's own words.
+    Given(String),
+}
+
 /// A task that tries again, its rows, and what its execution is told.
 pub(super) struct Again {
     pub(super) born: Born,
@@ -26,14 +35,18 @@ impl ApprovalActor {
     pub(super) async fn again(
         &self,
         state: &State,
-        prompt: Option<&str>,
+        prompt: &NextPrompt,
         reason: &str,
     ) -> Result<Again, ActorProcessingErr> {
         let approval = state.approval.as_ref().ok_or("there is no approval")?.state();
         let (environment, before) = (state.birth.address.environment, approval.id());
         let store = &*self.shard(state).store;
         let inputs = tables::inputs(store, environment, before).await?;
-        let prompt = prompt_again(&inputs.prompt, prompt, reason);
+        let given = match prompt {
+            NextPrompt::AsBefore => None,
+            NextPrompt::Given(prompt) => Some(prompt.as_str()),
+        };
+        let prompt = prompt_again(&inputs.prompt, given, reason);
         let inputs = Inputs { prompt, ..inputs };
         let id = TaskId::from_u128(self.0.fresh_id(before.partition()));
         let spec = Spec {

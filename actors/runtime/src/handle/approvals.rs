@@ -8,7 +8,7 @@ use callboard_domain::{Error, Rule};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, unreadable, within};
-use crate::approval::{Message, Ruling, Verdict};
+use crate::approval::{Message, NextPrompt, Ruling, Verdict};
 use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
 use crate::shard::Address;
 use crate::tables;
@@ -127,7 +127,8 @@ impl Handle {
         if retry {
             self.check_prompt(environment, task, retry_prompt.as_deref(), &reason).await?;
         }
-        let retry = retry.then_some(retry_prompt);
+        let prompt = || retry_prompt.map_or(NextPrompt::AsBefore, NextPrompt::Given);
+        let retry = retry.then(prompt);
         let ruling = Ruling { by, verdict: Verdict::Reject { reason, retry } };
         self.tell(environment, task, |reply| Message::Decide(Box::new(ruling), reply)).await
     }
