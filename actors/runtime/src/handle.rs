@@ -4,6 +4,7 @@
 //! Deliberately absent: who may ask. The edge has checked it.
 
 mod runs;
+mod track;
 
 use std::sync::Arc;
 use std::time::Duration;
