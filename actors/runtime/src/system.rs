@@ -5,7 +5,7 @@
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           ├▶ workers ─▶ Worker
-//!           └▶ events, housekeeping
+//!           └▶ events, housekeeping, the track record
 //! ```
 //!
 //! An execution, a task, a queue or a worker that breaks is started again by its supervisor. Should one of the
