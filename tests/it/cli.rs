@@ -4,6 +4,7 @@
 mod accounts;
 mod executions;
 mod fake;
+mod hitl;
 mod program;
 mod runs;
 mod tasks;

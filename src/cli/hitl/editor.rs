@@ -111,7 +111,7 @@ mod tests {
     async fn an_editor_is_a_command_line_and_its_last_line_break_does_not_count() {
         assert_eq!(edit_with("true", "as it was").await.unwrap(), "as it was");
         assert_eq!(edit_with("echo more >>", "one\n").await.unwrap(), "one\nmore\n");
-        assert_eq!(edit_with("sed -i s/a/b/ -e '$a\\'", "a").await.unwrap(), "b");
+        assert_eq!(edit_with("printf 'b\\n' >", "a").await.unwrap(), "b");
         let failure = edit_with("false", "x").await.unwrap_err();
         assert!(format!("{failure:?}").contains("false"), "{failure:?}");
         assert!(edit_with("no-such-editor", "x").await.is_err());

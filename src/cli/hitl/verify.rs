@@ -168,20 +168,42 @@ fn check(task: &str, item: &Value, entries: &[Value]) -> Result<(), Broken> {
     }
     let chain = chain(&item["history"])
         .ok_or_else(|| nowhere("the item does not say how long its history is, and how it ends"))?;
-    let mut read = Vec::with_capacity(entries.len());
-    for (number, entry) in (1..).zip(entries) {
-        let broken = |why: String| Broken { number, why };
-        let body: EntryBody = serde_json::from_value(entry.clone())
-            .map_err(|error| broken(format!("cannot be read: {error}")))?;
-        let entry = body.entry().map_err(|misread| broken(misread.to_string()))?;
-        read.push((body, entry));
+    let (read, unread) = read(entries);
+    let known: Vec<Entry> = read.iter().map(|(_, entry)| entry.clone()).collect();
+    // Behind an entry that cannot be read, nothing can be said; before it, the chain holds or not.
+    let end = known.last().map_or(Digest::ZERO, |entry| entry.hash);
+    let chain =
+        if unread.is_some() { Chain { length: count(known.len()), head: end } } else { chain };
+    let links = chain
+        .verify(task, &known)
+        .map_err(|broken| Broken { number: broken.number, why: broken.fault.to_string() });
+    let texts = read.iter().try_for_each(|(body, entry)| texts(body, entry, item));
+    let faults = [links.err(), texts.err(), unread];
+    match faults.into_iter().flatten().min_by_key(|broken| broken.number) {
+        Some(first) => Err(first),
+        None => decision(&item["decision"], &read),
     }
-    let entries: Vec<Entry> = read.iter().map(|(_, entry)| entry.clone()).collect();
-    chain
-        .verify(task, &entries)
-        .map_err(|broken| Broken { number: broken.number, why: broken.fault.to_string() })?;
-    read.iter().try_for_each(|(body, entry)| texts(body, entry, item))?;
-    decision(&item["decision"], &read)
+}
+
+/// The entries up to the first that cannot be read, and why it cannot.
+fn read(entries: &[Value]) -> (Vec<(EntryBody, Entry)>, Option<Broken>) {
+    let mut read = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let body = serde_json::from_value::<EntryBody>(entry.clone());
+        let body = body.map_err(|error| format!("cannot be read: {error}"));
+        match body.and_then(|body| Ok((body.entry().map_err(|error| error.to_string())?, body))) {
+            Ok((entry, body)) => read.push((body, entry)),
+            Err(why) => {
+                let number = count(read.len()) + 1;
+                return (read, Some(Broken { number, why }));
+            }
+        }
+    }
+    (read, None)
+}
+
+fn count(entries: usize) -> u32 {
+    u32::try_from(entries).unwrap_or(u32::MAX)
 }
 
 fn chain(history: &Value) -> Option<Chain> {

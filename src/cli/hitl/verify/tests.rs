@@ -118,11 +118,26 @@ fn the_first_entry_that_was_changed_dropped_or_added_is_named() {
     assert_found((3, "is missing"), |entries, _| drop(entries.pop()));
     assert_found((1, "is missing"), |entries, _| entries.clear());
     assert_found((4, "is missing"), |entries, _| entries.push(entries[2].clone()));
-    assert_found((2, "contradicts itself"), |entries, _| entries[1]["assignedTo"] = Value::Null);
+    assert_found((2, "was changed"), |entries, _| entries[1]["assignedTo"] = Value::Null);
+    assert_found((2, "contradicts itself"), |entries, _| {
+        entries[1]["details"]["assignmentMethod"] = "chosen".into();
+    });
     assert_found((2, "cannot be read"), |entries, _| entries[1]["hash"] = "0".into());
     assert_found((2, "cannot be read"), |entries, _| entries[1] = "nothing".into());
     assert_found((2, "does not follow"), |entries, _| {
         entries[1]["previousHash"] = Digest::ZERO.to_string().into();
+    });
+}
+
+#[test]
+fn of_several_faults_the_first_is_told() {
+    assert_found((1, "was changed"), |entries, _| {
+        entries[0]["actor"] = "usr_bob".into();
+        entries[2]["hash"] = "0".into();
+    });
+    assert_found((1, "another output"), |entries, item| {
+        item["output"] = "the outcome".into();
+        entries.pop();
     });
 }
 
