@@ -111,15 +111,9 @@ impl<D: Desk> Review<'_, D> {
 
     /// One item: claimed, talked about, and given back unless it was decided.
     async fn item(&mut self, task: &str) -> Result<End, Failure> {
-        let item = match self.client.data(Call::get(&["hitl", task])).await {
-            Ok(item) => item,
-            Err(failure) => return self.passed_over(failure),
-        };
-        if gather::is_over(&item) {
-            return Ok(End::Left);
-        }
         let claimed = match claim(self.client, task).await {
             Ok(()) => true,
+            // Somebody else looks at it, or has decided; the item says which.
             Err(failure) if failure.is_conflict() => false,
             Err(failure) => return self.passed_over(failure),
         };
@@ -138,11 +132,12 @@ impl<D: Desk> Review<'_, D> {
             Err(failure) => return self.passed_over(failure),
         };
         if gather::is_over(&material.item) {
-            self.desk.say(&format!("{} was decided meanwhile\n", escaped(task)))?;
+            self.desk.say(&format!("{}\n", view::over(&material.item)))?;
             return Ok(End::Left);
         }
         let (rows, columns) = self.desk.size();
         self.desk.say(&view::shown(&material, view::Length::Short))?;
+        self.desk.forget();
         let mut dialogue = if claimed { Dialogue::Menu } else { view::warning(&material.item) };
         let mut draft: Option<String> = None;
         loop {

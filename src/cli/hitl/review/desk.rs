@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use rustix::termios::tcgetwinsize;
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 
 use crate::cli::failure::Failure;
 use crate::cli::hitl::editor;
@@ -17,6 +17,9 @@ pub(super) trait Desk {
 
     /// Rows and columns.
     fn size(&self) -> (usize, usize);
+
+    /// Forgets what was typed before now: it was not meant for what is asked next.
+    fn forget(&mut self);
 
     /// The answer to a question; `None` when there will be none any more.
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure>;
@@ -34,8 +37,18 @@ impl Desk for Terminal {
     }
 
     fn size(&self) -> (usize, usize) {
-        let size = tcgetwinsize(io::stdout());
-        size.map_or((24, 80), |size| (usize::from(size.ws_row), usize::from(size.ws_col)))
+        match tcgetwinsize(io::stdout()) {
+            // Some terminals do not know how large they are, and say 0.
+            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
+                (size.ws_row.into(), size.ws_col.into())
+            }
+            Ok(_) | Err(_) => (24, 80),
+        }
+    }
+
+    fn forget(&mut self) {
+        // What is no terminal after all has nothing to forget.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     }
 
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure> {

@@ -106,14 +106,13 @@ impl Dialogue {
             },
             Self::Confirm { edit } if yes => Next::Ask(Self::Comment { edit: Some(edit) }),
             Self::Confirm { .. } => back,
-            Self::Comment { .. } if answer == "." => back,
+            Self::Comment { .. } | Self::Retry { .. } if answer == "." => back,
             Self::Comment { edit } => {
                 let comment = (!answer.is_empty()).then(|| answer.to_owned());
                 Next::Approve { comment, edit }
             }
             Self::Reason if answer.is_empty() => back,
             Self::Reason => Next::Ask(Self::Retry { reason: answer.to_owned() }),
-            Self::Retry { .. } if answer == "." => back,
             Self::Retry { reason } => Next::Reject { reason, retry: yes },
         }
     }

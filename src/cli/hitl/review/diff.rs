@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_long_change_is_cut_and_commands_no_terminal() {
-        let after: String = (0..50).map(|n| format!("\u{1b}{n}\n")).collect();
+        let after = "\u{1b}0\n".repeat(50);
         let shown = of("", &after, 3);
         assert_eq!(shown.lines().count(), 5, "{shown}");
         assert!(shown.ends_with("… and 47 more lines\n"), "{shown}");

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -29,14 +30,16 @@ impl Desk for &mut Scripted {
         (24, 80)
     }
 
+    fn forget(&mut self) {}
+
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure> {
         let answer = self.answers.pop_front();
-        self.seen.push_str(&format!("{question}: {}\n", answer.unwrap_or("(end)")));
+        let _ = writeln!(self.seen, "{question}: {}", answer.unwrap_or("(end)"));
         Ok(answer.map(str::to_owned))
     }
 
     async fn edit(&mut self, text: &str) -> Result<String, Failure> {
-        self.seen.push_str(&format!("(editing {text})\n"));
+        let _ = writeln!(self.seen, "(editing {text})");
         self.edits.pop_front().map(str::to_owned).ok_or_else(|| Failure::Other("no vi".into()))
     }
 }
@@ -192,7 +195,7 @@ async fn another_reviewer_who_was_first_is_named_and_the_next_item_comes() {
     let (client, asked) = serve(|line, _| {
         let details = json!({"decidedBy": "usr_ann", "decidedAt": "10:01"});
         let first = json!({"code": "ALREADY_DECIDED", "message": "no", "details": details});
-        (line == "POST /api/hitl/dt_task_1/approve").then(|| (409, first))
+        (line == "POST /api/hitl/dt_task_1/approve").then_some((409, first))
     })
     .await;
     let (ended, seen) = review(&client, None, &["a", "", "q"], &[]).await;
@@ -224,7 +227,7 @@ async fn what_somebody_else_looks_at_is_touched_only_after_a_yes() {
 async fn a_decision_that_the_server_did_not_take_is_asked_for_again() {
     let (client, asked) = serve(|line, before| {
         let away = json!({"code": "UNAVAILABLE", "message": "draining"});
-        (line.ends_with("/approve") && before == 0).then(|| (503, away))
+        (line.ends_with("/approve") && before == 0).then_some((503, away))
     })
     .await;
     let (ended, seen) = review(&client, None, &["a", "x", "a", "y"], &[]).await;
@@ -240,12 +243,12 @@ async fn an_editor_that_fails_and_an_item_that_was_decided_meanwhile_change_noth
     let (client, asked) = serve(|line, before| {
         let mut over = item("dt_task_1");
         over["status"] = "approved".into();
-        (line == "GET /api/hitl/dt_task_1" && before == 1).then(|| (200, over))
+        (line == "GET /api/hitl/dt_task_1" && before == 0).then_some((200, over))
     })
     .await;
     let (ended, seen) = review(&client, None, &["e", "e", "q"], &[""]).await;
     ended.unwrap();
-    assert!(seen.contains("dt_task_1 was decided meanwhile"), "{seen}");
+    assert!(seen.contains("dt_task_1 is approved meanwhile"), "{seen}");
     assert!(seen.contains("the text is empty") && seen.contains("no vi"), "{seen}");
     let given_back = [call("1/claim"), call("1/release"), call("2/claim"), call("2/release")];
     assert_eq!(sent(&asked), given_back);
@@ -255,7 +258,7 @@ async fn an_editor_that_fails_and_an_item_that_was_decided_meanwhile_change_noth
 async fn whoever_may_not_decide_is_told_at_once() {
     let (client, _) = serve(|line, _| {
         let no = json!({"code": "FORBIDDEN", "message": "no"});
-        line.ends_with("/claim").then(|| (403, no))
+        line.ends_with("/claim").then_some((403, no))
     })
     .await;
     let (ended, _) = review(&client, None, &["a"], &[]).await;

@@ -69,7 +69,8 @@ impl History {
                               "by": "usr_ann", "wasModified": true, "comment": "nearly",
                               "modifiedOutput": "better"});
         json!({
-            "taskId": TASK.to_string(), "output": "the output", "decision": decision,
+            "taskId": TASK.to_string(), "status": "approved", "output": "the output",
+            "decision": decision,
             "history": {"length": self.entries.len(), "hash": self.head().to_string()},
         })
     }
@@ -160,11 +161,16 @@ fn an_item_that_does_not_match_its_history_is_found() {
     assert_found((0, "another one"), |_, item| item["taskId"] = "dt_task_1".into());
     assert_found((3, "another decision"), |_, item| item["decision"]["by"] = "usr_bob".into());
     assert_found((3, "another decision"), |_, item| item["decision"] = Value::Null);
+    assert_found((3, "another decision"), |_, item| item["status"] = "rejected".into());
     let (mut entries, mut item) = (History::approved().json(), History::approved().item());
     entries.truncate(2);
     item["history"] = json!({"length": 2, "hash": entries[1]["hash"]});
     let broken = check(&TASK.to_string(), &item, &entries).unwrap_err();
     assert!(broken.why.contains("knows nothing"), "{broken:?}");
+    item["decision"] = Value::Null;
+    assert!(check(&TASK.to_string(), &item, &entries).is_err(), "it says approved");
+    item["status"] = "assigned".into();
+    assert_eq!(check(&TASK.to_string(), &item, &entries), Ok(()));
 }
 
 #[test]
