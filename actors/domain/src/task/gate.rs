@@ -89,7 +89,6 @@ pub struct Channels {
 impl Channels {
     /// Whether nobody is told.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     pub const fn is_none(&self) -> bool {
         !self.email && !self.dashboard
     }
