@@ -6,6 +6,7 @@ mod executions;
 mod fake;
 mod hitl;
 mod program;
+mod reviews;
 mod runs;
 mod tasks;
 mod templates;
