@@ -20,8 +20,9 @@ use crate::{Options, program, runtime};
 
 /// How many tasks one request submits.
 const BATCH: usize = 100;
-/// How long the server has nothing to do before its memory is looked at.
-const IDLE: Duration = Duration::from_secs(3);
+/// How long the server has nothing to do before its memory is looked at: long enough for the allocator
+/// to give back what it holds for a while.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// T5: memory of what waits. There is no floor.
 pub(crate) fn memory(options: &Options) -> Vec<Row> {

@@ -32,7 +32,7 @@ use crate::tables::TRACK;
 const PAGE: usize = 1_000;
 /// By when a commit that was there to be read has also been told of, by far: [`Track::changed`]
 /// follows it as soon as its actor has a turn.
-const TOLD: Duration = Duration::from_mins(1);
+const TOLD: Duration = Duration::from_secs(10);
 
 /// What became of the outputs that gates looked at.
 #[derive(Debug)]
