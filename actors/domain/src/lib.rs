@@ -11,6 +11,7 @@ pub mod budget;
 pub mod condition;
 pub mod confidence;
 pub mod credential;
+pub mod delivery;
 pub mod digest;
 pub mod error;
 pub mod estimate;
