@@ -9,6 +9,7 @@ pub mod accounts;
 mod advance;
 pub mod catalog;
 mod concurrency;
+mod delivery;
 mod directory;
 mod durable;
 pub mod events;

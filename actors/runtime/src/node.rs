@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::execution::Execution;
-use callboard_domain::id::{Environment, ExecutionId, Generator, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::queue::Ready;
 use callboard_domain::task::{LeaseToken, State, Task};
@@ -32,11 +32,12 @@ use crate::shard::{Address, Shard};
 use crate::supervisor::DirectoryOf;
 use crate::tables::executions::Begun;
 use crate::tables::{
-    self, EVENTS, EventRow, Found, HeadRow, LIVE_EXECUTIONS, LIVE_TASKS, WorkerRow, executions,
+    self, EVENTS, EventRow, Found, HeadRow, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS,
+    WorkerRow, executions,
 };
 use crate::track::Track;
 use crate::worker::{self, Workers};
-use crate::{execution, task, timers, worker as workers};
+use crate::{delivery, execution, task, timers, worker as workers};
 
 /// How many unfinished items are read at a time.
 const PAGE: usize = 1_000;
@@ -268,6 +269,7 @@ impl Node {
             })
             .await?;
             count += self.recover_executions(environment, &executions).await?;
+            count += self.recover_deliveries(environment).await?;
         }
         Ok(count)
     }
@@ -297,6 +299,26 @@ impl Node {
                 }
                 if !with_tasks.contains(&execution) || !head.is_first_run() {
                     shard.executions.send(address, execution::Message::Recover);
+                }
+            }
+        }
+    }
+
+    /// Deliveries are made when they are due; what was under way is due again.
+    async fn recover_deliveries(&self, environment: Environment) -> Result<usize, Error> {
+        let mut count = 0;
+        let mut after = None;
+        loop {
+            let (store, number) = (self.store(), environment.number());
+            let page = LIVE_DELIVERIES.scan(store, number, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(count) };
+            after = Some(*last);
+            for (id, found) in page {
+                count += 1;
+                let delivery = DeliveryId::from_u128(id);
+                let address = delivery::Address { environment, delivery };
+                for effect in found.outstanding() {
+                    delivery::perform(self, address, effect);
                 }
             }
         }

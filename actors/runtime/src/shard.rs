@@ -10,6 +10,7 @@ use callboard_domain::id::{Environment, TaskId};
 use callboard_store::{Epoch, Store};
 use ractor::ActorRef;
 
+use crate::delivery::DeliveryKind;
 use crate::execution::ExecutionKind;
 use crate::newborn::Newborns;
 use crate::ports::Ports;
@@ -35,6 +36,7 @@ pub(crate) struct Shard {
     pub(crate) ports: Ports,
     pub(crate) tasks: Arc<DirectoryOf<TaskKind>>,
     pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
+    pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
     pub(crate) newborns: Newborns<Address, Found>,
     pub(crate) new_executions: Newborns<execution::Address, (Execution, Arc<Script>)>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
@@ -56,6 +58,7 @@ impl Shard {
             ports,
             tasks: Arc::default(),
             executions: Arc::default(),
+            deliveries: Arc::default(),
             newborns: Newborns::default(),
             new_executions: Newborns::default(),
             timers: OnceLock::new(),

@@ -1,5 +1,6 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
+mod deliveries;
 mod executions;
 
 use std::sync::Arc;

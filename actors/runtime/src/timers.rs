@@ -1,4 +1,4 @@
-//! One shard's timers: which task or execution asked to be woken when.
+//! One shard's timers: which task, execution or delivery asked to be woken when.
 //!
 //! Instants are of the wall clock, because they are stored; it is looked at least once a second, so
 //! that a jump is noticed. One per shard, spawned by the system and rebuilt from what is unfinished.
@@ -12,6 +12,7 @@ use callboard_domain::Timestamp;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::JoinHandle;
 
+use crate::delivery::{self, DeliveryKind};
 use crate::execution::{self, ExecutionKind};
 use crate::ports::Clock;
 use crate::shard;
@@ -27,6 +28,8 @@ pub(crate) enum Sleeper {
     Task(shard::Address),
     /// An execution.
     Execution(execution::Address),
+    /// A delivery.
+    Delivery(delivery::Address),
 }
 
 /// What timers are told.
@@ -84,6 +87,7 @@ pub(crate) struct State {
     clock: Arc<dyn Clock>,
     tasks: Arc<DirectoryOf<TaskKind>>,
     executions: Arc<DirectoryOf<ExecutionKind>>,
+    deliveries: Arc<DirectoryOf<DeliveryKind>>,
     nap: Option<(Timestamp, JoinHandle<()>)>,
 }
 
@@ -114,14 +118,19 @@ impl State {
 impl Actor for Timers {
     type Msg = Message;
     type State = State;
-    type Arguments = (Arc<dyn Clock>, Arc<DirectoryOf<TaskKind>>, Arc<DirectoryOf<ExecutionKind>>);
+    type Arguments = (
+        Arc<dyn Clock>,
+        Arc<DirectoryOf<TaskKind>>,
+        Arc<DirectoryOf<ExecutionKind>>,
+        Arc<DirectoryOf<DeliveryKind>>,
+    );
 
     async fn pre_start(
         &self,
         _: ActorRef<Message>,
-        (clock, tasks, executions): Self::Arguments,
+        (clock, tasks, executions, deliveries): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        Ok(State { agenda: Agenda::default(), clock, tasks, executions, nap: None })
+        Ok(State { agenda: Agenda::default(), clock, tasks, executions, deliveries, nap: None })
     }
 
     async fn handle(
@@ -141,6 +150,9 @@ impl Actor for Timers {
                         Sleeper::Task(task) => state.tasks.send(task, task::Message::TimePassed),
                         Sleeper::Execution(execution) => {
                             state.executions.send(execution, execution::Message::TimePassed);
+                        }
+                        Sleeper::Delivery(delivery) => {
+                            state.deliveries.send(delivery, delivery::Message::TimePassed);
                         }
                     }
                 }
