@@ -27,7 +27,7 @@ pub use smtp::{Login, Smtp, Tls};
 use source::Source;
 
 /// The whole configuration; each part is a section of `config/callboard.toml`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// `[server]`.
     pub server: Server,
@@ -169,10 +169,23 @@ pub struct Templates {
 }
 
 /// `[hitl]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Hitl {
     /// What an output without a confidence does at a threshold.
     pub missing_confidence: MissingConfidence,
+    /// Share of a reviewer's time after which an admin is asked, 0 to 1.
+    pub escalate_after: f64,
+    /// What happens when the reviewers' time is over.
+    pub on_timeout: OnTimeout,
+}
+
+/// What happens to an output that nobody has decided about in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnTimeout {
+    /// It waits, and can still be decided.
+    Wait,
+    /// It is rejected.
+    Reject,
 }
 
 /// What an output without a confidence does at an approval threshold.

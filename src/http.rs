@@ -12,6 +12,7 @@
 
 mod accounts;
 mod app;
+mod approvals;
 pub mod around;
 mod auth;
 pub mod body;
@@ -77,6 +78,15 @@ pub fn routes(app: Arc<App>) -> Router {
         .get   ("/api/templates/{id}",              may(A::TemplatesRead),    templates::get)
         .get   ("/api/templates/{id}/versions",     may(A::TemplatesRead),    templates::versions)
         .post  ("/api/templates/{id}/deploy",       may(A::TemplatesDeploy),  templates::deploy)
+
+        .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
+        .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)
+        .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
+        .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
+        .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)
+        .post  ("/api/hitl/{taskId}/claim",         may(A::HitlDecide),       approvals::claim)
+        .post  ("/api/hitl/{taskId}/release",       may(A::HitlDecide),       approvals::release)
+        .get   ("/api/hitl/{taskId}/history",       may(A::HitlRead),         approvals::history)
 
         .post  ("/api/auth/login",                  Public,                   accounts::login)
         .post  ("/api/auth/refresh",                Public,                   accounts::refresh)

@@ -12,6 +12,7 @@ use std::time::Duration;
 use callboard_domain::access::Role;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::{Email, display_name};
+use callboard_domain::approval;
 use callboard_domain::usage::Prices;
 use callboard_domain::worker::Terms;
 use callboard_runtime::accounts::NewUser;
@@ -26,7 +27,7 @@ use tokio::sync::watch;
 use crate::auth::password::Passwords;
 use crate::auth::token::AccessTokens;
 use crate::auth::token::key::signing_key;
-use crate::config::{Config, MissingConfidence};
+use crate::config::{Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
 use crate::http::serve::{self, Limits};
 use crate::http::{self, App, Edge, Parts};
@@ -218,6 +219,10 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         heartbeat: config.worker.heartbeat,
         drain_deadline: DRAIN_DEADLINE,
         prices: Arc::new(prices),
+        approvals: approval::Policy {
+            escalate_after: config.hitl.escalate_after,
+            rejects: config.hitl.on_timeout == OnTimeout::Reject,
+        },
         keep_events: config.events.keep,
         keep_events_max: config.events.keep_max,
         refresh_token: config.auth.refresh_token_ttl,

@@ -1,6 +1,7 @@
 //! The public JSON shapes. The wire never serialises a domain type: conversions live here.
 
 pub mod accounts;
+pub mod approvals;
 pub mod common;
 pub mod definitions;
 pub mod events;

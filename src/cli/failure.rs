@@ -53,6 +53,8 @@ pub(super) struct Refusal {
     pub(super) code: String,
     /// In words.
     pub(super) message: String,
+    /// Who decided before, and when, where somebody was first.
+    pub(super) decided: Option<(String, String)>,
     /// Every fault, where there are several.
     pub(super) faults: Vec<Fault>,
     /// By which the server's log names the request.
@@ -80,6 +82,9 @@ impl Refusal {
             status,
             code: text(&error["code"]),
             message: text(&error["message"]),
+            decided: error["details"]["decidedBy"]
+                .as_str()
+                .map(|by| (by.to_owned(), text(&error["details"]["decidedAt"]))),
             faults: faults
                 .map(|fault| Fault {
                     code: text(&fault["code"]),
@@ -164,6 +169,9 @@ fn told(refusal: &Refusal) -> String {
     }
     let mut notes: Vec<String> = Vec::new();
     notes.extend((!refusal.code.is_empty()).then(|| escaped(&refusal.code)));
+    notes.extend(
+        refusal.decided.iter().map(|(by, at)| format!("by {} at {}", escaped(by), escaped(at))),
+    );
     notes.extend(refusal.request_id.iter().map(|id| format!("request {}", escaped(id))));
     if !notes.is_empty() {
         let _ = write!(text, " ({})", notes.join(", "));
@@ -212,6 +220,14 @@ mod tests {
         ] {
             assert_eq!(exit_code(status, code), expected, "{status} {code}");
         }
+    }
+
+    #[test]
+    fn who_was_first_is_told() {
+        let details = json!({"decidedBy": "usr_1", "decidedAt": "2026-11-21T10:00:00.000Z"});
+        let error = json!({"code": "ALREADY_DECIDED", "message": "too late", "details": details});
+        let told = told(&Refusal::read(409, &json!({"error": error})));
+        assert_eq!(told, "too late (ALREADY_DECIDED, by usr_1 at 2026-11-21T10:00:00.000Z)");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::error::{Error, Place};
 use super::rule;
 use super::source::Source;
 use super::{
-    Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, Queue, Runtime, Secret,
-    Server, Store, Templates, Worker,
+    Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, OnTimeout, Queue,
+    Runtime, Secret, Server, Store, Templates, Worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -197,8 +197,12 @@ impl Hitl {
     pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
         const MISSING: &[(&str, MissingConfidence)] =
             &[("hold", MissingConfidence::Hold), ("pass", MissingConfidence::Pass)];
+        const TIMEOUT: &[(&str, OnTimeout)] =
+            &[("wait", OnTimeout::Wait), ("reject", OnTimeout::Reject)];
         Ok(Self {
             missing_confidence: source.get("hitl", "missing_confidence", rule::one_of(MISSING))?,
+            escalate_after: source.get("hitl", "escalate_after", rule::share)?,
+            on_timeout: source.get("hitl", "on_timeout", rule::one_of(TIMEOUT))?,
         })
     }
 }

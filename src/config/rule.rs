@@ -158,6 +158,13 @@ where
     }
 }
 
+/// A share: a number from 0 to 1.
+pub(super) fn share(raw: &Raw) -> Read<f64> {
+    let right = "a number from 0 to 1";
+    let share: f64 = parsed(raw.number(), right)?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(right.to_owned()) }
+}
+
 /// A whole number from 1 up, or `unlimited`, which is none.
 pub(super) fn cap(raw: &Raw) -> Read<Option<u32>> {
     if raw.text() == Some("unlimited") {

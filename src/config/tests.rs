@@ -45,6 +45,8 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert!(!config.metrics.public);
     assert_eq!((config.events.keep, config.events.keep_max), (seconds(24 * 3600), 100_000));
     assert_eq!(config.hitl.missing_confidence, MissingConfidence::Hold);
+    let hitl = (config.hitl.escalate_after, config.hitl.on_timeout);
+    assert_eq!(hitl, (0.5, OnTimeout::Wait));
     assert_eq!((config.smtp, config.admin), (None, None));
 }
 

@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
-use super::{accounts, events, executions, plans, system, tasks, templates};
+use super::{accounts, approvals, events, executions, plans, system, tasks, templates};
 use crate::ws;
 
 /// The description of every route under /api.
@@ -23,6 +23,8 @@ use crate::ws;
         plans::create, plans::list, plans::get, plans::execute,
         executions::list, executions::get, executions::cancel, executions::retry,
         templates::create, templates::list, templates::get, templates::versions, templates::deploy,
+        approvals::list, approvals::list_pending, approvals::get, approvals::approve,
+        approvals::reject, approvals::claim, approvals::release, approvals::history,
         accounts::login, accounts::refresh, accounts::create_user, accounts::list_users,
         accounts::change_user, accounts::create_key,
         system::list_workers, system::drain_worker, system::health,

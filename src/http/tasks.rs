@@ -118,6 +118,6 @@ pub(super) async fn cancel(
     Extension(caller): Extension<Caller>,
     Id(id): Id<TaskId>,
 ) -> Answer {
-    let task = app.handle.cancel(caller.environment, id).await?;
+    let task = app.handle.cancel(caller.environment, id, &caller.account.to_string()).await?;
     Ok(Reply::ok(&Cancelled::of(&task)))
 }

@@ -4,12 +4,14 @@ use callboard_domain::Error;
 use callboard_domain::Rule;
 use callboard_domain::Timestamp;
 use callboard_domain::id::TaskId;
+use callboard_domain::task::Spec;
 use callboard_runtime::events::Told;
 use callboard_runtime::tables::{self, Subject, WorkerRow};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
+use super::approvals::ApprovalBody;
 use super::common::Iso;
 use super::executions::{ExecutionBody, StepSummary};
 use super::read::{Fields, Read, rule};
@@ -25,6 +27,7 @@ pub const NAMES: &[&str] = &[
     "task.completed",
     "task.failed",
     "task.cancelled",
+    "task.rejected",
     "execution.started",
     "execution.progress",
     "execution.completed",
@@ -37,6 +40,13 @@ pub const NAMES: &[&str] = &[
     "step.completed",
     "step.failed",
     "step.cancelled",
+    "hitl.pending",
+    "hitl.assigned",
+    "hitl.claimed",
+    "hitl.escalated",
+    "hitl.expired",
+    "hitl.approved",
+    "hitl.rejected",
     "worker.connected",
     "worker.draining",
     "worker.disconnected",
@@ -112,16 +122,18 @@ impl Wanted {
         self.task_id.as_ref().is_none_or(|wanted| *wanted == task.to_string())
     }
 
+    fn is_of(&self, task: &Spec) -> bool {
+        let execution = task.origin.step.as_ref().map(|(id, _)| id.to_string());
+        self.is_task(task.id)
+            && (self.execution_id.is_none() || self.execution_id == execution)
+            && self.queue.as_ref().is_none_or(|queue| *queue == task.queue)
+            && self.tags.iter().flatten().all(|tag| task.tags.contains(tag))
+    }
+
     fn is_about(&self, subject: &Subject) -> bool {
         match subject {
-            Subject::Task(task) | Subject::TaskOfStep(_, _, task) => {
-                let spec = &task.spec;
-                let execution = spec.origin.step.as_ref().map(|(id, _)| id.to_string());
-                self.is_task(spec.id)
-                    && (self.execution_id.is_none() || self.execution_id == execution)
-                    && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
-                    && self.tags.iter().flatten().all(|tag| spec.tags.contains(tag))
-            }
+            Subject::Task(task) | Subject::TaskOfStep(_, _, task) => self.is_of(&task.spec),
+            Subject::Approval(approval) => self.is_of(&approval.task),
             Subject::Execution(head) | Subject::Step(head, _) => {
                 let id = head.spec.id.to_string();
                 self.task_id.is_none()
@@ -211,6 +223,10 @@ fn subject(row: &tables::Event) -> (serde_json::Value, serde_json::Value) {
         Subject::Step(head, step) => (
             json!({"kind": "step", "id": step, "executionId": head.spec.id.to_string()}),
             json!(StepSummary::named(step, head.spec.id, &row.event)),
+        ),
+        Subject::Approval(approval) => (
+            json!({"kind": "hitl", "id": approval.id().to_string(), "version": approval.version}),
+            json!(ApprovalBody::in_event(approval, row.at)),
         ),
         Subject::Worker(WorkerRow { id, name, queues }) => (
             json!({"kind": "worker", "id": id.to_string()}),

@@ -19,6 +19,7 @@
 mod event;
 pub mod history;
 mod record;
+mod reviewer;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
 pub use record::{Fate, Record};
+pub use reviewer::{Wanted, choose, prompt_again};
 
 use crate::Timestamp;
 use crate::digest::Digest;
@@ -39,6 +41,9 @@ use crate::task::{self, Channels, Why};
 
 /// How long a claim is seen by other reviewers (PROTOCOL.md 6).
 pub const CLAIM: Duration = Duration::from_mins(5);
+
+/// How many entries a history may have before claims are not told any more.
+const MAX_TOLD: u32 = 1_000;
 
 /// Who acts where nobody does.
 pub const SYSTEM: &str = "system";
@@ -139,6 +144,30 @@ impl State {
             Self::Approved => "approved",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl State {
+    /// When something is due.
+    #[must_use]
+    pub const fn due_at(self, opening: &Opening) -> Option<Timestamp> {
+        match self {
+            Self::Pending | Self::Assigned => Some(opening.escalates_at),
+            Self::Escalated => Some(opening.expires_at),
+            Self::Expired | Self::Approved | Self::Rejected | Self::Cancelled => None,
+        }
+    }
+
+    /// What is still owed to an approval, which needs nothing that its task holds.
+    #[must_use]
+    pub fn outstanding(self, opening: &Opening, assignee: Option<UserId>) -> Vec<Effect> {
+        match self {
+            Self::Pending | Self::Assigned | Self::Escalated | Self::Expired => {
+                let wake = self.due_at(opening).map(Effect::WakeAt);
+                wake.into_iter().chain([Effect::Assign(assignee)]).collect()
+            }
+            Self::Approved | Self::Rejected | Self::Cancelled => Vec::new(),
         }
     }
 }
@@ -257,18 +286,8 @@ impl Approval {
         self.decision.as_ref().map_or(now, |decision| decision.at).since(self.opening.since)
     }
 
-    /// When something is due.
-    #[must_use]
-    pub const fn due_at(&self) -> Option<Timestamp> {
-        match self.state {
-            State::Pending | State::Assigned => Some(self.opening.escalates_at),
-            State::Escalated => Some(self.opening.expires_at),
-            State::Expired | State::Approved | State::Rejected | State::Cancelled => None,
-        }
-    }
-
     fn is_due(&self, now: Timestamp) -> bool {
-        self.due_at().is_some_and(|at| at <= now)
+        self.state.due_at(&self.opening).is_some_and(|at| at <= now)
     }
 
     fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {
@@ -277,13 +296,14 @@ impl Approval {
         turn.done()
     }
 
-    fn finished(&self) -> Refusal {
-        match &self.decision {
-            Some(Decision { at, by, .. }) => {
-                Refusal::AlreadyDecided { by: by.name().to_owned(), at: *at }
-            }
-            None => Refusal::Cancelled,
-        }
+    /// What every event is refused with, once it is final.
+    #[must_use]
+    pub fn finished(&self) -> Option<Refusal> {
+        let decided = |Decision { at, by, .. }: &Decision| Refusal::AlreadyDecided {
+            by: by.name().to_owned(),
+            at: *at,
+        };
+        self.is_finished().then(|| self.decision.as_ref().map_or(Refusal::Cancelled, decided))
     }
 }
 
@@ -357,16 +377,12 @@ impl Machine for Approval {
                 | E::Rejected { .. }
                 | E::TaskEnded { .. }
                 | E::TimePassed { .. },
-            ) => Err(self.finished()),
+            ) => Err(self.finished().unwrap_or(Refusal::Cancelled)),
         }
     }
 
     fn outstanding(&self) -> Vec<Effect> {
-        if self.is_finished() {
-            return Vec::new();
-        }
-        let wake = self.due_at().map(Effect::WakeAt);
-        wake.into_iter().chain([Effect::Assign(self.assignee)]).collect()
+        self.state.outstanding(&self.opening, self.assignee)
     }
 
     fn is_finished(&self) -> bool {
@@ -431,7 +447,7 @@ impl Turn {
         let renewed = self.next.claimed(self.now).is_some();
         self.next.claim = Some(Claim { by: by.name().to_owned(), until });
         // Renewing a claim is no news: a reviewer who reads for an hour fills no history.
-        if !renewed {
+        if !renewed && self.next.chain.length < MAX_TOLD {
             let details = Details { until: Some(until), ..by.details() };
             self.tell(Action::Claimed, &by.account, details);
         }

@@ -3,6 +3,7 @@
 //! Deliberately absent: hashing of passwords, which takes long on purpose.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -52,7 +53,20 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        from_hex(&text).ok_or_else(|| serde::de::Error::custom("not a SHA-256 in hexadecimal"))
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A text that is no digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a SHA-256 in hexadecimal")]
+pub struct NotADigest;
+
+impl FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        from_hex(text).ok_or(NotADigest)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::id::PlanId;
 use crate::task::Status;
 use crate::template::{Industry, Visibility};
-use crate::{Timestamp, execution};
+use crate::{Timestamp, approval, execution};
 
 /// A page of a list (PROTOCOL.md 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,21 @@ pub struct Executions {
     pub created_after: Option<Timestamp>,
     /// Started before this instant.
     pub created_before: Option<Timestamp>,
+    /// The page.
+    pub window: Window,
+}
+
+/// Which approvals; those that wait for the shortest time first (SPEC.md, HITL).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Approvals {
+    /// Any of these; all if empty.
+    pub statuses: Vec<approval::State>,
+    /// Of tasks of this queue.
+    pub queue: Option<String>,
+    /// Of tasks with all of these tags.
+    pub tags: Vec<String>,
+    /// That this reviewer is to decide, or has decided.
+    pub reviewer: Option<String>,
     /// The page.
     pub window: Window,
 }

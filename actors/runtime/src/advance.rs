@@ -6,13 +6,11 @@
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::budget::Money;
 use callboard_domain::execution::{Event, Execution, Refusal, Verdict};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{self, Ending, EndingCode, Failure, Inputs, Origin, Task};
-use callboard_domain::usage::estimate_tokens;
 use callboard_store::{Error, Op};
 
 use crate::durable::Persist;
@@ -21,6 +19,7 @@ use crate::node::Node;
 use crate::script::{Decision, Outputs, Script};
 use crate::shard::Address;
 use crate::tables::{executions, first_rows};
+use crate::task::Alongside;
 
 /// A task that was made and is yet to become durable.
 pub(crate) struct Born {
@@ -85,6 +84,7 @@ impl<'a> Advance<'a> {
         task: &Task,
         event: task::Event,
         output: Option<String>,
+        along: Alongside,
         outputs: &mut Outputs,
     ) -> Result<(Task, Vec<task::Effect>), task::Refusal> {
         let step = self.script.step_of(task);
@@ -103,27 +103,32 @@ impl<'a> Advance<'a> {
             }
             (_, event) => (task.transition(event, self.now)?, output),
         };
+        let Alongside { rows, edit, retry } = along;
+        // What goes along with an output is not for one that is no good.
+        if mismatch.is_none() {
+            self.rows.extend(rows);
+        }
         if let (Some(step), true) = (step, taken.next.is_finished()) {
             let event = match mismatch {
                 Some(message) => {
                     Some(Event::OutputMismatched { step, report: report(&taken.next), message })
                 }
-                None => end_of(&taken.next, step),
+                None => end_of(&taken.next, step, retry),
             };
             // Refused when the execution does not wait for this task any more: then only the task
             // itself takes note.
             let counted = event.is_some_and(|event| self.happened(event).is_ok());
-            if let (true, Some(output)) = (counted, &output) {
+            if let (true, Some(output)) = (counted, edit.as_ref().or(output.as_ref())) {
                 outputs.keep(step, output);
             }
         }
-        self.rows.extend(taken.next.rows(self.environment, &taken.facts, self.now, output));
+        self.rows.extend(Task::rows(&taken, self.environment, self.now, output));
         Ok((taken.next, taken.effects))
     }
 
     /// A task had ended without a word.
     pub(crate) fn task_ended(&mut self, task: &Task) {
-        if let Some(event) = self.script.step_of(task).and_then(|step| end_of(task, step)) {
+        if let Some(event) = self.script.step_of(task).and_then(|step| end_of(task, step, None)) {
             // Refused when it was told before.
             let _ = self.happened(event);
         }
@@ -147,11 +152,8 @@ impl<'a> Advance<'a> {
             Decision::Run(request, retry) => {
                 let partition = self.step.next.head.spec.id.partition();
                 let task = TaskId::from_u128(self.node.fresh_id(partition));
-                let prompt = estimate_tokens(&request.inputs.prompt)
-                    + request.inputs.system_prompt.as_deref().map_or(0, estimate_tokens);
-                let prices = &self.node.settings.prices;
-                let worst = prices.worst_case(&request.model, prompt, request.max_tokens);
-                let worst_cost = worst.map(Money::from_usd);
+                let worst_cost =
+                    self.node.worst_cost(&request.model, &request.inputs, request.max_tokens);
                 (Verdict::Run { task, worst_cost }, Some((task, request, retry)))
             }
         };
@@ -171,7 +173,7 @@ impl<'a> Advance<'a> {
         made.checked = spec.output_checked == Some(step);
         let made = Task::submitted(made);
         self.rows.extend(first_rows(self.environment, &made.next, &inputs));
-        self.rows.extend(made.next.rows(self.environment, &made.facts, self.now, None));
+        self.rows.extend(Task::rows(&made, self.environment, self.now, None));
         self.born.push(Born { environment: self.environment, step: made, inputs });
     }
 

@@ -12,7 +12,6 @@ use callboard_domain::delivery::{Cargo, Delivery, Effect, Event, Refusal, State 
 use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
-use callboard_domain::task;
 use callboard_store::Error;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -21,8 +20,8 @@ use crate::node::Node;
 use crate::ports::{Letter, NotSent};
 use crate::shard::Shard;
 use crate::supervisor::{Birth, Kind, Reason};
-use crate::tables::LIVE_DELIVERIES;
-use crate::{tables, timers};
+use crate::tables::{LIVE_DELIVERIES, approvals};
+use crate::timers;
 
 /// A delivery's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -186,24 +185,25 @@ async fn letter(
     mail: &Mail,
 ) -> Result<Option<Letter>, Error> {
     let Some(user) = node.accounts.user(mail.to) else { return Ok(None) };
-    let Some(found) = tables::task(node.store(), environment, mail.task).await? else {
+    let Some(approval) = approvals::approval(node.store(), environment, mail.task).await? else {
         return Ok(None);
     };
-    let task::State::AwaitingApproval { since, why } = found.task.state else { return Ok(None) };
-    let spec = &found.task.spec;
-    let gate = spec.gate.unwrap_or(task::Gate::ALWAYS);
+    if approval.is_finished() || approval.assignee != Some(mail.to) {
+        return Ok(None);
+    }
+    let (origin, opening) = (&approval.task.origin, &approval.opening);
     Ok(Some(Letter {
         delivery: mail.id,
         to: user.email,
         name: user.name,
         task: mail.task,
-        step: spec.origin.step.clone(),
-        template: spec.origin.template.clone(),
-        why,
-        confidence: found.task.result.as_ref().and_then(|result| result.confidence),
-        threshold: gate.threshold,
-        since,
-        expires_at: since.after(std::time::Duration::from_millis(gate.timeout_ms)),
+        step: origin.step.clone(),
+        template: origin.template.clone(),
+        why: opening.why,
+        confidence: opening.confidence,
+        threshold: opening.threshold,
+        since: opening.since,
+        expires_at: opening.expires_at,
         cause: mail.cause,
     }))
 }

@@ -25,11 +25,11 @@ pub(crate) trait Persist: Machine {
     /// The partition that all its rows live in.
     fn partition(&self) -> u8;
 
-    /// The rows of this state, of the facts that led to it, and of the texts that came with it.
+    /// The rows of a step: its state, its facts, what its effects need, and the texts that came with
+    /// it.
     fn rows(
-        &self,
+        step: &Step<Self>,
         environment: Environment,
-        facts: &[Self::Fact],
         now: Timestamp,
         texts: Self::Texts,
     ) -> Vec<Op>;
@@ -112,7 +112,7 @@ impl<M: Persist> Durable<M> {
         texts: M::Texts,
     ) -> Result<Vec<M::Effect>, Unchanged<M::Refusal>> {
         let step = self.state.transition(event, now).map_err(Unchanged::Refused)?;
-        let rows = step.next.rows(self.environment, &step.facts, now, texts);
+        let rows = M::rows(&step, self.environment, now, texts);
         let partition = step.next.partition();
         let ticket = self.propose(shard, partition, step, rows);
         self.settle(ticket.await).map_err(Unchanged::Broken)
@@ -127,7 +127,7 @@ impl<M: Persist> Durable<M> {
         now: Timestamp,
     ) -> Result<Vec<M::Effect>, M::Refusal> {
         let step = self.state.transition(event, now)?;
-        let rows = step.next.rows(self.environment, &step.facts, now, M::Texts::default());
+        let rows = M::rows(&step, self.environment, now, M::Texts::default());
         drop(commit_rows(shard, step.next.partition(), rows));
         self.state = step.next;
         Ok(step.effects)

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
-use callboard_domain::execution::{Effect, Event, Execution, Refusal, Report, Status};
+use callboard_domain::execution::{Effect, Event, Execution, Refusal, Report, Retry, Status};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{self, EndingCode, State as Life, Task};
@@ -31,6 +31,7 @@ use crate::script::{Outputs, Script};
 use crate::shard::{self, Shard};
 use crate::supervisor::{Birth, Kind, Reason};
 use crate::tables::{self, Found, executions};
+use crate::task::Alongside;
 use crate::{task as tasks, timers};
 
 /// How long nothing must come for it to sleep.
@@ -77,6 +78,8 @@ pub(crate) struct TaskEnd {
     pub(crate) event: task::Event,
     /// Its output, if it has one.
     pub(crate) output: Option<String>,
+    /// What is committed with it.
+    pub(crate) along: Alongside,
     /// Where the task hears what it became. Dropped without a word if this actor breaks.
     pub(crate) reply: oneshot::Sender<Became>,
 }
@@ -197,8 +200,8 @@ impl ExecutionActor {
         for work in state.waiting.drain(..) {
             match work {
                 Work::TaskEnds(end) => {
-                    let TaskEnd { task, event, output, reply } = *end;
-                    match advance.task_ends(&task, event, output, &mut own.outputs) {
+                    let TaskEnd { task, event, output, along, reply } = *end;
+                    match advance.task_ends(&task, event, output, along, &mut own.outputs) {
                         Ok((next, effects)) => under_way.became.push((reply, next, effects)),
                         // The task may have broken; it will be started again.
                         Err(refusal) => drop(reply.send(Err(refusal))),
@@ -348,8 +351,9 @@ pub(crate) fn report(task: &Task) -> Report {
     }
 }
 
-/// The event that the end of a task is for its execution; `None` if it has not ended.
-pub(crate) fn end_of(task: &Task, step: u16) -> Option<Event> {
+/// The event that the end of a task is for its execution, and the task that tries it again; `None`
+/// if it has not ended.
+pub(crate) fn end_of(task: &Task, step: u16, retried_as: Option<Retry>) -> Option<Event> {
     let report = report(task);
     let ending = || {
         task.error.clone().unwrap_or_else(|| task::Ending {
@@ -361,7 +365,7 @@ pub(crate) fn end_of(task: &Task, step: u16) -> Option<Event> {
         Life::Completed { .. } => Some(Event::StepCompleted { step, report }),
         Life::Failed { .. } => Some(Event::StepFailed { step, report, ending: ending() }),
         Life::Rejected { .. } => {
-            Some(Event::StepRejected { step, report, ending: ending(), retried_as: None })
+            Some(Event::StepRejected { step, report, ending: ending(), retried_as })
         }
         Life::Cancelled { .. } => Some(Event::StepCancelled { step, report }),
         Life::Ready

@@ -3,6 +3,7 @@
 //! Each write is one message to an actor, which finishes it whether or not the asker stays.
 //! Deliberately absent: who may ask. The edge has checked it.
 
+mod approvals;
 mod runs;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
+pub use approvals::{Approve, Reject};
 pub use runs::{Deploy, Start};
 
 use crate::accounts::{self, NewKey, NewUser, SignedIn};
@@ -238,12 +240,17 @@ impl Handle {
         read::tasks(self.node.store(), environment, query).await.map_err(|error| unreadable(&error))
     }
 
-    /// Cancels a task. After `Ok` no worker is given it any more, and what a worker still answers
+    /// Cancels a task, for the account `by`. After `Ok` no worker is given it any more, and what a worker still answers
     /// changes nothing (SPEC.md, States).
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] if it has ended, [`Error::Unavailable`].
-    pub async fn cancel(&self, environment: Environment, id: TaskId) -> Result<Task, Error> {
+    pub async fn cancel(
+        &self,
+        environment: Environment,
+        id: TaskId,
+        by: &str,
+    ) -> Result<Task, Error> {
         self.admit()?;
         let store = &*self.node.shard(id.partition()).store;
         if crate::tables::task(store, environment, id)
@@ -254,7 +261,8 @@ impl Handle {
             return Err(Error::not_found("task", id));
         }
         let (reply, answer) = oneshot::channel();
-        self.node.send(Address { environment, task: id }, task::Message::Cancel(reply));
+        let message = task::Message::Cancel(by.to_owned(), reply);
+        self.node.send(Address { environment, task: id }, message);
         let cancelled = within(COMMAND, answer).await??;
         self.flush_workers().await;
         Ok(cancelled)

@@ -7,6 +7,7 @@
 
 pub mod accounts;
 mod advance;
+mod approval;
 pub mod catalog;
 mod concurrency;
 mod delivery;
@@ -22,6 +23,7 @@ mod node;
 pub mod ports;
 mod queue;
 pub mod read;
+mod reviewers;
 pub mod script;
 mod seat;
 mod shard;

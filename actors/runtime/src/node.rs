@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::approval;
+use callboard_domain::budget::Money;
 use callboard_domain::execution::Execution;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::queue::Ready;
-use callboard_domain::task::{LeaseToken, State, Task};
+use callboard_domain::task::{Inputs, LeaseToken, State, Task};
 use callboard_domain::template::Template;
-use callboard_domain::usage::Prices;
+use callboard_domain::usage::{Prices, estimate_tokens};
 use callboard_domain::worker::Terms;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
@@ -27,17 +29,18 @@ use crate::durable;
 use crate::events::Events;
 use crate::ports::Ports;
 use crate::queue::QueueKind;
+use crate::reviewers::Reviewers;
 use crate::script::{Compiled, Script, Usual};
 use crate::shard::{Address, Shard};
 use crate::supervisor::DirectoryOf;
 use crate::tables::executions::Begun;
 use crate::tables::{
-    self, EVENTS, EventRow, Found, HeadRow, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS,
-    WorkerRow, executions,
+    self, EVENTS, EventRow, Found, HeadRow, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS,
+    LIVE_TASKS, WorkerRow, executions,
 };
 use crate::track::Track;
 use crate::worker::{self, Workers};
-use crate::{delivery, execution, task, timers, worker as workers};
+use crate::{approval as approvals, delivery, execution, task, timers, worker as workers};
 
 /// How many unfinished items are read at a time.
 const PAGE: usize = 1_000;
@@ -67,6 +70,8 @@ pub struct Settings {
     pub env_allow: Vec<String>,
     /// The templates that come with the service.
     pub built_in: Vec<Template>,
+    /// What holds for every approval.
+    pub approvals: approval::Policy,
     /// How long events are kept.
     pub keep_events: Duration,
     /// How many events are kept at most.
@@ -86,6 +91,7 @@ pub(crate) struct Node {
     pub(crate) events: Arc<Events>,
     pub(crate) accounts: Register,
     pub(crate) catalog: Catalog,
+    pub(crate) reviewers: Reviewers,
     pub(crate) track: Track,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
@@ -115,6 +121,7 @@ impl Node {
             workers: Workers::default(),
             accounts: Register::default(),
             catalog: Catalog::default(),
+            reviewers: Reviewers::default(),
             track: Track::default(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
@@ -149,6 +156,24 @@ impl Node {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
     }
 
+    /// What a task costs at most; `None` if its model has no price.
+    pub(crate) fn worst_cost(
+        &self,
+        model: &str,
+        inputs: &Inputs,
+        max_tokens: Option<u64>,
+    ) -> Option<Money> {
+        let prompt = estimate_tokens(&inputs.prompt)
+            + inputs.system_prompt.as_deref().map_or(0, estimate_tokens);
+        self.settings.prices.worst_case(model, prompt, max_tokens).map(Money::from_usd)
+    }
+
+    /// The identifier of a mail that may become due; `None` if no mail can be sent.
+    pub(crate) fn mail_id(&self, partition: u8) -> Option<DeliveryId> {
+        let mailer = self.ports.mailer.as_ref();
+        mailer.map(|_| DeliveryId::from_u128(self.fresh_id(partition)))
+    }
+
     /// From now on no task is given out.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
@@ -158,9 +183,12 @@ impl Node {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// How many actors of tasks and executions are awake.
+    /// How many actors of tasks, executions and approvals are awake.
     pub(crate) fn awake(&self) -> usize {
-        self.shards.iter().map(|shard| shard.tasks.awake() + shard.executions.awake()).sum()
+        let awake = |shard: &Shard| {
+            shard.tasks.awake() + shard.executions.awake() + shard.approvals.awake()
+        };
+        self.shards.iter().map(awake).sum()
     }
 
     /// A ready task's place in its queue.
@@ -253,12 +281,15 @@ impl Node {
         self.load_templates().await?;
         let mut count = 0;
         for environment in Environment::ALL {
-            let mut executions = HashSet::new();
+            let (mut executions, mut held) = (HashSet::new(), HashSet::new());
             self.each_unfinished(environment, |task| {
                 count += 1;
                 let address = Address { environment, task: task.spec.id };
                 for effect in task.outstanding() {
                     task::perform(self, address, &task, effect);
+                }
+                if let State::AwaitingApproval { .. } = task.state {
+                    held.insert(task.spec.id);
                 }
                 let is_running = matches!(task.state, State::Running { .. });
                 if is_running && task.spec.concurrent.is_some() {
@@ -269,6 +300,7 @@ impl Node {
             })
             .await?;
             count += self.recover_executions(environment, &executions).await?;
+            self.recover_approvals(environment, &held).await?;
             count += self.recover_deliveries(environment).await?;
         }
         Ok(count)
@@ -299,6 +331,31 @@ impl Node {
                 }
                 if !with_tasks.contains(&execution) || !head.is_first_run() {
                     shard.executions.send(address, execution::Message::Recover);
+                }
+            }
+        }
+    }
+
+    /// Undecided approvals are passive: timers, and an item of somebody's. One whose task does not
+    /// wait any more is ended.
+    async fn recover_approvals(
+        &self,
+        environment: Environment,
+        held: &HashSet<TaskId>,
+    ) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let (store, number) = (self.store(), environment.number());
+            let page = LIVE_APPROVALS.scan(store, number, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            for (id, row) in page {
+                let task = TaskId::from_u128(id);
+                let address = Address { environment, task };
+                approvals::perform(self, address, row.outstanding());
+                if !held.contains(&task) {
+                    let shard = self.shard(task.partition());
+                    shard.approvals.send(address, approvals::Message::TaskEnded);
                 }
             }
         }

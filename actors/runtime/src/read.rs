@@ -1,5 +1,6 @@
 //! Reads: from the store, as of the last commit, without asking any actor.
 
+pub mod approvals;
 pub mod runs;
 
 use callboard_domain::id::{Environment, TaskId, first_at};

@@ -10,6 +10,7 @@ use callboard_domain::id::{Environment, TaskId};
 use callboard_store::{Epoch, Store};
 use ractor::ActorRef;
 
+use crate::approval::ApprovalKind;
 use crate::delivery::DeliveryKind;
 use crate::execution::ExecutionKind;
 use crate::newborn::Newborns;
@@ -36,6 +37,7 @@ pub(crate) struct Shard {
     pub(crate) ports: Ports,
     pub(crate) tasks: Arc<DirectoryOf<TaskKind>>,
     pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
+    pub(crate) approvals: Arc<DirectoryOf<ApprovalKind>>,
     pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
     pub(crate) newborns: Newborns<Address, Found>,
     pub(crate) new_executions: Newborns<execution::Address, (Execution, Arc<Script>)>,
@@ -58,6 +60,7 @@ impl Shard {
             ports,
             tasks: Arc::default(),
             executions: Arc::default(),
+            approvals: Arc::default(),
             deliveries: Arc::default(),
             newborns: Newborns::default(),
             new_executions: Newborns::default(),

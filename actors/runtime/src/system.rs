@@ -1,16 +1,17 @@
 //! Start, recover, drain: the root of the supervision tree.
 //!
 //! ```text
-//!   System ─┬▶ executions, tasks, deliveries, timers, intake   of each shard
+//!   System ─┬▶ executions, tasks, approvals, deliveries, timers, intake   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           ├▶ workers ─▶ Worker
 //!           └▶ events, housekeeping
 //! ```
 //!
-//! An execution, a task, a delivery, a queue or a worker that breaks is started again by its
-//! supervisor. Should one of the actors named here break, the process ends: recovery from the disk is
-//! the one path that is always tested. Deliberately absent: sockets and signals, which are the edge's.
+//! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
+//! its supervisor. Should one of the actors named here break, the process ends: recovery from the disk
+//! is the one path that is always tested. Deliberately absent: sockets and signals, which are the
+//! edge's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::JoinHandle;
 
 use crate::accounts::Accounts;
+use crate::approval::ApprovalKind;
 use crate::catalog::Publisher;
 use crate::delivery::DeliveryKind;
 use crate::execution::ExecutionKind;
@@ -40,7 +42,7 @@ pub type OnBreak = Box<dyn FnOnce(String) + Send + Sync>;
 /// The running system.
 #[derive(Debug)]
 pub struct System {
-    pub(crate) node: Arc<Node>,
+    node: Arc<Node>,
     root: ActorRef<()>,
     ended: JoinHandle<()>,
     followers: Vec<JoinHandle<()>>,
@@ -115,14 +117,18 @@ impl Actor for Root {
         let root = myself.get_cell();
         for shard in &node.shards {
             let (tasks, executions) = (Arc::clone(&shard.tasks), Arc::clone(&shard.executions));
-            let deliveries = Arc::clone(&shard.deliveries);
-            let arguments = (Arc::clone(&node.ports.clock), tasks, executions, deliveries);
+            let (approvals, deliveries) =
+                (Arc::clone(&shard.approvals), Arc::clone(&shard.deliveries));
+            let clock = Arc::clone(&node.ports.clock);
+            let arguments = (clock, tasks, executions, approvals, deliveries);
             let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
             let (intake, _) =
                 Actor::spawn_linked(None, Intake(Arc::clone(&node)), (), root.clone()).await?;
             let arguments = (TaskKind(Arc::clone(&node)), Arc::clone(&shard.tasks));
             Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
             let arguments = (ExecutionKind(Arc::clone(&node)), Arc::clone(&shard.executions));
+            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
+            let arguments = (ApprovalKind(Arc::clone(&node)), Arc::clone(&shard.approvals));
             Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
             let arguments = (DeliveryKind(Arc::clone(&node)), Arc::clone(&shard.deliveries));
             Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;

@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: the rows themselves, each kind in a file of its own.
 
+pub(crate) mod approvals;
 pub(crate) mod deliveries;
 mod events;
 pub(crate) mod executions;
@@ -14,7 +15,7 @@ mod tasks;
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::User;
-use callboard_domain::approval::Record;
+use callboard_domain::approval::{self, Record};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::StepState;
@@ -25,6 +26,7 @@ use callboard_store::table::{Records, Table, Texts};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub(crate) use approvals::ApprovalRow;
 pub(crate) use events::EventRow;
 pub use events::{Event, Subject, WorkerRow};
 pub(crate) use executions::HeadRow;
@@ -72,6 +74,13 @@ pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
 /// What became of each output that a gate looked at, by task; kept for good.
 pub(crate) const TRACK: Table<u128, Record> = Table::new(0x1b, 1);
 
+/// The history of approvals, by task and number.
+pub(crate) const HISTORY: Table<(u128, u16), approval::Entry> = Table::new(0x1e, 1);
+/// Approvals that are undecided.
+pub(crate) const LIVE_APPROVALS: Table<u128, ApprovalRow> = Table::new(0x86, 1);
+/// Approvals that were decided or cancelled.
+pub(crate) const ENDED_APPROVALS: Table<u128, ApprovalRow> = Table::new(0x87, 1);
+
 /// The fields of a task, an execution, a plan or a template in [`TEXTS`].
 pub(crate) mod text {
     /// What it was asked to be; a task's inputs too if they are short.
@@ -81,6 +90,10 @@ pub(crate) mod text {
     /// A task's prompt, system prompt and context, as one object, if they are long; an execution's
     /// input.
     pub(crate) const INPUTS: u8 = 2;
+    /// A reviewer's text that replaces a task's output.
+    pub(crate) const EDIT: u8 = 3;
+    /// What a reviewer said to a decision: the comment, or the reason of a rejection.
+    pub(crate) const REMARK: u8 = 4;
 }
 
 /// The list of tasks of an environment.
@@ -91,6 +104,11 @@ pub(crate) const fn task_list(environment: Environment) -> [u8; 2] {
 /// The list of executions of an environment.
 pub(crate) const fn execution_list(environment: Environment) -> [u8; 2] {
     [0x82, environment.number()]
+}
+
+/// The list of approvals of an environment.
+pub(crate) const fn approval_list(environment: Environment) -> [u8; 2] {
+    [0x86, environment.number()]
 }
 
 /// The list of plans of an environment.
@@ -125,6 +143,18 @@ pub(crate) mod execution_term {
     pub(crate) const PLAN: u8 = 1;
     /// The template.
     pub(crate) const TEMPLATE: u8 = 2;
+}
+
+/// What approvals can be filtered by.
+pub(crate) mod approval_term {
+    /// The status on the wire.
+    pub(crate) const STATUS: u8 = 0;
+    /// The queue of the task.
+    pub(crate) const QUEUE: u8 = 1;
+    /// A tag of the task; it has any number of them.
+    pub(crate) const TAG: u8 = 2;
+    /// Who is to decide, or who did.
+    pub(crate) const REVIEWER: u8 = 3;
 }
 
 /// What plans can be filtered by.

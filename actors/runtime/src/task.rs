@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use callboard_domain::Error;
-use callboard_domain::id::{Environment, ExecutionId};
+use callboard_domain::execution::Retry;
+use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{
@@ -16,11 +17,13 @@ use callboard_domain::task::{
     State as Life, Task,
 };
 use callboard_domain::usage::{Tokens, Usage};
+use callboard_store::Op;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
+use crate::approval::{self, Gated};
 use crate::concurrency::Running;
-use crate::durable::{Durable, Unchanged};
+use crate::durable::{Durable, Persist};
 use crate::execution::{self, TaskEnd};
 use crate::node::Node;
 use crate::seat::Taken;
@@ -47,8 +50,10 @@ pub(crate) enum Message {
     TimePassed,
     /// Its execution has let go of it.
     Stop,
-    /// Somebody wants it to stop.
-    Cancel(oneshot::Sender<Result<Task, Error>>),
+    /// Somebody, who is named, wants it to stop.
+    Cancel(String, oneshot::Sender<Result<Task, Error>>),
+    /// Its approval ends its wait for a reviewer.
+    Judged(Box<Judgement>),
     /// The server was started again: perform what is outstanding.
     Recover,
 }
@@ -62,6 +67,28 @@ pub(crate) struct Settlement {
     pub(crate) answer: Answer,
     /// Where the verdict goes. Dropped without one if this actor breaks.
     pub(crate) verdict: Verdict,
+}
+
+/// What ends a task's wait for a reviewer.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    /// What happened to the task.
+    pub(crate) event: Event,
+    /// What is committed with it.
+    pub(crate) along: Alongside,
+    /// Where the approval hears what became of it. Dropped without a word if this actor breaks.
+    pub(crate) reply: oneshot::Sender<Result<Task, Refusal>>,
+}
+
+/// What is committed with a step of a task, if the task takes it as it was foreseen.
+#[derive(Debug, Default)]
+pub(crate) struct Alongside {
+    /// Rows of its approval and of the task that tries again.
+    pub(crate) rows: Vec<Op>,
+    /// The text that replaces its output.
+    pub(crate) edit: Option<String>,
+    /// The task that tries again, for its execution.
+    pub(crate) retry: Option<Retry>,
 }
 
 /// What a worker answers.
@@ -107,6 +134,9 @@ pub(crate) struct State {
 
 type Done = Result<(), ActorProcessingErr>;
 
+/// `Ok(Err(_))` is a refusal.
+type Tried = Result<Result<(), Refusal>, ActorProcessingErr>;
+
 impl TaskActor {
     fn shard(&self, state: &State) -> &Shard {
         self.0.shard(state.birth.address.task.partition())
@@ -127,37 +157,48 @@ impl TaskActor {
     }
 
     /// Commits the step that `event` leads to, then acts. `Ok(Err(_))` is a refusal.
-    async fn take(
+    async fn take(&self, state: &mut State, event: Event) -> Tried {
+        self.take_along(state, event, None, Alongside::default()).await
+    }
+
+    /// The same with the output that comes with it, and with what is committed alongside.
+    async fn take_along(
         &self,
         state: &mut State,
         event: Event,
         output: Option<String>,
-    ) -> Result<Result<(), Refusal>, ActorProcessingErr> {
+        along: Alongside,
+    ) -> Tried {
         let shard = self.0.shard(state.birth.address.task.partition());
         let environment = state.birth.address.environment;
         let Some(task) = &mut state.task else {
             return Ok(Err(Refusal::StaleLease));
         };
+        let now = self.0.now();
+        let step = match task.state().transition(event.clone(), now) {
+            Ok(step) => step,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let last_resort = state.birth.reason == Reason::GivenUp;
-        let effects = match self.parent(task.state(), &event).filter(|_| !last_resort) {
-            Some(execution) => {
-                let (reply, became) = oneshot::channel();
-                let end = TaskEnd { task: task.state().clone(), event, output, reply };
-                let address = execution::Address { environment, execution };
-                shard.executions.send(address, execution::Message::TaskEnds(Box::new(end)));
-                match became.await.map_err(|_| "its execution broke")? {
-                    Ok((next, effects)) => {
-                        task.follow(next);
-                        effects
-                    }
-                    Err(refusal) => return Ok(Err(refusal)),
+        let parent = parent(task.state(), &event, &step.next).filter(|_| !last_resort);
+        let effects = if let Some(execution) = parent {
+            let (reply, became) = oneshot::channel();
+            let end = TaskEnd { task: task.state().clone(), event, output, along, reply };
+            let address = execution::Address { environment, execution };
+            shard.executions.send(address, execution::Message::TaskEnds(Box::new(end)));
+            match became.await.map_err(|_| "its execution broke")? {
+                Ok((next, effects)) => {
+                    task.follow(next);
+                    effects
                 }
+                Err(refusal) => return Ok(Err(refusal)),
             }
-            None => match task.take(shard, event, self.0.now(), output).await {
-                Ok(effects) => effects,
-                Err(Unchanged::Refused(refusal)) => return Ok(Err(refusal)),
-                Err(Unchanged::Broken(error)) => return Err(error.into()),
-            },
+        } else {
+            let partition = step.next.spec.id.partition();
+            let mut rows = Task::rows(&step, environment, now, output);
+            rows.extend(along.rows);
+            let ticket = task.propose(shard, partition, step, rows);
+            task.settle(ticket.await)?
         };
         self.act(state, effects).await?;
         Ok(Ok(()))
@@ -165,7 +206,10 @@ impl TaskActor {
 
     /// Stops for its execution, which hears how it ended if it had done so before.
     async fn stop(&self, state: &mut State) -> Done {
-        let refused = self.take(state, Event::CancelRequested, None).await?;
+        if is_held(state) {
+            return self.tell_approval(state, approval::Message::TaskStops(approval::Stop::LetGo));
+        }
+        let refused = self.take(state, Event::CancelRequested).await?;
         if let (Err(Refusal::Finished(_)), Some(task)) = (refused, &state.task) {
             let task = task.state().clone();
             self.tell_execution(state.birth.address.environment, task);
@@ -182,16 +226,11 @@ impl TaskActor {
         }
     }
 
-    /// The execution that commits this step of its task: the last one, or one that brings an output
-    /// which it checks.
-    fn parent(&self, task: &Task, event: &Event) -> Option<ExecutionId> {
-        let (execution, _) = task.spec.origin.step.as_ref()?;
-        let checked = task.spec.checked && matches!(event, Event::Completed { .. });
-        let last = || {
-            let step = task.transition(event.clone(), self.0.now());
-            step.is_ok_and(|step| step.next.is_finished())
-        };
-        (checked || last()).then_some(*execution)
+    /// Has its approval, which waits for it and not the other way round, end its wait.
+    #[expect(clippy::unnecessary_wraps, reason = "as its callers answer")]
+    fn tell_approval(&self, state: &State, message: approval::Message) -> Done {
+        self.shard(state).approvals.send(state.birth.address, message);
+        Ok(())
     }
 
     async fn lease(&self, state: &mut State, place: Taken, running: Option<Running>) -> Done {
@@ -223,7 +262,19 @@ impl TaskActor {
                 (Event::AttemptFailed { lease, failure, jitter: self.jitter() }, None)
             }
         };
-        match self.take(state, event, output).await? {
+        let (address, now) = (state.birth.address, self.0.now());
+        let foreseen = state.task.as_ref().and_then(|task| {
+            let output = output.as_deref().filter(|_| task.state().spec.gate.is_some())?;
+            let next = task.state().transition(event.clone(), now).ok()?.next;
+            Gated::of(&self.0, address, &next, output, now)
+        });
+        let rows = foreseen.as_ref().map(|gated| gated.rows(address, now));
+        let along = Alongside { rows: rows.unwrap_or_default(), ..Alongside::default() };
+        let taken = self.take_along(state, event, output, along).await?;
+        if let (Some(gated), Some(task)) = (foreseen, &state.task) {
+            gated.settled(&self.0, address, task.state());
+        }
+        match taken {
             Ok(()) => verdict.give(Settled::Applied),
             Err(Refusal::Duplicate) => verdict.give(Settled::Duplicate),
             Err(
@@ -252,33 +303,43 @@ impl TaskActor {
 
     async fn time_passed(&self, state: &mut State) -> Done {
         let event = Event::TimePassed { jitter: self.jitter() };
-        if self.take(state, event, None).await? == Err(Refusal::NotDue) {
+        if self.take(state, event).await? == Err(Refusal::NotDue) {
             // The clock went back after the timer had fired: ask for the instant again.
             self.recover(state).await?;
         }
         Ok(())
     }
 
-    async fn cancel(&self, state: &mut State, reply: oneshot::Sender<Result<Task, Error>>) -> Done {
+    async fn cancel(
+        &self,
+        state: &mut State,
+        by: String,
+        reply: oneshot::Sender<Result<Task, Error>>,
+    ) -> Done {
+        if is_held(state) {
+            let stop = approval::Stop::Cancelled(by, reply);
+            return self.tell_approval(state, approval::Message::TaskStops(stop));
+        }
         let id = state.birth.address.task;
-        let answer = match self.take(state, Event::CancelRequested, None).await? {
-            Err(Refusal::Finished(status)) => {
-                Err(Error::InvalidState(format!("task {id} is already {}", status.as_str())))
-            }
-            Ok(())
-            | Err(
-                Refusal::StaleLease
-                | Refusal::Duplicate
-                | Refusal::NotReady
-                | Refusal::NotHeld
-                | Refusal::NotDue,
-            ) => match &state.task {
-                Some(task) => Ok(task.state().clone()),
-                None => Err(Error::not_found("task", id)),
-            },
+        let taken = self.take(state, Event::CancelRequested).await?;
+        let answer = match &state.task {
+            Some(task) => cancelled(id, taken.map(|()| task.state().clone())),
+            None => Err(Error::not_found("task", id)),
         };
         // The client may have left; the task is cancelled all the same.
         let _ = reply.send(answer);
+        Ok(())
+    }
+
+    async fn judged(&self, state: &mut State, judgement: Judgement) -> Done {
+        let Judgement { event, along, reply } = judgement;
+        let taken = self.take_along(state, event, None, along).await?;
+        let judged = match &state.task {
+            Some(task) => taken.map(|()| task.state().clone()),
+            None => Err(Refusal::NotHeld),
+        };
+        // The approval may have broken meanwhile; it is started again from what is durable.
+        let _ = reply.send(judged);
         Ok(())
     }
 
@@ -349,6 +410,34 @@ impl TaskActor {
     }
 }
 
+/// Whether it waits for a reviewer.
+fn is_held(state: &State) -> bool {
+    let task = state.task.as_ref().map(Durable::state);
+    task.is_some_and(|task| matches!(task.state, Life::AwaitingApproval { .. }))
+}
+
+/// The execution that commits this step of its task: the last one, or one that brings an output
+/// which it checks.
+fn parent(task: &Task, event: &Event, next: &Task) -> Option<ExecutionId> {
+    let (execution, _) = task.spec.origin.step.as_ref()?;
+    let checked = task.spec.checked && matches!(event, Event::Completed { .. });
+    (checked || next.is_finished()).then_some(*execution)
+}
+
+/// What somebody is told who wanted it to stop.
+pub(crate) fn cancelled(id: TaskId, taken: Result<Task, Refusal>) -> Result<Task, Error> {
+    taken.map_err(|refusal| match refusal {
+        Refusal::Finished(status) => {
+            Error::InvalidState(format!("task {id} is already {}", status.as_str()))
+        }
+        Refusal::StaleLease
+        | Refusal::Duplicate
+        | Refusal::NotReady
+        | Refusal::NotHeld
+        | Refusal::NotDue => Error::InvalidState(format!("task {id} has moved on")),
+    })
+}
+
 /// Performs an effect that needs no actor: also for passive tasks, at a start.
 pub(crate) fn perform(node: &Node, address: Address, task: &Task, effect: Effect) {
     match effect {
@@ -404,9 +493,13 @@ impl Actor for TaskActor {
             Reason::Restarted => self.recover(state).await?,
             Reason::GivenUp => {
                 // Refused only if it has ended by itself.
-                let _ = self.take(state, Event::GivenUp, None).await?;
+                let held = is_held(state);
+                let _ = self.take(state, Event::GivenUp).await?;
                 if let Some(task) = state.task.as_ref().map(|task| task.state().clone()) {
                     self.tell_execution(state.birth.address.environment, task);
+                }
+                if held {
+                    self.tell_approval(state, approval::Message::TaskEnded)?;
                 }
             }
         }
@@ -423,11 +516,12 @@ impl Actor for TaskActor {
             Message::Settle(settlement) => self.settle(state, *settlement).await?,
             Message::LeaseExpired(lease) => {
                 // Refused when the lease is not current any more, which is what was wanted.
-                let _ = self.take(state, Event::LeaseExpired { lease }, None).await?;
+                let _ = self.take(state, Event::LeaseExpired { lease }).await?;
             }
             Message::TimePassed => self.time_passed(state).await?,
             Message::Stop => self.stop(state).await?,
-            Message::Cancel(reply) => self.cancel(state, reply).await?,
+            Message::Cancel(by, reply) => self.cancel(state, by, reply).await?,
+            Message::Judged(judgement) => self.judged(state, *judgement).await?,
             Message::Recover => self.recover(state).await?,
         }
         Self::rest(&myself, state);

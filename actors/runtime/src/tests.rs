@@ -1,12 +1,15 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
+mod approvals;
 mod deliveries;
 mod executions;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::approval;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Tasks;
 use callboard_domain::task::{
@@ -35,6 +38,7 @@ pub(crate) fn settings() -> Settings {
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
         prices: Arc::default(),
+        approvals: approval::Policy { escalate_after: 0.5, rejects: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
         usual: Arc::new(Usual { model: "m".into(), ..Usual::default() }),
@@ -44,16 +48,20 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-/// A wall clock that goes with tokio's, which a test may pause.
-struct TestClock(Instant);
+/// A clock that goes with tokio's, which a test may pause. The wall clock may jump besides.
+struct TestClock {
+    started: Instant,
+    wall: Arc<AtomicU64>,
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_800_000_000_000).after(self.0.elapsed())
+        let wall = Duration::from_millis(self.wall.load(Ordering::SeqCst));
+        Timestamp::from_millis(0).after(wall).after(self.started.elapsed())
     }
 
     fn moment(&self) -> Moment {
-        Moment::default().after(self.0.elapsed())
+        Moment::default().after(self.started.elapsed())
     }
 }
 
@@ -61,6 +69,9 @@ struct Bench {
     system: System,
     handle: Handle,
     store: Arc<MemoryStore>,
+    /// What the wall clock said at the start of the test, in milliseconds; a test may move it.
+    wall: Arc<AtomicU64>,
+    started: Instant,
 }
 
 impl Bench {
@@ -72,12 +83,23 @@ impl Bench {
 
     /// On `shared`, which keeps what it keeps in `store`.
     async fn over(store: Arc<MemoryStore>, shared: Arc<dyn Store>) -> Self {
+        let (started, wall) = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+        Self::at((started, wall), settings(), store, shared).await
+    }
+
+    /// The same with a clock that goes already, and with other settings.
+    async fn at(
+        (started, wall): (Instant, Arc<AtomicU64>),
+        settings: Settings,
+        store: Arc<MemoryStore>,
+        shared: Arc<dyn Store>,
+    ) -> Self {
         let on_break = Box::new(|why| panic!("the system broke: {why}"));
-        let ports =
-            Ports { clock: Arc::new(TestClock(Instant::now())), ..Ports::of_this_machine() };
-        let system = System::start(shared, settings(), ports, on_break).await.expect("it starts");
+        let clock = Arc::new(TestClock { started, wall: Arc::clone(&wall) });
+        let ports = Ports { clock, ..Ports::of_this_machine() };
+        let system = System::start(shared, settings, ports, on_break).await.expect("it starts");
         let handle = system.handle();
-        Self { system, handle, store }
+        Self { system, handle, store, wall, started }
     }
 
     async fn new() -> Self {
@@ -86,9 +108,9 @@ impl Bench {
 
     /// As after a crash: the actors are gone, what was committed is there.
     async fn restart(self) -> Self {
-        let store = self.store.reopen();
+        let store = Arc::new(self.store.reopen());
         self.system.stop().await;
-        Self::on(store).await
+        Self::at((self.started, self.wall), settings(), store.clone(), store).await
     }
 
     async fn submit(&self, request: Request) -> TaskId {
@@ -365,14 +387,14 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
     let mut worker = bench.worker(1).await;
     let id = bench.submit(request()).await;
     let lease = worker.assignment().await.lease;
-    let cancelled = bench.handle.cancel(Environment::Live, id).await.expect("it can be");
+    let cancelled = bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
     assert_eq!(cancelled.status(), Status::Cancelled);
     let Some(Told::Cancel(told, _)) = worker.told.recv().await else { panic!("a cancel frame") };
     assert_eq!(told, lease);
     bench.submit(request()).await;
     worker.assignment().await;
     assert_eq!(worker.complete(lease, "too late").await, Settled::Stale);
-    assert!(bench.handle.cancel(Environment::Live, id).await.is_err());
+    assert!(bench.handle.cancel(Environment::Live, id, "usr_1").await.is_err());
 }
 
 #[tokio::test]
@@ -391,7 +413,7 @@ async fn a_task_that_is_cancelled_before_its_maker_hears_of_it_stays_cancelled()
             break task.spec.id;
         }
     };
-    bench.handle.cancel(Environment::Live, id).await.expect("it waits");
+    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it waits");
     submitting.await.expect("no panic").expect("it is taken");
     let mut worker = bench.worker(2).await;
     let next = bench.submit(request()).await;

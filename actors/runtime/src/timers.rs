@@ -1,4 +1,4 @@
-//! One shard's timers: which task, execution or delivery asked to be woken when.
+//! One shard's timers: which task, execution, approval or delivery asked to be woken when.
 //!
 //! Instants are of the wall clock, because they are stored; it is looked at least once a second, so
 //! that a jump is noticed. One per shard, spawned by the system and rebuilt from what is unfinished.
@@ -12,6 +12,7 @@ use callboard_domain::Timestamp;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::JoinHandle;
 
+use crate::approval::{self, ApprovalKind};
 use crate::delivery::{self, DeliveryKind};
 use crate::execution::{self, ExecutionKind};
 use crate::ports::Clock;
@@ -28,6 +29,8 @@ pub(crate) enum Sleeper {
     Task(shard::Address),
     /// An execution.
     Execution(execution::Address),
+    /// An approval.
+    Approval(shard::Address),
     /// A delivery.
     Delivery(delivery::Address),
 }
@@ -87,6 +90,7 @@ pub(crate) struct State {
     clock: Arc<dyn Clock>,
     tasks: Arc<DirectoryOf<TaskKind>>,
     executions: Arc<DirectoryOf<ExecutionKind>>,
+    approvals: Arc<DirectoryOf<ApprovalKind>>,
     deliveries: Arc<DirectoryOf<DeliveryKind>>,
     nap: Option<(Timestamp, JoinHandle<()>)>,
 }
@@ -122,15 +126,17 @@ impl Actor for Timers {
         Arc<dyn Clock>,
         Arc<DirectoryOf<TaskKind>>,
         Arc<DirectoryOf<ExecutionKind>>,
+        Arc<DirectoryOf<ApprovalKind>>,
         Arc<DirectoryOf<DeliveryKind>>,
     );
 
     async fn pre_start(
         &self,
         _: ActorRef<Message>,
-        (clock, tasks, executions, deliveries): Self::Arguments,
+        (clock, tasks, executions, approvals, deliveries): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        Ok(State { agenda: Agenda::default(), clock, tasks, executions, deliveries, nap: None })
+        let agenda = Agenda::default();
+        Ok(State { agenda, clock, tasks, executions, approvals, deliveries, nap: None })
     }
 
     async fn handle(
@@ -150,6 +156,9 @@ impl Actor for Timers {
                         Sleeper::Task(task) => state.tasks.send(task, task::Message::TimePassed),
                         Sleeper::Execution(execution) => {
                             state.executions.send(execution, execution::Message::TimePassed);
+                        }
+                        Sleeper::Approval(approval) => {
+                            state.approvals.send(approval, approval::Message::TimePassed);
                         }
                         Sleeper::Delivery(delivery) => {
                             state.deliveries.send(delivery, delivery::Message::TimePassed);

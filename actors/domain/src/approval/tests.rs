@@ -144,7 +144,10 @@ fn it_goes_to_an_admin_then_expires_and_can_still_be_decided() {
     assert_eq!(escalated.next.refused(passed(ADMIN), HALF), Refusal::NotDue);
     let expired = escalated.next.at(passed(ADMIN), END);
     assert_eq!(actions(&expired), [Action::Expired, Action::Escalated]);
-    assert_eq!((expired.next.state, expired.next.due_at()), (State::Expired, None));
+    assert_eq!(
+        (expired.next.state, expired.next.state.due_at(&expired.next.opening)),
+        (State::Expired, None)
+    );
     assert_eq!(expired.next.refused(passed(ADMIN), Timestamp::MAX), Refusal::NotDue);
     assert_eq!(expired.next.at(approved("usr_a"), END).next.state, State::Approved);
 }
@@ -153,7 +156,10 @@ fn it_goes_to_an_admin_then_expires_and_can_still_be_decided() {
 fn after_a_long_sleep_each_timer_fires_once_in_its_order() {
     let late = END.after(Duration::from_hours(1));
     let first = opened(POLICY, asked(ANN)).next.at(passed(ADMIN), late);
-    assert_eq!((actions(&first), first.next.due_at()), (vec![Action::Escalated], Some(END)));
+    assert_eq!(
+        (actions(&first), first.next.state.due_at(&first.next.opening)),
+        (vec![Action::Escalated], Some(END))
+    );
     let second = first.next.at(passed(ADMIN), late);
     assert_eq!(actions(&second), [Action::Expired, Action::Escalated]);
     assert_eq!(second.next.escalated_at, Some(late));

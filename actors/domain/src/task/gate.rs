@@ -58,6 +58,10 @@ pub enum Why {
 }
 
 impl Why {
+    /// Every reason.
+    pub const ALL: [Self; 4] =
+        [Self::Required, Self::BelowThreshold, Self::NoConfidence, Self::Sampled];
+
     /// Its name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -85,7 +89,6 @@ pub struct Channels {
 impl Channels {
     /// Whether nobody is told.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     pub const fn is_none(&self) -> bool {
         !self.email && !self.dashboard
     }

@@ -37,12 +37,17 @@ impl Persist for Session {
         PARTITION
     }
 
-    fn rows(&self, _: Environment, _: &[Self::Fact], _: Timestamp, mut others: Vec<Op>) -> Vec<Op> {
-        let id = self.id.as_u128();
-        others.push(if self.is_finished() {
+    fn rows(
+        Step { next, .. }: &Step<Self>,
+        _: Environment,
+        _: Timestamp,
+        mut others: Vec<Op>,
+    ) -> Vec<Op> {
+        let id = next.id.as_u128();
+        others.push(if next.is_finished() {
             SESSIONS.delete(NUMBER, &id)
         } else {
-            SESSIONS.put(NUMBER, &id, self, None)
+            SESSIONS.put(NUMBER, &id, next, None)
         });
         others
     }
@@ -58,15 +63,15 @@ impl Accounts {
         let session = Session::begun(id, user.id, &refresh_token, lifetime);
         let others = register.sessions_of(user.id);
         let crowded = match crowded_out(others.iter().map(AsRef::as_ref)) {
-            Some(session) => Some(session.transition(Event::CrowdedOut, self.0.now())?.next),
+            Some(session) => Some(session.transition(Event::CrowdedOut, self.0.now())?),
             None => None,
         };
         let now = self.0.now();
-        let rows =
-            crowded.iter().flat_map(|over| over.rows(Environment::Live, &[], now, Vec::new()));
+        let rows = |over| Session::rows(over, Environment::Live, now, Vec::new());
+        let rows = crowded.iter().flat_map(rows);
         self.settle(Step::to(session), rows.collect()).await?;
         if let Some(over) = crowded {
-            register.put_session(over);
+            register.put_session(over.next);
         }
         Ok(SignedIn { user, session: id, refresh_token })
     }
@@ -115,7 +120,7 @@ impl Accounts {
     /// Makes a step durable, with `extra` rows; from then on everybody reads it.
     async fn settle(&self, step: Step<Session>, extra: Vec<Op>) -> Result<(), Error> {
         let (shard, now) = (self.0.shard(PARTITION), self.0.now());
-        let rows = step.next.rows(Environment::Live, &step.facts, now, extra);
+        let rows = Session::rows(&step, Environment::Live, now, extra);
         committed(durable::commit_rows(shard, PARTITION, rows)).await?;
         self.0.accounts.put_session(step.next);
         Ok(())

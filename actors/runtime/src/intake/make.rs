@@ -91,7 +91,7 @@ impl Making<'_> {
                 request.accepted(id, self.account.clone(), self.concurrent, origin);
             let step = Task::submitted(spec);
             self.rows.extend(first_rows(self.environment, &step.next, &inputs));
-            self.rows.extend(step.next.rows(self.environment, &step.facts, self.now, None));
+            self.rows.extend(Task::rows(&step, self.environment, self.now, None));
             made.push(step.next.clone());
             self.born.push(Born { environment: self.environment, step, inputs });
         }

@@ -4,14 +4,13 @@
 //! kept for [`KEPT`], so that an operator can see what became of a mail. Deliberately absent: what
 //! was written, which is made anew for each attempt from what is true then.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Mail;
 use callboard_domain::delivery::{Cargo, Delivery};
 use callboard_domain::id::Environment;
-use callboard_domain::machine::Machine;
+use callboard_domain::machine::{Machine, Step};
 use callboard_store::Op;
 
 use super::{ENDED_DELIVERIES, LIVE_DELIVERIES};
@@ -27,13 +26,14 @@ impl Persist for Delivery {
         self.cargo.id().partition()
     }
 
-    fn rows(&self, environment: Environment, _: &[Infallible], _: Timestamp, (): ()) -> Vec<Op> {
-        let (number, id) = (environment.number(), self.cargo.id().as_u128());
-        if self.is_finished() {
-            let ended = ENDED_DELIVERIES.put(number, &id, self, None);
+    fn rows(step: &Step<Self>, environment: Environment, _: Timestamp, (): ()) -> Vec<Op> {
+        let delivery = &step.next;
+        let (number, id) = (environment.number(), delivery.cargo.id().as_u128());
+        if delivery.is_finished() {
+            let ended = ENDED_DELIVERIES.put(number, &id, delivery, None);
             vec![LIVE_DELIVERIES.delete(number, &id), ended]
         } else {
-            vec![LIVE_DELIVERIES.put(number, &id, self, None)]
+            vec![LIVE_DELIVERIES.put(number, &id, delivery, None)]
         }
     }
 }
@@ -42,5 +42,5 @@ impl Persist for Delivery {
 /// partition its identifier was made.
 pub(crate) fn first_rows(environment: Environment, mail: &Mail, now: Timestamp) -> Vec<Op> {
     debug_assert_eq!(mail.id.partition(), mail.task.partition(), "a batch stays in a partition");
-    Delivery::new(Cargo::Mail(*mail), now).rows(environment, &[], now, ())
+    Delivery::rows(&Step::to(Delivery::new(Cargo::Mail(*mail), now)), environment, now, ())
 }

@@ -7,17 +7,19 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
+use callboard_domain::approval::Approval;
 use callboard_domain::execution::Head;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
 use callboard_domain::task::Task;
 use callboard_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 
+use super::approvals::ApprovalRow;
 use super::executions::{self, HeadRow};
 use super::tasks::{self, Life};
 use crate::worker::View;
 
-/// One record of the event log: of a task, a worker or an execution. What happened to a step of an
+/// One record of the event log: of a task, a worker, an execution or an approval. What happened to a step of an
 /// execution is told by the records of its task and of the execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EventRow {
@@ -36,7 +38,13 @@ pub(crate) struct EventRow {
     /// The execution that it happened to, as it was then, and all that happened to it at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     execution: Option<OfExecution>,
+    /// The approval that it happened to, as it was then, and all that happened to it at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approval: Option<OfApproval>,
 }
+
+/// An approval, by its task, and the names of facts.
+type OfApproval = (TaskId, ApprovalRow, Vec<Cow<'static, str>>);
 
 /// An execution, its changing part, and facts: the name of each, and the step that it is about.
 type OfExecution = (ExecutionId, HeadRow, Vec<(String, Option<String>)>);
@@ -74,6 +82,8 @@ pub enum Subject {
     Execution(Arc<Head>),
     /// A step of an execution.
     Step(Arc<Head>, String),
+    /// An approval.
+    Approval(Arc<Approval>),
     /// A worker.
     Worker(WorkerRow),
 }
@@ -84,18 +94,27 @@ impl EventRow {
 
     pub(crate) fn of_task(event: &'static str, at: Timestamp, task: (TaskId, Life)) -> Self {
         let event = Cow::Borrowed(event);
-        Self { event, at, task: Some(task), worker: None, execution: None }
+        Self { event, at, task: Some(task), worker: None, execution: None, approval: None }
     }
 
     pub(crate) fn of_worker(event: &'static str, at: Timestamp, worker: WorkerRow) -> Self {
         let event = Cow::Borrowed(event);
-        Self { event, at, task: None, worker: Some(worker), execution: None }
+        Self { event, at, task: None, worker: Some(worker), execution: None, approval: None }
     }
 
     /// At most [`Self::MAX_FACTS`] facts.
     pub(crate) fn of_execution(at: Timestamp, execution: OfExecution) -> Self {
-        let event = Cow::Borrowed("");
-        Self { event, at, task: None, worker: None, execution: Some(execution) }
+        let (event, execution) = (Cow::Borrowed(""), Some(execution));
+        Self { event, at, task: None, worker: None, execution, approval: None }
+    }
+
+    pub(crate) fn of_approval(
+        at: Timestamp,
+        (task, row, names): (TaskId, ApprovalRow, Vec<&'static str>),
+    ) -> Self {
+        let names = names.into_iter().map(Cow::Borrowed).collect();
+        let (event, approval) = (Cow::Borrowed(""), Some((task, row, names)));
+        Self { event, at, task: None, worker: None, execution: None, approval }
     }
 
     /// When it happened.
@@ -127,6 +146,15 @@ impl EventRow {
                     None => Subject::Execution(Arc::clone(&head)),
                 },
             };
+            return Ok(facts.into_iter().map(event).collect());
+        }
+        if let Some((id, row, facts)) = self.approval {
+            let made = tasks::made(store, environment, id).await?;
+            let Some(approval) = made.map(|made| Arc::new(row.of(made.spec))) else {
+                return Ok(Vec::new());
+            };
+            let subject = || Subject::Approval(Arc::clone(&approval));
+            let event = |event| Event { event, at, subject: subject() };
             return Ok(facts.into_iter().map(event).collect());
         }
         // One without any subject is of a kind that a newer program knows.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::id::{Environment, TaskId, WorkerId};
-use callboard_domain::machine::Machine;
-use callboard_domain::task::{Completion, Ending, Fact, Inputs, LeaseId, Spec, Status, Task};
+use callboard_domain::machine::{Machine, Step};
+use callboard_domain::task::{Completion, Ending, Inputs, LeaseId, Spec, Status, Task};
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
@@ -130,15 +130,14 @@ impl Persist for Task {
     }
 
     fn rows(
-        &self,
+        Step { next: task, facts, .. }: &Step<Self>,
         environment: Environment,
-        facts: &[Fact],
         now: Timestamp,
         output: Option<String>,
     ) -> Vec<Op> {
-        let (number, id) = (environment.number(), self.spec.id.as_u128());
+        let (number, id) = (environment.number(), task.spec.id.as_u128());
         let (short, long) = match output {
-            Some(output) if self.is_finished() && json_length(&output) <= SHORT_OUTPUT => {
+            Some(output) if task.is_finished() && json_length(&output) <= SHORT_OUTPUT => {
                 (Some(output), None)
             }
             other => (None, other),
@@ -147,13 +146,13 @@ impl Persist for Task {
             Some(output) => TEXTS.put(number, id, text::OUTPUT, &output),
             None => Vec::with_capacity(2 + facts.len()),
         };
-        let life = Life::from(self);
+        let life = Life::from(task);
         ops.extend(facts.iter().map(|fact| {
-            let row = EventRow::of_task(fact.as_str(), now, (self.spec.id, life.clone()));
+            let row = EventRow::of_task(fact.as_str(), now, (task.spec.id, life.clone()));
             EVENTS.append(events(environment), &row)
         }));
-        let entry = Some(entry(environment, self));
-        if self.is_finished() {
+        let entry = Some(entry(environment, task));
+        if task.is_finished() {
             ops.push(LIVE_TASKS.delete(number, &id));
             ops.push(ENDED_TASKS.put(number, &id, &Ended(life, short), entry));
         } else {
@@ -241,10 +240,12 @@ impl Found {
         environment: Environment,
     ) -> Result<Option<String>, Error> {
         let id = self.task.spec.id.as_u128();
+        // A reviewer's text stands beside what the model wrote, not in its place.
+        let field = if self.task.edited { text::EDIT } else { text::OUTPUT };
         match (&self.task.result, self.output.take()) {
             (None, _) => Ok(None),
             (Some(_), Some(output)) => Ok(Some(output)),
-            (Some(_), None) => TEXTS.get(store, environment.number(), id, text::OUTPUT).await,
+            (Some(_), None) => TEXTS.get(store, environment.number(), id, field).await,
         }
     }
 }

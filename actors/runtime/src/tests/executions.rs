@@ -34,23 +34,23 @@ fn plan(steps: Vec<StepSource>) -> PlanSource {
 }
 
 /// a before b and c, both before d.
-fn diamond() -> PlanSource {
+pub(super) fn diamond() -> PlanSource {
     plan(vec![step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["b", "c"])])
 }
 
 impl Bench {
-    async fn start(&self, source: PlanSource, start: Start) -> ExecutionId {
+    pub(super) async fn start(&self, source: PlanSource, start: Start) -> ExecutionId {
         let plan = self.handle.create_plan(&owner(), source).await.expect("a plan").id;
         let begun = self.handle.execute(&owner(), plan, start, None).await.expect("it starts");
         let Made::Execution(execution) = begun.made else { panic!("an execution") };
         execution.head.spec.id
     }
 
-    async fn execution(&self, id: ExecutionId) -> ExecutionDetail {
+    pub(super) async fn execution(&self, id: ExecutionId) -> ExecutionDetail {
         self.handle.execution(Environment::Live, id).await.expect("it is there")
     }
 
-    async fn ended(&self, id: ExecutionId) -> ExecutionDetail {
+    pub(super) async fn ended(&self, id: ExecutionId) -> ExecutionDetail {
         let ended = async {
             loop {
                 let overview = self.handle.overview(Environment::Live, id).await;
@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-fn stages(detail: &ExecutionDetail) -> Vec<Stage> {
+pub(super) fn stages(detail: &ExecutionDetail) -> Vec<Stage> {
     detail.overview.execution.steps().map(|(_, step)| step.stage).collect()
 }
 

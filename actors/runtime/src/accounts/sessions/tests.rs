@@ -208,7 +208,8 @@ async fn the_session_of_a_user_who_is_gone_is_nobodys() {
     let (id, user) = (SessionId::from_u128(1 << 120), UserId::from_u128(1 << 10));
     let session = Session::begun(id, user, &token, Duration::from_hours(24));
     let guards = vec![(Partition(PARTITION), memory.epoch())];
-    let ops = session.rows(Environment::Live, &[], Timestamp::default(), Vec::new());
+    let step = Step::to(session);
+    let ops = Session::rows(&step, Environment::Live, Timestamp::default(), Vec::new());
     let stored = memory.commit(Batch { id: BatchId(1), guards, ops }).await;
     assert!(matches!(stored, Outcome::Committed));
 

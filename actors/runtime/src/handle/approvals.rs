@@ -1,0 +1,229 @@
+//! Human approval (SPEC.md, HITL; PROTOCOL.md 6).
+
+use callboard_domain::approval::{Approval, Decider};
+use callboard_domain::digest::Digest;
+use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::query::{Approvals, Page};
+use callboard_domain::{Error, Rule};
+use tokio::sync::oneshot;
+
+use super::{COMMAND, Handle, unreadable, within};
+use crate::approval::{Message, NextPrompt, Ruling, Verdict};
+use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
+use crate::shard::Address;
+use crate::tables;
+
+/// How long the prompt of a task may be, in bytes (PROTOCOL.md 2).
+const MAX_PROMPT: usize = 1 << 20;
+
+/// A reviewer lets an output pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approve {
+    /// Who.
+    pub by: Decider,
+    /// The text that replaces the output.
+    pub modified_output: Option<String>,
+    /// What is said to it.
+    pub comment: Option<String>,
+}
+
+/// A reviewer does not let an output pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    /// Who.
+    pub by: Decider,
+    /// Why.
+    pub reason: String,
+    /// Whether it is tried again.
+    pub retry: bool,
+    /// The prompt of the next try, if it is not to be the one before.
+    pub retry_prompt: Option<String>,
+}
+
+impl Handle {
+    /// Approvals, those that wait for the shortest time first, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn approvals(
+        &self,
+        environment: Environment,
+        query: &Approvals,
+    ) -> Result<Page<ApprovalDetail>, Error> {
+        let page = approvals::approvals(self.node.store(), environment, query).await;
+        page.map_err(|error| unreadable(&error))
+    }
+
+    /// The approval of a task, with all that a reviewer needs.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such task or its output was never held,
+    /// [`Error::Unavailable`].
+    pub async fn approval(
+        &self,
+        environment: Environment,
+        task: TaskId,
+    ) -> Result<ApprovalDetail, Error> {
+        let store = &*self.node.shard(task.partition()).store;
+        let found = approvals::approval(store, environment, task).await;
+        found
+            .map_err(|error| unreadable(&error))?
+            .ok_or_else(|| Error::not_found("the approval of", task))
+    }
+
+    /// The history of an approval, oldest first.
+    ///
+    /// # Errors
+    /// As [`Self::approval`].
+    pub async fn approval_history(
+        &self,
+        environment: Environment,
+        task: TaskId,
+    ) -> Result<Vec<HistoryEntry>, Error> {
+        let store = &*self.node.shard(task.partition()).store;
+        let history = approvals::history(store, environment, task).await;
+        history
+            .map_err(|error| unreadable(&error))?
+            .ok_or_else(|| Error::not_found("the approval of", task))
+    }
+
+    /// Lets a held output pass, as it is or edited: the task is completed, and its execution goes
+    /// on with what passed. After `Ok` the decision survives a power cut, and no other can be made.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits,
+    /// [`Error::Invalid`] if the edit is not what the template's outputSchema asks for,
+    /// [`Error::Unavailable`].
+    pub async fn approve(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        approve: Approve,
+    ) -> Result<Approval, Error> {
+        let Approve { by, modified_output, comment } = approve;
+        let found = self.held(environment, task).await?;
+        let edit = modified_output.filter(|edit| Digest::of(edit) != found.opening.shown);
+        if let (Some(edit), false) = (&edit, found.decision.is_some()) {
+            self.check_edit(environment, &found, edit).await?;
+        }
+        let ruling = Ruling { by, verdict: Verdict::Approve { edit, comment } };
+        self.tell(environment, task, |reply| Message::Decide(Box::new(ruling), reply)).await
+    }
+
+    /// Does not let a held output pass: the task is rejected, and tried again as another task if
+    /// that is wanted. After `Ok` the decision and the new task survive a power cut.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits,
+    /// [`Error::Invalid`] if the next prompt would be too long, [`Error::Unavailable`].
+    pub async fn reject(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        reject: Reject,
+    ) -> Result<Approval, Error> {
+        let Reject { by, reason, retry, retry_prompt } = reject;
+        self.held(environment, task).await?;
+        if retry {
+            self.check_prompt(environment, task, retry_prompt.as_deref(), &reason).await?;
+        }
+        let prompt = || retry_prompt.map_or(NextPrompt::AsBefore, NextPrompt::Given);
+        let retry = retry.then(prompt);
+        let ruling = Ruling { by, verdict: Verdict::Reject { reason, retry } };
+        self.tell(environment, task, |reply| Message::Decide(Box::new(ruling), reply)).await
+    }
+
+    /// Tells other reviewers for five minutes that somebody looks at it; it bars nobody.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if somebody else has
+    /// claimed it, [`Error::Unavailable`].
+    pub async fn claim(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        by: Decider,
+    ) -> Result<Approval, Error> {
+        self.held(environment, task).await?;
+        self.tell(environment, task, |reply| Message::Claim(by, reply)).await
+    }
+
+    /// Takes a claim back; without one, nothing changes.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    pub async fn release(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        by: Decider,
+    ) -> Result<Approval, Error> {
+        self.held(environment, task).await?;
+        self.tell(environment, task, |reply| Message::Release(by, reply)).await
+    }
+
+    /// The approval of a task, as it is stored; an error that says what there is instead.
+    async fn held(&self, environment: Environment, task: TaskId) -> Result<Approval, Error> {
+        self.admit()?;
+        let store = &*self.node.shard(task.partition()).store;
+        let found = tables::approvals::approval(store, environment, task).await;
+        if let Some(approval) = found.map_err(|error| unreadable(&error))? {
+            return Ok(approval);
+        }
+        let status = self.task(environment, task).await?.task.status();
+        let status = status.as_str();
+        Err(Error::InvalidState(format!("task {task} is {status} and waits for no reviewer")))
+    }
+
+    async fn tell(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        message: impl FnOnce(oneshot::Sender<Result<Approval, Error>>) -> Message,
+    ) -> Result<Approval, Error> {
+        let (reply, answer) = oneshot::channel();
+        let address = Address { environment, task };
+        self.node.shard(task.partition()).approvals.send(address, message(reply));
+        within(COMMAND, answer).await?
+    }
+
+    /// An edited output must be what the template asks of its last step.
+    async fn check_edit(
+        &self,
+        environment: Environment,
+        approval: &Approval,
+        edit: &str,
+    ) -> Result<(), Error> {
+        let Some((execution, _)) = approval.task.origin.step.as_ref() else { return Ok(()) };
+        if !approval.task.checked {
+            return Ok(());
+        }
+        let compiled = approvals::plan_of(&self.node, environment, *execution).await;
+        let Some(compiled) = compiled.map_err(|error| unreadable(&error))? else { return Ok(()) };
+        let schema = compiled.output_schema.as_ref();
+        schema.map_or(Ok(()), |schema| schema.check_output(edit)).map_err(|wrong| {
+            let message = format!("modifiedOutput must match the template's outputSchema: {wrong}");
+            Error::invalid("modifiedOutput", Rule::Format, message)
+        })
+    }
+
+    async fn check_prompt(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        given: Option<&str>,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let length = match given {
+            Some(prompt) => prompt.len(),
+            None => self.task(environment, task).await?.inputs.prompt.len(),
+        };
+        if length + reason.len() + "\n\nFeedback:\n".len() > MAX_PROMPT {
+            let message = format!(
+                "the prompt with the reason behind it must have at most {MAX_PROMPT} bytes"
+            );
+            return Err(Error::invalid("retryPrompt", Rule::Length, message));
+        }
+        Ok(())
+    }
+}

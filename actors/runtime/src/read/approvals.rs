@@ -1,0 +1,143 @@
+//! Reads of approvals and their history.
+
+use std::sync::Arc;
+
+use callboard_domain::approval::{Action, Approval, Entry};
+use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::query::{Approvals, Page};
+use callboard_domain::task::Inputs;
+use callboard_store::{Error, Filter, Order, Query, Store};
+
+use crate::node::Node;
+use crate::script::Compiled;
+use crate::tables::approvals::{self, Written};
+use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
+
+/// How the lists are ordered: by when the output was held.
+const SINCE: usize = 0;
+
+/// An approval with all that a reviewer needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalDetail {
+    /// The approval.
+    pub approval: Approval,
+    /// How the confidence was made.
+    pub confidence_source: Option<String>,
+    /// What the model was asked.
+    pub inputs: Inputs,
+    /// What the model wrote.
+    pub output: String,
+    /// The text that replaces it.
+    pub edit: Option<String>,
+    /// The comment, or the reason of a rejection.
+    pub remark: Option<String>,
+}
+
+/// An entry of a history with what was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryEntry {
+    /// The entry.
+    pub entry: Entry,
+    /// The text that replaces the output.
+    pub edit: Option<String>,
+    /// The comment, or the reason of a rejection.
+    pub remark: Option<String>,
+}
+
+pub(crate) async fn approval(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<ApprovalDetail>, Error> {
+    let Some(row) = approvals::row(store, environment, task).await? else { return Ok(None) };
+    let Some(mut found) = tables::task(store, environment, task).await? else { return Ok(None) };
+    let inputs = found.inputs(store, environment).await?;
+    let approval = row.of(Arc::clone(&found.task.spec));
+    let Written { edit, remark } = written(store, environment, &approval).await?;
+    Ok(Some(ApprovalDetail {
+        approval,
+        confidence_source: found.task.result.and_then(|result| result.confidence_source),
+        inputs,
+        output: approvals::original(store, environment, task).await?.unwrap_or_default(),
+        edit,
+        remark,
+    }))
+}
+
+async fn written(
+    store: &dyn Store,
+    environment: Environment,
+    approval: &Approval,
+) -> Result<Written, Error> {
+    match approval.decision {
+        Some(_) => approvals::written(store, environment, approval.id()).await,
+        None => Ok(Written::default()),
+    }
+}
+
+pub(crate) async fn approvals(
+    store: &dyn Store,
+    environment: Environment,
+    query: &Approvals,
+) -> Result<Page<ApprovalDetail>, Error> {
+    let page = store.query(&asked(environment, query)).await?;
+    let mut items = Vec::with_capacity(page.documents.len());
+    for document in page.documents {
+        items.extend(approval(store, environment, TaskId::from_u128(document)).await?);
+    }
+    Ok(Page { items, total: page.total })
+}
+
+fn asked(environment: Environment, query: &Approvals) -> Query {
+    let text = |text: &String| term_of(text);
+    let mut filters = Vec::new();
+    if !query.statuses.is_empty() {
+        let statuses = query.statuses.iter().map(|state| state.as_str().as_bytes().into());
+        filters.push(Filter::AnyOf(term::STATUS, statuses.collect()));
+    }
+    filters.extend(query.queue.as_ref().map(|queue| Filter::AnyOf(term::QUEUE, vec![text(queue)])));
+    if !query.tags.is_empty() {
+        filters.push(Filter::AllOf(term::TAG, query.tags.iter().map(text).collect()));
+    }
+    let reviewer = query.reviewer.as_ref();
+    filters.extend(reviewer.map(|who| Filter::AnyOf(term::REVIEWER, vec![text(who)])));
+    Query {
+        list: approval_list(environment),
+        filters,
+        order: Order::Sort(SINCE),
+        descending: true,
+        offset: query.window.offset,
+        limit: query.window.limit,
+    }
+}
+
+pub(crate) async fn history(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Vec<HistoryEntry>>, Error> {
+    let Some(approval) = approvals::approval(store, environment, task).await? else {
+        return Ok(None);
+    };
+    let Written { edit, remark } = written(store, environment, &approval).await?;
+    let entries = approvals::history(store, environment, task).await?;
+    let whole = |entry: Entry| {
+        let decides = matches!(entry.action, Action::Approved | Action::Rejected);
+        let (edit, remark) = (edit.clone().filter(|_| decides), remark.clone().filter(|_| decides));
+        HistoryEntry { entry, edit, remark }
+    };
+    Ok(Some(entries.into_iter().map(whole).collect()))
+}
+
+/// The plan that an execution runs.
+pub(crate) async fn plan_of(
+    node: &Node,
+    environment: Environment,
+    execution: ExecutionId,
+) -> Result<Option<Arc<Compiled>>, Error> {
+    let begun = executions::begun(node.store(), environment, execution).await?;
+    match begun {
+        Some(begun) => node.plan(environment, begun.spec.plan).await,
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,94 @@
+//! How many approvals each user has to decide, in memory.
+//!
+//! Counted by item, so that telling it twice changes nothing, and filled at the start from what is
+//! undecided. Deliberately absent: who is asked, which the domain decides.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use callboard_domain::account::User;
+use callboard_domain::approval::{Wanted, choose};
+use callboard_domain::id::UserId;
+
+use crate::shard::Address;
+
+/// Who has what to decide.
+#[derive(Debug, Default)]
+pub(crate) struct Reviewers(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    assigned: HashMap<Address, UserId>,
+    open: HashMap<UserId, usize>,
+}
+
+impl Reviewers {
+    /// Chooses who is asked, and counts the item to them at once: the next choice knows of it,
+    /// though this one is not durable yet.
+    pub(crate) fn choose(&self, item: Address, users: &[User], wanted: Wanted) -> Option<UserId> {
+        let mut inner = self.lock();
+        let chosen = choose(users, wanted, |user| inner.open.get(&user).copied().unwrap_or(0));
+        if let Some(user) = chosen {
+            inner.assign(item, Some(user));
+        }
+        chosen
+    }
+
+    /// The item is this user's, or nobody's.
+    pub(crate) fn assign(&self, item: Address, user: Option<UserId>) {
+        self.lock().assign(item, user);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn assign(&mut self, item: Address, user: Option<UserId>) {
+        let before = match user {
+            Some(user) => self.assigned.insert(item, user),
+            None => self.assigned.remove(&item),
+        };
+        if let Some(open) = before.and_then(|user| self.open.get_mut(&user)) {
+            *open -= 1;
+        }
+        if let Some(user) = user {
+            *self.open.entry(user).or_default() += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::Timestamp;
+    use callboard_domain::access::Role;
+    use callboard_domain::account::{Email, PasswordHash};
+    use callboard_domain::id::{Environment, TaskId};
+
+    use super::*;
+
+    #[test]
+    fn choices_that_are_not_durable_yet_count() {
+        let user = |number: u128| User {
+            id: UserId::from_u128(number << 10),
+            email: Email::parse("a@example.com").expect("an e-mail"),
+            name: String::new(),
+            role: Role::Operator,
+            plan: None,
+            password_hash: PasswordHash::new("$argon2id$".into()),
+            created_at: Timestamp::default(),
+        };
+        let item = |number: u128| Address {
+            environment: Environment::Live,
+            task: TaskId::from_u128(number << 10),
+        };
+        let (users, reviewers) = ([user(1), user(2)], Reviewers::default());
+        let choose = |number| reviewers.choose(item(number), &users, Wanted::Anybody);
+        assert_eq!((choose(1), choose(2)), (Some(users[0].id), Some(users[1].id)));
+        reviewers.assign(item(2), Some(users[1].id));
+        reviewers.assign(item(2), None);
+        reviewers.assign(item(2), None);
+        assert_eq!(choose(3), Some(users[1].id));
+    }
+}

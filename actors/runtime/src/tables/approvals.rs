@@ -1,0 +1,207 @@
+//! The rows of an approval: what changes of it, its history, and what reviewers wrote.
+//!
+//! An approval stands beside its task, under the same identifier. Its row holds nothing that the
+//! task's rows hold. Deliberately absent: the output, which is the task's.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use callboard_domain::approval::{
+    Approval, Chain, Claim, Decision, Effect, Entry, Opening, Record, State,
+};
+use callboard_domain::id::{Environment, TaskId, UserId};
+use callboard_domain::machine::{Machine, Step};
+use callboard_domain::{Timestamp, task};
+use callboard_store::{Entry as Listed, Error, Op, Store};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ENDED_APPROVALS, EVENTS, EventRow, HISTORY, LIVE_APPROVALS, TEXTS, TRACK, approval_list,
+    approval_term as term, deliveries, events, tasks, term_of, text,
+};
+use crate::durable::Persist;
+
+/// What of an approval is not its task's, as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ApprovalRow {
+    #[serde(rename = "o")]
+    opening: Opening,
+    #[serde(rename = "s")]
+    state: State,
+    #[serde(rename = "v")]
+    version: u64,
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    assignee: Option<UserId>,
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    claim: Option<Claim>,
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    escalated_at: Option<Timestamp>,
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
+    #[serde(rename = "h")]
+    chain: Chain,
+}
+
+impl From<&Approval> for ApprovalRow {
+    fn from(approval: &Approval) -> Self {
+        Self {
+            opening: approval.opening.clone(),
+            state: approval.state,
+            version: approval.version,
+            assignee: approval.assignee,
+            claim: approval.claim.clone(),
+            escalated_at: approval.escalated_at,
+            decision: approval.decision.clone(),
+            chain: approval.chain,
+        }
+    }
+}
+
+impl ApprovalRow {
+    /// What is still owed to it.
+    pub(crate) fn outstanding(&self) -> Vec<Effect> {
+        self.state.outstanding(&self.opening, self.assignee)
+    }
+
+    /// The approval of this task.
+    pub(crate) fn of(self, task: Arc<task::Spec>) -> Approval {
+        Approval {
+            task,
+            opening: self.opening,
+            state: self.state,
+            version: self.version,
+            assignee: self.assignee,
+            claim: self.claim,
+            escalated_at: self.escalated_at,
+            decision: self.decision,
+            chain: self.chain,
+        }
+    }
+}
+
+/// What a reviewer wrote.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Written {
+    /// The text that replaces the output.
+    pub(crate) edit: Option<String>,
+    /// The comment, or the reason of a rejection.
+    pub(crate) remark: Option<String>,
+}
+
+impl Persist for Approval {
+    type Texts = Written;
+
+    fn partition(&self) -> u8 {
+        self.id().partition()
+    }
+
+    fn rows(
+        Step { next, facts, effects }: &Step<Self>,
+        environment: Environment,
+        now: Timestamp,
+        Written { edit, remark }: Written,
+    ) -> Vec<Op> {
+        let (number, id) = (environment.number(), next.id().as_u128());
+        let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
+        let mut ops = Vec::with_capacity(4 + facts.len());
+        for fact in facts {
+            // The machine lets no history grow so long.
+            let place = u16::try_from(fact.number).unwrap_or(u16::MAX);
+            ops.push(HISTORY.put(number, &(id, place), fact, None));
+        }
+        for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
+            ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
+        }
+        let told: Vec<_> = facts.iter().filter_map(|fact| fact.action.event()).collect();
+        if !told.is_empty() {
+            let row = EventRow::of_approval(now, (next.id(), row.clone(), told));
+            ops.push(EVENTS.append(events(environment), &row));
+        }
+        for effect in effects {
+            if let Effect::Mail(mail) = effect {
+                ops.extend(deliveries::first_rows(environment, mail, now));
+            }
+        }
+        if next.is_finished() {
+            ops.push(LIVE_APPROVALS.delete(number, &id));
+            ops.push(ENDED_APPROVALS.put(number, &id, &row, entry));
+            ops.push(TRACK.put(number, &id, &Record::from(next), None));
+        } else {
+            ops.push(LIVE_APPROVALS.put(number, &id, &row, entry));
+        }
+        ops
+    }
+}
+
+fn listed(environment: Environment, approval: &Approval) -> Listed {
+    let task = &approval.task;
+    let mut terms = Vec::with_capacity(3 + task.tags.len());
+    terms.push((term::STATUS, approval.state.as_str().as_bytes().into()));
+    terms.push((term::QUEUE, term_of(&task.queue)));
+    let tags: BTreeSet<_> = task.tags.iter().map(|tag| term_of(tag)).collect();
+    terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    let decided = approval.decision.as_ref().map(|decision| decision.by.name().to_owned());
+    let reviewer = decided.or_else(|| approval.assignee.map(|user| user.to_string()));
+    terms.extend(reviewer.map(|reviewer| (term::REVIEWER, term_of(&reviewer))));
+    let since = Some(approval.opening.since.as_millis());
+    Listed { list: approval_list(environment), terms, sort: [since, None] }
+}
+
+/// What of an approval is not its task's, wherever it stands.
+pub(crate) async fn row(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<ApprovalRow>, Error> {
+    let (number, id) = (environment.number(), task.as_u128());
+    // The third look is for one that was made, not moved, between the first two.
+    for table in [LIVE_APPROVALS, ENDED_APPROVALS, LIVE_APPROVALS] {
+        if let Some(row) = table.get(store, number, &id).await? {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// The approval of a task, if its output was ever held.
+pub(crate) async fn approval(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Approval>, Error> {
+    let Some(row) = row(store, environment, task).await? else { return Ok(None) };
+    let made = tasks::made(store, environment, task).await?;
+    Ok(made.map(|made| row.of(made.spec)))
+}
+
+/// The history of an approval, oldest first.
+pub(crate) async fn history(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Vec<Entry>, Error> {
+    let (first, last) = ((task.as_u128(), 0), (task.as_u128(), u16::MAX));
+    let rows = HISTORY.range(store, environment.number(), &first, &last).await?;
+    Ok(rows.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// What reviewers wrote.
+pub(crate) async fn written(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Written, Error> {
+    let (number, id) = (environment.number(), task.as_u128());
+    let edit = TEXTS.get(store, number, id, text::EDIT).await?;
+    let remark = TEXTS.get(store, number, id, text::REMARK).await?;
+    Ok(Written { edit, remark })
+}
+
+/// What the model wrote, whatever became of it.
+pub(crate) async fn original(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<String>, Error> {
+    TEXTS.get(store, environment.number(), task.as_u128(), text::OUTPUT).await
+}

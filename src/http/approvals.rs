@@ -1,0 +1,183 @@
+//! The endpoints of human approval (SPEC.md, HITL; PROTOCOL.md 6).
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use callboard_domain::access::{Account, Caller, Role};
+use callboard_domain::approval::Decider;
+use callboard_domain::id::{TaskId, UserId};
+use callboard_domain::query::Approvals;
+use callboard_domain::{Error, Rule};
+use callboard_runtime::handle::{Approve, Reject};
+
+use super::{Answer, App, Body, Id, Query, Reply};
+use crate::wire::approvals::entry::{EntryBody, Texts};
+use crate::wire::approvals::{
+    ApprovalBody, ApproveBody, Approved, Claimed, ListApprovals, ListPending, RejectBody, Rejected,
+};
+
+/// Outputs that wait for a reviewer, the latest first.
+#[utoipa::path(
+    get, path = "/api/hitl/pending", tag = "hitl", params(ListPending),
+    responses((status = 200, body = [ApprovalBody])),
+)]
+pub(super) async fn list_pending(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListPending>,
+) -> Answer {
+    page(&app, &caller, &list.into()).await
+}
+
+/// Approvals, decided or not, the latest first (+).
+#[utoipa::path(
+    get, path = "/api/hitl", tag = "hitl", params(ListApprovals),
+    responses((status = 200, body = [ApprovalBody])),
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListApprovals>,
+) -> Answer {
+    page(&app, &caller, &list.into()).await
+}
+
+async fn page(app: &App, caller: &Caller, query: &Approvals) -> Answer {
+    let page = app.handle.approvals(caller.environment, query).await?;
+    let now = app.handle.now();
+    let items: Vec<_> = page.items.iter().map(|item| ApprovalBody::whole(item, now)).collect();
+    Ok(Reply::page(&items, page.total, query.window))
+}
+
+/// An approval with all that a reviewer needs (+).
+#[utoipa::path(
+    get, path = "/api/hitl/{taskId}", tag = "hitl", params(("taskId" = String, Path)),
+    responses((status = 200, body = ApprovalBody)),
+)]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+) -> Answer {
+    let detail = app.handle.approval(caller.environment, id).await?;
+    Ok(Reply::ok(&ApprovalBody::whole(&detail, app.handle.now())))
+}
+
+/// Let an output pass, as it is or with another text in its place.
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/approve", tag = "hitl", params(("taskId" = String, Path)),
+    request_body = ApproveBody,
+    responses(
+        (status = 200, description = "the task is completed", body = Approved),
+        (status = 409, description = "somebody was first, or nothing waits"),
+    ),
+)]
+pub(super) async fn approve(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+    Body(body): Body<ApproveBody>,
+) -> Answer {
+    let ApproveBody { comment, modified_output, reviewer_id } = body;
+    let by = decider(&app, &caller, reviewer_id)?;
+    let comment = comment.filter(|comment| !comment.is_empty());
+    let approve = Approve { by, modified_output, comment: comment.clone() };
+    let approval = app.handle.approve(caller.environment, id, approve).await?;
+    let approved = Approved::of(&approval, comment.as_deref()).ok_or(Error::Internal)?;
+    Ok(Reply::ok(&approved))
+}
+
+/// Do not let an output pass; another task may try again.
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/reject", tag = "hitl", params(("taskId" = String, Path)),
+    request_body = RejectBody,
+    responses(
+        (status = 200, description = "the task is rejected", body = Rejected),
+        (status = 409, description = "somebody was first, or nothing waits"),
+    ),
+)]
+pub(super) async fn reject(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+    Body(body): Body<RejectBody>,
+) -> Answer {
+    let RejectBody { reason, retry, retry_prompt, reviewer_id } = body;
+    let by = decider(&app, &caller, reviewer_id)?;
+    let retry = retry.unwrap_or_default();
+    let reject = Reject { by, reason: reason.clone(), retry, retry_prompt };
+    let approval = app.handle.reject(caller.environment, id, reject).await?;
+    let rejected = Rejected::of(&approval, &reason).ok_or(Error::Internal)?;
+    Ok(Reply::ok(&rejected))
+}
+
+/// Tell other reviewers for five minutes that somebody looks at it (+).
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/claim", tag = "hitl", params(("taskId" = String, Path)),
+    responses((status = 200, body = Claimed)),
+)]
+pub(super) async fn claim(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+) -> Answer {
+    let by = decider(&app, &caller, None)?;
+    let approval = app.handle.claim(caller.environment, id, by).await?;
+    Ok(Reply::ok(&Claimed::of(&approval, app.handle.now())))
+}
+
+/// Take a claim back (+).
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/release", tag = "hitl", params(("taskId" = String, Path)),
+    responses((status = 200, body = Claimed)),
+)]
+pub(super) async fn release(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+) -> Answer {
+    let by = decider(&app, &caller, None)?;
+    let approval = app.handle.release(caller.environment, id, by).await?;
+    Ok(Reply::ok(&Claimed::of(&approval, app.handle.now())))
+}
+
+/// All that happened to an approval, oldest first, each entry chained to the one before it.
+#[utoipa::path(
+    get, path = "/api/hitl/{taskId}/history", tag = "hitl", params(("taskId" = String, Path)),
+    responses((status = 200, body = [EntryBody])),
+)]
+pub(super) async fn history(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+) -> Answer {
+    let entries = app.handle.approval_history(caller.environment, id).await?;
+    let body = |told: &callboard_runtime::read::approvals::HistoryEntry| {
+        let texts = Texts { comment: told.remark.as_deref(), edit: told.edit.as_deref() };
+        EntryBody::of(&told.entry, texts)
+    };
+    Ok(Reply::ok(&entries.iter().map(body).collect::<Vec<_>>()))
+}
+
+/// Who decides (PROTOCOL.md 6): a session speaks for itself, an admin's also for others; what a key
+/// claims is recorded beside it.
+fn decider(app: &App, caller: &Caller, claimed: Option<String>) -> Result<Decider, Error> {
+    let account = caller.account.to_string();
+    let reviewer = claimed.filter(|name| *name != account);
+    match (caller.account, &reviewer) {
+        (Account::Key(_), _) | (Account::User(_), None) => {}
+        (Account::User(_), Some(_)) if caller.role != Role::Admin => {
+            let message = "only an admin may decide in another user's name";
+            return Err(Error::Forbidden(message.to_owned()));
+        }
+        (Account::User(_), Some(name)) => {
+            let user = name.parse::<UserId>().ok();
+            if !app.handle.users().iter().any(|known| Some(known.id) == user) {
+                let message = format!("reviewerId must be a user, and there is no user {name}");
+                return Err(Error::invalid("reviewerId", Rule::Enum, message));
+            }
+        }
+    }
+    Ok(Decider { account, reviewer })
+}

@@ -1,0 +1,240 @@
+//! Approvals on the wire (SPEC.md, HITL; PROTOCOL.md 6).
+//!
+//! Deliberately absent: what is asked for where work is submitted, which is [`super::hitl`].
+
+mod answers;
+pub mod entry;
+mod requests;
+
+use callboard_domain::Timestamp;
+use callboard_domain::approval::{Approval, Chain, Decision, Verdict};
+use callboard_domain::id::{ExecutionId, TaskId, UserId};
+use callboard_domain::task::Why;
+use callboard_runtime::read::approvals::ApprovalDetail;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::common::{Iso, Text};
+
+pub use answers::{Approved, Claimed, Rejected};
+pub use requests::{ApproveBody, ListApprovals, ListPending, RejectBody};
+
+/// How many characters of an output make its summary.
+const SUMMARY: usize = 140;
+
+/// An approval as it is told (SPEC.md, HITL approval record).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalBody<'a> {
+    /// The task whose output waits; also the approval's identifier.
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// The execution that the task belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    plan_execution_id: Option<Text<ExecutionId>>,
+    /// The step that the task is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<&'a str>,
+    /// The template that the execution was deployed from (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_id: Option<&'a str>,
+    /// The model's name.
+    model: &'a str,
+    /// The queue's name.
+    queue: &'a str,
+    /// The confidence in the output, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    /// How the confidence was made (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_source: Option<&'a str>,
+    /// The least confidence that passes (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    /// Why it is held: required, `below_threshold`, `no_confidence` or sampled (+).
+    reason: &'static str,
+    /// Whether it would have passed, and only shows how good such outputs are (+).
+    sampled: bool,
+    /// The beginning of the output; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    /// What the model wrote; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    /// What the model was asked; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'a str>,
+    /// The tags of the task.
+    tags: &'a [String],
+    /// pending, assigned, escalated, expired, approved, rejected or cancelled (+).
+    status: &'static str,
+    /// When it was held.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Iso,
+    /// How long it has waited, or had when it was decided, in milliseconds.
+    waiting_ms: u64,
+    /// When the reviewers' time is over.
+    #[schema(value_type = String, format = DateTime)]
+    timeout_at: Iso,
+    /// Who is to decide.
+    #[schema(value_type = Option<String>)]
+    assigned_to: Option<Text<UserId>>,
+    /// When it was escalated first (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    escalated_at: Option<Iso>,
+    /// Who looks at it now (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed_by: Option<&'a str>,
+    /// Until when others are told so (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    claimed_until: Option<Iso>,
+    /// How reviewers are told (+).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notify_channels: Vec<&'static str>,
+    /// What was decided (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<DecisionBody<'a>>,
+    /// How long its history is, and how it ends (+).
+    history: ChainBody,
+}
+
+/// What was decided.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionBody<'a> {
+    /// approved or rejected.
+    status: &'static str,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    at: Iso,
+    /// By whom.
+    by: &'a str,
+    /// The comment, or the reason of a rejection; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<&'a str>,
+    /// Whether a reviewer's text replaces the output.
+    was_modified: bool,
+    /// That text; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified_output: Option<&'a str>,
+    /// The task that tries again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    retry_task_id: Option<Text<TaskId>>,
+}
+
+/// How long a history is, and how it ends.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChainBody {
+    /// How many entries it has.
+    length: u32,
+    /// The hash of the last.
+    #[schema(value_type = String)]
+    hash: Text<callboard_domain::digest::Digest>,
+}
+
+impl<'a> ApprovalBody<'a> {
+    /// An approval with all that a reviewer needs.
+    #[must_use]
+    pub fn whole(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
+        let mut body = Self::in_event(&detail.approval, now);
+        body.confidence_source = detail.confidence_source.as_deref();
+        body.summary = Some(summary(&detail.output));
+        body.output = Some(&detail.output);
+        body.prompt = Some(&detail.inputs.prompt);
+        if let Some(decision) = &mut body.decision {
+            decision.comment = detail.remark.as_deref();
+            decision.modified_output = detail.edit.as_deref();
+        }
+        body
+    }
+
+    /// An approval without its texts.
+    #[must_use]
+    pub fn in_event(approval: &'a Approval, now: Timestamp) -> Self {
+        let Approval { task, opening, .. } = approval;
+        let step = task.origin.step.as_ref();
+        let claim = approval.claimed(now);
+        let waited = u64::try_from(approval.waited(now).as_millis()).unwrap_or(u64::MAX);
+        let Chain { length, head } = approval.chain;
+        Self {
+            task_id: Text(approval.id()),
+            plan_execution_id: step.map(|(execution, _)| Text(*execution)),
+            step_id: step.map(|(_, step)| step.as_str()),
+            template_id: task.origin.template.as_deref(),
+            model: &task.model,
+            queue: &task.queue,
+            confidence: opening.confidence,
+            confidence_source: None,
+            threshold: opening.threshold,
+            reason: opening.why.as_str(),
+            sampled: opening.why == Why::Sampled,
+            summary: None,
+            output: None,
+            prompt: None,
+            tags: &task.tags,
+            status: approval.state.as_str(),
+            created_at: Iso(opening.since),
+            waiting_ms: waited,
+            timeout_at: Iso(opening.expires_at),
+            assigned_to: approval.assignee.map(Text),
+            escalated_at: approval.escalated_at.map(Iso),
+            claimed_by: claim.map(|claim| claim.by.as_str()),
+            claimed_until: claim.map(|claim| Iso(claim.until)),
+            notify_channels: opening.notify.names().collect(),
+            decision: approval.decision.as_ref().map(DecisionBody::of),
+            history: ChainBody { length, hash: Text(head) },
+        }
+    }
+}
+
+impl<'a> DecisionBody<'a> {
+    fn of(decision: &'a Decision) -> Self {
+        let (status, was_modified, retry) = match decision.verdict {
+            Verdict::Approved { edited } => ("approved", edited, None),
+            Verdict::Rejected { retry } => ("rejected", false, retry),
+        };
+        Self {
+            status,
+            at: Iso(decision.at),
+            by: decision.by.name(),
+            comment: None,
+            was_modified,
+            modified_output: None,
+            retry_task_id: retry.map(Text),
+        }
+    }
+}
+
+/// The beginning of an output, on one line.
+fn summary(output: &str) -> String {
+    let mut words = String::new();
+    for word in output.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+        if let Some((end, _)) = words.char_indices().nth(SUMMARY) {
+            words.truncate(end);
+            words.push('…');
+            break;
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_one_short_line() {
+        assert_eq!(summary("  a\n\tb  c "), "a b c");
+        let long = summary(&"ü".repeat(1_000));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (SUMMARY + 1, true));
+        assert_eq!(summary(""), "");
+    }
+}

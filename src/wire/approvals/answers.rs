@@ -1,0 +1,110 @@
+//! The answers to a decision, a claim and a release (SPEC.md, HITL; PROTOCOL.md 6).
+
+use callboard_domain::Timestamp;
+use callboard_domain::approval::{Approval, Verdict};
+use callboard_domain::id::TaskId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::wire::common::{Iso, Text};
+
+/// The answer to an approval (SPEC.md, HITL).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved<'a> {
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// completed.
+    status: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    approved_at: Iso,
+    /// Who approved it.
+    approved_by: &'a str,
+    /// What was said to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<&'a str>,
+    /// Whether another text replaces the output.
+    was_modified: bool,
+}
+
+/// The answer to a rejection (SPEC.md, HITL).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejected<'a> {
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// rejected.
+    status: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    rejected_at: Iso,
+    /// Who rejected it.
+    rejected_by: &'a str,
+    /// Why.
+    reason: &'a str,
+    /// The task that tries again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    retry_task_id: Option<Text<TaskId>>,
+}
+
+/// The answer to a claim or a release (+).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Claimed<'a> {
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// Who has claimed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed_by: Option<&'a str>,
+    /// Until when others are told so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    claimed_until: Option<Iso>,
+}
+
+impl<'a> Approved<'a> {
+    /// What became of an approval; `None` if it was not approved.
+    #[must_use]
+    pub fn of(approval: &'a Approval, comment: Option<&'a str>) -> Option<Self> {
+        let decision = approval.decision.as_ref()?;
+        let Verdict::Approved { edited } = decision.verdict else { return None };
+        Some(Self {
+            task_id: Text(approval.id()),
+            status: "completed",
+            approved_at: Iso(decision.at),
+            approved_by: decision.by.name(),
+            comment,
+            was_modified: edited,
+        })
+    }
+}
+
+impl<'a> Rejected<'a> {
+    /// What became of an approval; `None` if it was not rejected.
+    #[must_use]
+    pub fn of(approval: &'a Approval, reason: &'a str) -> Option<Self> {
+        let decision = approval.decision.as_ref()?;
+        let Verdict::Rejected { retry } = decision.verdict else { return None };
+        Some(Self {
+            task_id: Text(approval.id()),
+            status: "rejected",
+            rejected_at: Iso(decision.at),
+            rejected_by: decision.by.name(),
+            reason,
+            retry_task_id: retry.map(Text),
+        })
+    }
+}
+
+impl<'a> Claimed<'a> {
+    /// Who looks at an approval.
+    #[must_use]
+    pub fn of(approval: &'a Approval, now: Timestamp) -> Self {
+        let claim = approval.claimed(now);
+        Self {
+            task_id: Text(approval.id()),
+            claimed_by: claim.map(|claim| claim.by.as_str()),
+            claimed_until: claim.map(|claim| Iso(claim.until)),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! An entry of an approval's history on the wire, in both directions: the server writes it, and
+//! whoever checks the chain reads it back (SPEC.md, HITL history entry; PROTOCOL.md 6).
+//!
+//! ```text
+//! Entry, comment, edit ── EntryBody::of ──▶ JSON ── EntryBody::entry ──▶ Entry
+//! ```
+//!
+//! Some members say again what another one says (`assignedTo`, `wasModified`), for people and for
+//! programs that know only SPEC.md. No hash covers those, so reading refuses an entry whose members
+//! do not agree. Deliberately absent: whether the chain holds, which is
+//! [`callboard_domain::approval::Chain::verify`].
+
+use std::str::FromStr;
+
+use callboard_domain::approval::{Action, Details, Entry};
+use callboard_domain::task::Why;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How reviewers are chosen.
+const ASSIGNMENT: &str = "least_loaded";
+
+/// One entry of the history of an approval; what does not belong to its action is left out.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EntryBody {
+    /// Counted from 1 (+).
+    number: u32,
+    /// pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
+    /// `notification_skipped`.
+    action: String,
+    /// When.
+    #[schema(format = DateTime)]
+    timestamp: String,
+    /// By whom: the identifier of a user or a key, or `system` (+).
+    actor: String,
+    /// The model's confidence, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    /// Who was chosen as the reviewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assigned_to: Option<String>,
+    /// Who had to decide before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// Who has to decide now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// Who is named as the reviewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reviewer_id: Option<String>,
+    /// What the reviewer said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    /// Why it was rejected (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Whether the reviewer's text replaces the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was_modified: Option<bool>,
+    /// That text (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified_output: Option<String>,
+    /// The task that tries again (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_task_id: Option<String>,
+    /// Until when other reviewers see the claim (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    claimed_until: Option<String>,
+    /// What else is known.
+    #[serde(skip_serializing_if = "MoreBody::is_empty")]
+    details: MoreBody,
+    /// The SHA-256 of the output that was shown (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_hash: Option<String>,
+    /// The SHA-256 of `comment`, or of `reason` (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment_hash: Option<String>,
+    /// The SHA-256 of `modifiedOutput` (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edit_hash: Option<String>,
+    /// The hash of the entry before; 64 zeros for the first (+).
+    previous_hash: String,
+    /// The SHA-256 of the entry in its canonical form (+).
+    hash: String,
+}
+
+/// What else is known of what happened.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MoreBody {
+    /// The least confidence that passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    /// required, `below_threshold`, `no_confidence` or sampled (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// The execution that the task belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_execution_id: Option<String>,
+    /// The step that the task is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<String>,
+    /// When the reviewers' time is over (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    timeout_at: Option<String>,
+    /// How the reviewer was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assignment_method: Option<String>,
+    /// In words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// How long was waited, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    escalation_after_ms: Option<u64>,
+}
+
+impl MoreBody {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What was said and written in an entry, of which the entry itself knows only hashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Texts<'a> {
+    /// The comment, or the reason of a rejection.
+    pub comment: Option<&'a str>,
+    /// The text that replaces the output.
+    pub edit: Option<&'a str>,
+}
+
+/// Why JSON is no entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misread {
+    /// A member cannot be read.
+    #[error("has a {0} that cannot be read")]
+    Malformed(&'static str),
+    /// A member that no hash covers says something else than those that are covered.
+    #[error("contradicts itself: what is shown is not what was hashed")]
+    Contradiction,
+}
+
+impl EntryBody {
+    /// An entry, with what was said and written.
+    #[must_use]
+    pub fn of(entry: &Entry, texts: Texts<'_>) -> Self {
+        /// As it is written on the wire.
+        fn text<T: ToString>(value: Option<&T>) -> Option<String> {
+            value.map(ToString::to_string)
+        }
+        let Entry { number, action, at, actor, details, previous, hash } = entry;
+        // Every detail is named here, so that a new one cannot be forgotten.
+        let Details {
+            why,
+            confidence,
+            threshold,
+            execution,
+            step,
+            shown,
+            edit,
+            comment,
+            reviewer,
+            from,
+            to,
+            reason,
+            after_ms,
+            until,
+            retry,
+        } = details;
+        let (assigned_to, to) = either(*action == Action::Assigned, text(to.as_ref()));
+        let (claimed_until, timeout_at) = either(*action == Action::Claimed, text(until.as_ref()));
+        let said = texts.comment.map(str::to_owned);
+        let (rejected_for, said) = either(*action == Action::Rejected, said);
+        Self {
+            number: *number,
+            action: action.as_str().into(),
+            timestamp: at.to_string(),
+            actor: actor.clone(),
+            confidence: *confidence,
+            assigned_to,
+            from: text(from.as_ref()),
+            to,
+            reviewer_id: reviewer.clone(),
+            comment: said,
+            reason: rejected_for,
+            was_modified: (*action == Action::Approved).then_some(edit.is_some()),
+            modified_output: texts.edit.map(str::to_owned),
+            retry_task_id: text(retry.as_ref()),
+            claimed_until,
+            details: MoreBody {
+                threshold: *threshold,
+                why: why.map(|why| why.as_str().into()),
+                plan_execution_id: text(execution.as_ref()),
+                step_id: step.clone(),
+                timeout_at,
+                assignment_method: (*action == Action::Assigned).then(|| ASSIGNMENT.into()),
+                reason: reason.clone(),
+                escalation_after_ms: *after_ms,
+            },
+            output_hash: text(shown.as_ref()),
+            comment_hash: text(comment.as_ref()),
+            edit_hash: text(edit.as_ref()),
+            previous_hash: previous.to_string(),
+            hash: hash.to_string(),
+        }
+    }
+
+    /// The entry that it shows.
+    ///
+    /// # Errors
+    /// [`Misread`], if a member cannot be read or does not agree with the others.
+    pub fn entry(&self) -> Result<Entry, Misread> {
+        let more = &self.details;
+        let entry = Entry {
+            number: self.number,
+            action: named(&Action::ALL, Action::as_str, &self.action, "action")?,
+            at: parsed(&self.timestamp, "timestamp")?,
+            actor: self.actor.clone(),
+            details: Details {
+                why: more
+                    .why
+                    .as_ref()
+                    .map(|why| named(&Why::ALL, Why::as_str, why, "why"))
+                    .transpose()?,
+                confidence: self.confidence,
+                threshold: more.threshold,
+                execution: option(more.plan_execution_id.as_ref(), "planExecutionId")?,
+                step: more.step_id.clone(),
+                shown: option(self.output_hash.as_ref(), "outputHash")?,
+                edit: option(self.edit_hash.as_ref(), "editHash")?,
+                comment: option(self.comment_hash.as_ref(), "commentHash")?,
+                reviewer: self.reviewer_id.clone(),
+                from: option(self.from.as_ref(), "from")?,
+                to: option(self.assigned_to.as_ref().or(self.to.as_ref()), "to")?,
+                reason: more.reason.clone(),
+                after_ms: more.escalation_after_ms,
+                until: option(self.claimed_until.as_ref().or(more.timeout_at.as_ref()), "until")?,
+                retry: option(self.retry_task_id.as_ref(), "retryTaskId")?,
+            },
+            previous: parsed(&self.previous_hash, "previousHash")?,
+            hash: parsed(&self.hash, "hash")?,
+        };
+        // Written anew it must be the same, or some member says what no hash covers.
+        if Self::of(&entry, self.texts()) == *self {
+            Ok(entry)
+        } else {
+            Err(Misread::Contradiction)
+        }
+    }
+
+    /// Counted from 1, as it says itself.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What was said and written.
+    #[must_use]
+    pub fn texts(&self) -> Texts<'_> {
+        let comment = self.comment.as_deref().or(self.reason.as_deref());
+        Texts { comment, edit: self.modified_output.as_deref() }
+    }
+}
+
+/// The value in the first place if so, else in the second.
+fn either<T>(first: bool, value: Option<T>) -> (Option<T>, Option<T>) {
+    if first { (value, None) } else { (None, value) }
+}
+
+fn named<T: Copy>(
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+    text: &str,
+    member: &'static str,
+) -> Result<T, Misread> {
+    all.iter().copied().find(|one| name(*one) == text).ok_or(Misread::Malformed(member))
+}
+
+fn parsed<T: FromStr>(text: &str, member: &'static str) -> Result<T, Misread> {
+    text.parse().map_err(|_| Misread::Malformed(member))
+}
+
+fn option<T: FromStr>(text: Option<&String>, member: &'static str) -> Result<Option<T>, Misread> {
+    text.map(|text| parsed(text, member)).transpose()
+}
+
+#[cfg(test)]
+mod tests;
