@@ -13,11 +13,13 @@ use callboard_domain::approval::MailCause;
 use callboard_domain::id::{DeliveryId, TaskId};
 use callboard_domain::task::Why;
 use callboard_runtime::ports::{Letter, Mailer, NotSent};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use url::Url;
+
+use crate::support::{ADMIN, FakeWorker, Server};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -55,6 +57,20 @@ impl Post {
         let line = line.expect("the server starts");
         let port = line.strip_prefix("ready ").expect("it says its port");
         Self { port: port.parse().expect("a port"), dir, _process: process }
+    }
+
+    /// What it was given, once it was given something.
+    async fn first_mails(&self) -> Vec<Value> {
+        let some = async {
+            loop {
+                let mails = self.mails();
+                if !mails.is_empty() {
+                    return mails;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(PATIENCE, some).await.expect("a mail arrives")
     }
 
     /// What it was given so far.
@@ -121,7 +137,7 @@ async fn a_mail_arrives_over_every_kind_of_connection() {
         assert_eq!(mails.len(), 1, "{tls}");
         assert_eq!(mails[0]["encrypted"], encrypted, "{tls}");
         assert_eq!(mails[0]["from"], "callboard@example.com");
-        assert_eq!(mails[0]["to"], serde_json::json!(["ann@example.com"]));
+        assert_eq!(mails[0]["to"], json!(["ann@example.com"]));
         let text = mails[0]["text"].as_str().expect("text");
         let id = format!("Message-ID: <{}@example.com>", DeliveryId::from_u128(7 << 10));
         let link = format!("https://callboard.example.com/review/{}", TaskId::from_u128(1 << 10));
@@ -201,4 +217,56 @@ async fn a_server_that_says_nothing_is_given_up_on() {
         assert!(begun.elapsed() <= Duration::from_secs(31), "{tls}");
     }
     drop(listener);
+}
+
+/// A server that sends its mails to this port of the machine.
+fn server(port: u16) -> Server {
+    let port = port.to_string();
+    Server::with(&[
+        ("SMTP__HOST", "127.0.0.1"),
+        ("SMTP__PORT", &port),
+        ("SMTP__TLS", "none"),
+        ("SMTP__FROM", "callboard@example.com"),
+    ])
+}
+
+/// A task whose output waits for a reviewer, who is told by mail.
+async fn held(server: &Server) -> String {
+    let hitl = json!({"required": true, "notifyChannels": ["email"]});
+    let task = json!({"prompt": "the secret question", "hitl": hitl});
+    let client = server.client("operator").await;
+    let id = client.submit(&task).await;
+    let mut worker = FakeWorker::connect(server, &server.key("worker").await, 1).await;
+    let given = worker.assignment().await;
+    worker.complete(&given["lease"], "the secret answer").await;
+    id
+}
+
+#[tokio::test]
+async fn a_reviewer_is_told_by_mail_of_an_output_that_waits() {
+    let post = Post::with(&[]).await;
+    let server = server(post.port);
+    let id = held(&server).await;
+    let mails = post.first_mails().await;
+    assert_eq!(mails[0]["to"], json!([ADMIN]));
+    let text = mails[0]["text"].as_str().expect("text");
+    assert!(text.contains(&format!("Subject: Review: task {id}")), "{text}");
+    assert!(text.contains("Why it is held: a review is required"), "{text}");
+    assert!(text.contains(&format!("{}/review/{id}", server.url)), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_mail_outlives_a_server_for_mail_that_is_down_and_a_kill() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let mut server = server(port);
+    let id = held(&server).await;
+    server.kill();
+    let post = Post::with(&["--port", &port.to_string()]).await;
+    server.restart();
+    let mails = post.first_mails().await;
+    assert!(mails[0]["text"].as_str().expect("text").contains(&id));
+    assert_eq!(mails.len(), 1);
 }

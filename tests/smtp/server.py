@@ -1,6 +1,7 @@
 """A real SMTP server on loopback that keeps what it was given.
 
-Usage: python tests/smtp/server.py DIRECTORY [--tls none|starttls|tls] [--user NAME:PASSWORD]
+Usage: python tests/smtp/server.py DIRECTORY
+           [--port PORT] [--tls none|starttls|tls] [--user NAME:PASSWORD]
 
 Prints `ready PORT` once it answers. Each mail becomes a line of JSON in DIRECTORY/mails; the
 certificate of the CA that its own is signed by is DIRECTORY/ca.pem. A recipient `nobody@…` is
@@ -26,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tls", choices=["none", "starttls", "tls"], default="none")
+    parser.add_argument("--port", type=int, default=0, help="0: the system chooses")
     parser.add_argument("--user", help="who must sign in")
     options = parser.parse_args()
     end_with_the_parent()
@@ -54,7 +56,7 @@ async def serve(options: argparse.Namespace) -> None:
 
     loop = asyncio.get_running_loop()
     implicit = context if options.tls == "tls" else None
-    server = await loop.create_server(protocol, "127.0.0.1", 0, ssl=implicit)
+    server = await loop.create_server(protocol, "127.0.0.1", options.port, ssl=implicit)
     print(f"ready {server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

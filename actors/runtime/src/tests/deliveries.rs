@@ -127,9 +127,13 @@ impl Bench {
 
     /// What became of all mails, once none is to be sent any more.
     async fn outcome(&self) -> Vec<Delivery> {
-        while !self.pending().await.is_empty() {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
+        let over = async {
+            while !self.pending().await.is_empty() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let over = tokio::time::timeout(Duration::from_hours(4), over).await;
+        over.expect("a mail is still to be sent");
         let page = ENDED_DELIVERIES.scan(&*self.store, NUMBER, None, 100).await;
         page.expect("readable").into_iter().map(|(_, delivery)| delivery).collect()
     }
