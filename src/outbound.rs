@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callboard_runtime::ports::Mailer;
-use url::Url;
 
 use crate::config::Config;
 use email::{Email, NotUsable};
@@ -30,13 +29,13 @@ pub fn mailer(
             "smtp.tls is none: the password goes over the network in the clear"
         );
     }
-    let base = config.server.public_url.clone().unwrap_or_else(|| {
-        let base = format!("http://{listening}");
-        tracing::warn!(
-            base,
-            "server.public_url is not set: mails link to where the server listens"
-        );
-        Url::parse(&base).expect("an address and a port make a URL")
-    });
+    let base = config.server.public_url.as_ref().map_or_else(
+        || {
+            let base = format!("http://{listening}");
+            tracing::warn!(base, "server.public_url is not set: mails link to the server itself");
+            base
+        },
+        ToString::to_string,
+    );
     Ok(Some(Arc::new(Email::new(smtp, &base)?)))
 }

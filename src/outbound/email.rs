@@ -18,7 +18,6 @@ use lettre::transport::smtp::client::{self as secured, Certificate, CertificateS
 use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use url::Url;
 
 use crate::config::{Smtp, Tls};
 
@@ -52,7 +51,7 @@ impl Email {
     ///
     /// # Errors
     /// The certificates of `ca`, or those of the system, cannot be used.
-    pub fn new(smtp: &Smtp, base: &Url) -> Result<Self, NotUsable> {
+    pub fn new(smtp: &Smtp, base: &str) -> Result<Self, NotUsable> {
         crate::tls::install_provider();
         let tls = match smtp.tls {
             Tls::None => secured::Tls::None,
@@ -73,7 +72,7 @@ impl Email {
         Ok(Self {
             transport: builder.build(),
             from: smtp.from.clone(),
-            base: base.as_str().trim_end_matches('/').to_owned(),
+            base: base.trim_end_matches('/').to_owned(),
             turns: Semaphore::new(AT_ONCE),
         })
     }
@@ -182,8 +181,8 @@ mod tests {
             from: "Callboard <callboard@example.com>".parse().expect("a sender"),
             login: None,
         };
-        let base = Url::parse("https://example.com/callboard/").expect("a URL");
-        let message = Email::new(&smtp, &base).expect("a client").message(letter);
+        let base = "https://example.com/callboard/";
+        let message = Email::new(&smtp, base).expect("a client").message(letter);
         let text = String::from_utf8(message.expect("a mail").formatted()).expect("ASCII");
         let (head, body) = text.split_once("\r\n\r\n").expect("a header and a body");
         (head.lines().map(str::to_owned).collect(), body.to_owned())

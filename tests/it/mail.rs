@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
-use url::Url;
 
 use crate::support::{ADMIN, FakeWorker, Server};
 
@@ -101,7 +100,7 @@ fn client(port: u16, settings: &[(&str, &str)]) -> Email {
         variables.map(|(name, value)| (format!("CALLBOARD_SMTP__{name}"), (*value).to_owned()));
     let config = Config::load(Flags::default(), variables).expect("the settings are right");
     let smtp: Smtp = config.smtp.expect("a server");
-    Email::new(&smtp, &Url::parse("https://callboard.example.com").expect("a URL")).expect("usable")
+    Email::new(&smtp, "https://callboard.example.com").expect("usable")
 }
 
 fn letter(to: &str) -> Letter {
@@ -264,9 +263,9 @@ async fn a_mail_outlives_a_server_for_mail_that_is_down_and_a_kill() {
     let mut server = server(port);
     let id = held(&server).await;
     server.kill();
-    let post = Post::with(&["--port", &port.to_string()]).await;
+    let post_office = Post::with(&["--port", &port.to_string()]).await;
     server.restart();
-    let mails = post.first_mails().await;
+    let mails = post_office.first_mails().await;
     assert!(mails[0]["text"].as_str().expect("text").contains(&id));
     assert_eq!(mails.len(), 1);
 }
