@@ -8,6 +8,7 @@ mod error;
 mod read;
 mod rule;
 mod secret;
+mod smtp;
 mod source;
 
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ pub use error::{Error, Place};
 use read::read_file;
 pub use rule::duration_of;
 pub use secret::Secret;
+pub use smtp::{Login, Smtp, Tls};
 use source::Source;
 
 /// The whole configuration; each part is a section of `config/callboard.toml`.
@@ -51,6 +53,8 @@ pub struct Config {
     pub templates: Templates,
     /// `[hitl]`.
     pub hitl: Hitl,
+    /// `[smtp]`; `None` without a host.
+    pub smtp: Option<Smtp>,
     /// The first administrator, from `CALLBOARD_ADMIN_EMAIL` and `CALLBOARD_ADMIN_PASSWORD(_FILE)`.
     pub admin: Option<Admin>,
 }
@@ -261,6 +265,7 @@ impl Config {
             events: Events::read(source)?,
             templates: Templates::read(source)?,
             hitl: Hitl::read(source)?,
+            smtp: Smtp::read(source)?,
             admin: Admin::read(source)?,
         };
         source.finish()?;

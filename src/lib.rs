@@ -6,6 +6,7 @@ pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod http;
+pub mod outbound;
 pub mod provider;
 pub mod service;
 pub mod telemetry;

@@ -21,7 +21,7 @@ use callboard_runtime::script::Usual;
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{SledOptions, SledStore};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::auth::password::Passwords;
@@ -31,6 +31,7 @@ use crate::config::{Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
 use crate::http::serve::{self, Limits};
 use crate::http::{self, App, Edge, Parts};
+use crate::outbound;
 use crate::templates;
 use crate::wire::tasks::Defaults;
 
@@ -38,6 +39,8 @@ use crate::wire::tasks::Defaults;
 const SHIPPED_PRICES: &str = include_str!("../config/models.json");
 /// How long running work may take to leave a worker that is told to drain.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1024;
 /// The exit code after the disk or an actor that all need has failed.
 const BROKEN: i32 = 1;
 
@@ -81,14 +84,15 @@ impl Service {
             .ok_or_else(|| Error("auth.password_min_length must be 8 to 128".into()))?;
 
         let settings = settings(&config)?;
-        let system = System::start(
-            store,
-            settings,
-            Ports::of_this_machine(),
-            Box::new(|why: String| broken(&why)),
-        )
-        .await
-        .map_err(|e| failed("the service cannot be started")(&e))?;
+        // Mails link to the port, which is known from here on; nobody is let in yet.
+        let not_bound = format!("cannot listen on {}", config.server.listen);
+        let (socket, address) = bound(config.server.listen).map_err(|e| failed(&not_bound)(&e))?;
+        let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
+        let ports = Ports { mailer, ..Ports::of_this_machine() };
+        let on_break = Box::new(|why: String| broken(&why));
+        let system = System::start(store, settings, ports, on_break)
+            .await
+            .map_err(|e| failed("the service cannot be started")(&e))?;
         let handle = system.handle();
         let passwords = Passwords::new();
         if let Some(admin) = &config.admin {
@@ -107,11 +111,7 @@ impl Service {
             tracing::warn!("there is no admin yet: {hint}");
         }
 
-        let listener = TcpListener::bind(config.server.listen)
-            .await
-            .map_err(|e| failed(&format!("cannot listen on {}", config.server.listen))(&e))?;
-        let address =
-            listener.local_addr().map_err(|e| failed("the listener has no address")(&e))?;
+        let listener = socket.listen(BACKLOG).map_err(|e| failed(&not_bound)(&e))?;
         let app = App::new(Parts {
             handle,
             defaults: Defaults {
@@ -240,6 +240,16 @@ fn settings(config: &Config) -> Result<Settings, Error> {
 /// What the allowed environment variables are at the start; one that is not set has no value.
 fn variables(names: &[String]) -> HashMap<String, String> {
     names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
+}
+
+/// A socket at this address that takes no connections yet, and its port if any was asked for.
+fn bound(address: SocketAddr) -> io::Result<(TcpSocket, SocketAddr)> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A port whose last connections are still being forgotten is free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let address = socket.local_addr()?;
+    Ok((socket, address))
 }
 
 async fn open_store(dir: &Path, cache_bytes: u64) -> Result<Arc<dyn Store>, Error> {

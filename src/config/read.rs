@@ -130,20 +130,9 @@ impl Auth {
 }
 
 fn signing_key(source: &mut Source) -> Result<Option<Secret>, Error> {
-    let text = source.secret("auth", "signing_key")?;
-    let path = source.optional("auth", "signing_key_file", rule::path)?;
-    let place_of_path = source.place("auth", "signing_key_file");
-    let (place, key) = match (text, path) {
-        (None, None) => return Ok(None),
-        (Some((place, _)), Some(_)) => {
-            let says =
-                format!("the signing key is given here and by {place_of_path}, once is right");
-            return Err(Error { place, says });
-        }
-        (Some(found), None) => found,
-        (None, Some(path)) => (place_of_path.clone(), read_file(&path, place_of_path)?),
+    let Some((place, key)) = secret(source, "auth", ("signing_key", "signing_key_file"))? else {
+        return Ok(None);
     };
-    let key = key.trim_end_matches(['\r', '\n']).to_owned();
     if key.len() < MIN_SIGNING_KEY {
         let found = key.len();
         let says =
@@ -151,6 +140,28 @@ fn signing_key(source: &mut Source) -> Result<Option<Secret>, Error> {
         return Err(Error { place, says });
     }
     Ok(Some(Secret::new(key)))
+}
+
+/// A secret setting, from its variable or from the file that its second name points to.
+pub(super) fn secret(
+    source: &mut Source,
+    section: &str,
+    (name, file): (&str, &str),
+) -> Result<Option<(Place, String)>, Error> {
+    let text = source.secret(section, name)?;
+    let path = source.optional(section, file, rule::path)?;
+    let place_of_path = source.place(section, file);
+    let (place, secret) = match (text, path) {
+        (None, None) => return Ok(None),
+        (Some((place, _)), Some(_)) => {
+            let name = name.replace('_', " ");
+            let says = format!("the {name} is given here and by {place_of_path}, once is right");
+            return Err(Error { place, says });
+        }
+        (Some(found), None) => found,
+        (None, Some(path)) => (place_of_path.clone(), read_file(&path, place_of_path)?),
+    };
+    Ok(Some((place, secret.trim_end_matches(['\r', '\n']).to_owned())))
 }
 
 impl Metrics {

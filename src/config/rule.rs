@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use lettre::message::Mailbox;
 use url::Url;
 
 /// A value as it was given.
@@ -89,6 +90,30 @@ pub(super) fn network(raw: &Raw) -> Read<IpNet> {
     let text = raw.text();
     let one = text.and_then(|text| text.parse::<IpAddr>().ok().map(IpNet::from));
     one.map_or_else(|| parsed(text, "a network such as 10.0.0.0/8"), Ok)
+}
+
+/// The name or the address of a host; an empty text is none.
+pub(super) fn host(raw: &Raw) -> Read<Option<String>> {
+    let right = || "a host such as smtp.example.com, without a port".to_owned();
+    let text = raw.text().ok_or_else(right)?.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_name = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_host = is_name || text.parse::<IpAddr>().is_ok();
+    is_host.then(|| Some(text.to_owned())).ok_or_else(right)
+}
+
+/// The sender of a mail.
+pub(super) fn mailbox(raw: &Raw) -> Read<Mailbox> {
+    let right = "an address such as callboard@example.com or Callboard <callboard@example.com>";
+    let mailbox: Mailbox = parsed(raw.text(), right)?;
+    let is_plain = !mailbox.to_string().chars().any(char::is_control);
+    if is_plain && mailbox.email.to_string().is_ascii() {
+        Ok(mailbox)
+    } else {
+        Err(right.to_owned())
+    }
 }
 
 /// The address of a web site or a page.

@@ -47,7 +47,7 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert_eq!(config.hitl.missing_confidence, MissingConfidence::Hold);
     let hitl = (config.hitl.escalate_after, config.hitl.on_timeout);
     assert_eq!(hitl, (0.5, OnTimeout::Wait));
-    assert_eq!(config.admin, None);
+    assert_eq!((config.smtp, config.admin), (None, None));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn the_shipped_file_names_every_setting_with_a_comment_above_it() {
         }
         before = line;
     }
-    let secret = ("auth", "signing_key");
-    let mut asked: Vec<_> = source.asked().filter(|setting| *setting != secret).collect();
+    let secrets = [("auth", "signing_key"), ("smtp", "password")];
+    let mut asked: Vec<_> = source.asked().filter(|setting| !secrets.contains(setting)).collect();
     asked.sort_unstable();
     named.sort_unstable();
     assert_eq!(named, asked);
@@ -105,9 +105,9 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "c.toml line 3: queue.ageing is no setting, [queue] has aging",
     );
     let sections = "auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
-                    metrics, models, queue, runtime, server, store, templates, worker";
-    let unknown = format!("c.toml line 1: smtp.host is no setting, the sections are {sections}");
-    assert_refused("smtp.host = \"x\"\n", &unknown);
+                    metrics, models, queue, runtime, server, smtp, store, templates, worker";
+    let unknown = format!("c.toml line 1: mail.host is no setting, the sections are {sections}");
+    assert_refused("mail.host = \"x\"\n", &unknown);
     assert_variable_refused(
         "CALLBOARD_QUEUE__AGEING",
         "60s",
@@ -182,6 +182,68 @@ fn a_secret_is_taken_from_a_variable_or_a_file_and_never_shown() {
         &format!("[auth]\nsigning_key = \"{KEY}\"\n"),
         "c.toml line 2: auth.signing_key is a secret: set CALLBOARD_AUTH__SIGNING_KEY, or signing_key_file to a path",
     );
+}
+
+#[test]
+fn mail_has_a_server_only_with_a_host() {
+    let from = ("CALLBOARD_SMTP__FROM", "Callboard <callboard@example.com>");
+    let host = ("CALLBOARD_SMTP__HOST", "smtp.example.com");
+    for nobody in [&[from][..], &[from, ("CALLBOARD_SMTP__HOST", "")]] {
+        assert_eq!(load(None, nobody).map(|config| config.smtp), Ok(None));
+    }
+    let smtp = load(None, &[host, from]).expect("it is right").smtp.expect("a server");
+    assert_eq!((&*smtp.host, smtp.port, smtp.tls), ("smtp.example.com", 587, Tls::Starttls));
+    assert_eq!((smtp.from.email.as_ref(), smtp.login), ("callboard@example.com", None));
+    let says = "CALLBOARD_SMTP__HOST: smtp.from must be set too, the sender of mails";
+    assert_eq!(load(None, &[host]), Err(says.to_owned()));
+}
+
+#[test]
+fn a_user_of_the_mail_server_has_a_password_which_is_never_shown() {
+    let from = ("CALLBOARD_SMTP__FROM", "callboard@example.com");
+    let host = ("CALLBOARD_SMTP__HOST", "smtp.example.com");
+    let user = ("CALLBOARD_SMTP__USERNAME", "callboard");
+    let password = ("CALLBOARD_SMTP__PASSWORD", "hunter22");
+    let config = load(None, &[from, host, user, password]).expect("both are there");
+    assert!(!format!("{config:?}").contains("hunter22"));
+    let smtp = config.smtp.expect("a server");
+    let login = smtp.login.as_ref().expect("a user");
+    assert_eq!((&*login.username, login.password.expose()), ("callboard", "hunter22"));
+    assert!(!smtp.shows_its_password());
+    let plain = Smtp { tls: Tls::None, ..smtp };
+    assert!(plain.shows_its_password());
+    for host in ["127.0.0.1", "::1", "LocalHost"] {
+        assert!(!Smtp { host: host.to_owned(), ..plain.clone() }.shows_its_password(), "{host}");
+    }
+    for one in [user, password] {
+        let refused = load(None, &[from, host, one]).expect_err("the other is missing");
+        assert!(refused.starts_with(one.0), "{refused}");
+    }
+}
+
+#[test]
+fn a_bad_setting_of_the_mail_server_is_named() {
+    assert_variable_refused(
+        "CALLBOARD_SMTP__HOST",
+        "smtp.example.com:25",
+        "smtp.host must be a host such as smtp.example.com, without a port, not \"smtp.example.com:25\"",
+    );
+    let right = "an address such as callboard@example.com or Callboard <callboard@example.com>";
+    for wrong in ["callboard", "a@example.com\r\nBcc: b@example.com", "ü@example.com"] {
+        let says = format!("smtp.from must be {right}, not {wrong:?}");
+        assert_variable_refused("CALLBOARD_SMTP__FROM", wrong, &says);
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("ca.pem");
+    std::fs::write(&path, "no certificate").expect("it can be written");
+    let path = path.to_str().expect("UTF-8");
+    let given = [
+        ("CALLBOARD_SMTP__HOST", "smtp.example.com"),
+        ("CALLBOARD_SMTP__FROM", "callboard@example.com"),
+        ("CALLBOARD_SMTP__CA", path),
+    ];
+    let says = format!("CALLBOARD_SMTP__CA: {path} holds no certificates in PEM form");
+    assert_eq!(load(None, &given), Err(says));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod cli;
 mod durability;
 mod executions;
 mod executions_survive;
+mod mail;
 mod plans;
 mod real_model;
 mod real_model_provider;

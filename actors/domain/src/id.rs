@@ -137,7 +137,7 @@ identifiers! {
     SessionId = "ses_";
     /// A worker process, for as long as it keeps resuming.
     WorkerId = "wrk_";
-    /// A webhook delivery.
+    /// A delivery: a mail or a webhook.
     DeliveryId = "dlv_";
 }
 

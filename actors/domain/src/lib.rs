@@ -12,6 +12,7 @@ pub mod calibration;
 pub mod condition;
 pub mod confidence;
 pub mod credential;
+pub mod delivery;
 pub mod digest;
 pub mod error;
 pub mod estimate;

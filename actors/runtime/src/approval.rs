@@ -32,7 +32,7 @@ use crate::shard::{Address, Shard};
 use crate::supervisor::{Birth, Kind, Reason};
 use crate::tables::approvals::{self, Written};
 use crate::task::{Alongside, Judgement};
-use crate::{task as tasks, timers};
+use crate::{delivery, task as tasks, timers};
 
 pub(crate) use again::NextPrompt;
 pub(crate) use opening::Gated;
@@ -354,7 +354,7 @@ pub(crate) fn perform(node: &Node, address: Address, effects: Vec<Effect>) {
             Effect::WakeAt(at) => shard.timers(timers::Message::Set(sleeper, at)),
             Effect::ForgetWake => shard.timers(timers::Message::Forget(sleeper)),
             Effect::Assign(user) => node.reviewers.assign(address, user),
-            Effect::Mail(_) => {}
+            Effect::Mail(mail) => delivery::begin(node, address.environment, &mail),
         }
     }
 }

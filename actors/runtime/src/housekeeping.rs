@@ -1,16 +1,16 @@
-//! What is tidied up from time to time: old events, idempotency keys and sessions.
+//! What is tidied up from time to time: old events, idempotency keys, deliveries and sessions.
 //!
 //! Deliberately absent: anything that somebody waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::id::Environment;
+use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::Machine;
 use callboard_store::{Error, Op};
 
 use crate::node::Node;
-use crate::tables::{self, EVENTS, IDEMPOTENCY, executions};
+use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
 use crate::{accounts, durable, intake};
 
 const EVERY: Duration = Duration::from_mins(1);
@@ -36,7 +36,8 @@ pub(crate) async fn run(node: Arc<Node>) {
 
 async fn tidy(node: &Node, environment: Environment) -> Result<(), Error> {
     trim_events(node, environment).await?;
-    forget_keys(node, environment).await
+    forget_keys(node, environment).await?;
+    forget_deliveries(node, environment).await
 }
 
 /// Forgets events that are too old or too many (`[events] keep, keep_max`).
@@ -93,6 +94,29 @@ async fn forget_keys(node: &Node, environment: Environment) -> Result<(), Error>
                 let ops = vec![IDEMPOTENCY.delete(environment.number(), &scope)];
                 drop(durable::commit_rows(node.shard(scope[0]), scope[0], ops));
             }
+        }
+    }
+}
+
+/// Forgets deliveries that are over and old; they stand in the order in which they were made.
+async fn forget_deliveries(node: &Node, environment: Environment) -> Result<(), Error> {
+    let now = node.now();
+    let mut after = None;
+    loop {
+        let (store, number) = (node.store(), environment.number());
+        let page = ENDED_DELIVERIES.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(());
+        };
+        after = Some(*last);
+        for (id, _) in page {
+            let delivery = DeliveryId::from_u128(id);
+            if now.since(delivery.created_at()) < deliveries::KEPT {
+                return Ok(());
+            }
+            let ops = vec![ENDED_DELIVERIES.delete(number, &id)];
+            let partition = delivery.partition();
+            drop(durable::commit_rows(node.shard(partition), partition, ops));
         }
     }
 }

@@ -10,6 +10,7 @@ mod advance;
 mod approval;
 pub mod catalog;
 mod concurrency;
+mod delivery;
 mod directory;
 mod durable;
 pub mod events;

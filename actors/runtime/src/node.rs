@@ -164,9 +164,9 @@ impl Node {
     }
 
     /// The identifier of a mail that may become due; `None` if no mail can be sent.
-    #[expect(clippy::unused_self, reason = "there is no server for mail yet")]
-    pub(crate) fn mail_id(&self, _partition: u8) -> Option<DeliveryId> {
-        None
+    pub(crate) fn mail_id(&self, partition: u8) -> Option<DeliveryId> {
+        let mailer = self.ports.mailer.as_ref();
+        mailer.map(|_| DeliveryId::from_u128(self.fresh_id(partition)))
     }
 
     /// From now on no task is given out.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use callboard_domain::approval::Record;
-use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{State, Task};
 use callboard_store::Error;
@@ -16,8 +16,8 @@ use callboard_store::Error;
 use crate::approval;
 use crate::node::{Node, PAGE};
 use crate::shard::Address;
-use crate::tables::{self, LIVE_APPROVALS, LIVE_EXECUTIONS};
-use crate::{execution, task, timers};
+use crate::tables::{self, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS};
+use crate::{delivery, execution, task, timers};
 
 /// Brings back one environment; says how much was unfinished.
 pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usize, Error> {
@@ -37,7 +37,8 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         }
         after = next;
     }
-    Ok(count + recover_executions(node, environment, &executions).await?)
+    count += recover_executions(node, environment, &executions).await?;
+    Ok(count + recover_deliveries(node, environment).await?)
 }
 
 fn recover_task(node: &Node, environment: Environment, task: &Task) {
@@ -109,6 +110,26 @@ async fn recover_executions(
             }
             if !with_tasks.contains(&execution) || !head.is_first_run() {
                 shard.executions.send(address, execution::Message::Recover);
+            }
+        }
+    }
+}
+
+/// Deliveries are made when they are due; what was under way is due again.
+async fn recover_deliveries(node: &Node, environment: Environment) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = None;
+    loop {
+        let (store, number) = (node.store(), environment.number());
+        let page = LIVE_DELIVERIES.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(count) };
+        after = Some(*last);
+        for (id, found) in page {
+            count += 1;
+            let delivery = DeliveryId::from_u128(id);
+            let address = delivery::Address { environment, delivery };
+            for effect in found.outstanding() {
+                delivery::perform(node, address, effect);
             }
         }
     }

@@ -11,6 +11,7 @@ use callboard_store::{Epoch, Store};
 use ractor::ActorRef;
 
 use crate::approval::ApprovalKind;
+use crate::delivery::DeliveryKind;
 use crate::execution::ExecutionKind;
 use crate::newborn::Newborns;
 use crate::ports::Ports;
@@ -37,6 +38,7 @@ pub(crate) struct Shard {
     pub(crate) tasks: Arc<DirectoryOf<TaskKind>>,
     pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
     pub(crate) approvals: Arc<DirectoryOf<ApprovalKind>>,
+    pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
     pub(crate) newborns: Newborns<Address, Found>,
     pub(crate) new_executions: Newborns<execution::Address, (Execution, Arc<Script>)>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
@@ -59,6 +61,7 @@ impl Shard {
             tasks: Arc::default(),
             executions: Arc::default(),
             approvals: Arc::default(),
+            deliveries: Arc::default(),
             newborns: Newborns::default(),
             new_executions: Newborns::default(),
             timers: OnceLock::new(),

@@ -1,16 +1,17 @@
 //! Start, recover, drain: the root of the supervision tree.
 //!
 //! ```text
-//!   System ─┬▶ executions, tasks, approvals, timers, intake   of each shard
+//!   System ─┬▶ executions, tasks, approvals, deliveries, timers, intake   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           ├▶ workers ─▶ Worker
 //!           └▶ events, housekeeping, the track record
 //! ```
 //!
-//! An execution, a task, an approval, a queue or a worker that breaks is started again by its
-//! supervisor. Should one of the actors named here break, the process ends: recovery from the disk is the one path that is always
-//! tested. Deliberately absent: sockets and signals, which are the edge's.
+//! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
+//! its supervisor. Should one of the actors named here break, the process ends: recovery from the disk
+//! is the one path that is always tested. Deliberately absent: sockets and signals, which are the
+//! edge's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 use crate::accounts::Accounts;
 use crate::approval::ApprovalKind;
 use crate::catalog::Publisher;
+use crate::delivery::DeliveryKind;
 use crate::execution::ExecutionKind;
 use crate::handle::Handle;
 use crate::housekeeping;
@@ -119,8 +121,10 @@ impl Actor for Root {
         let root = myself.get_cell();
         for shard in &node.shards {
             let (tasks, executions) = (Arc::clone(&shard.tasks), Arc::clone(&shard.executions));
-            let approvals = Arc::clone(&shard.approvals);
-            let arguments = (Arc::clone(&node.ports.clock), tasks, executions, approvals);
+            let (approvals, deliveries) =
+                (Arc::clone(&shard.approvals), Arc::clone(&shard.deliveries));
+            let clock = Arc::clone(&node.ports.clock);
+            let arguments = (clock, tasks, executions, approvals, deliveries);
             let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
             let (intake, _) =
                 Actor::spawn_linked(None, Intake(Arc::clone(&node)), (), root.clone()).await?;
@@ -129,6 +133,8 @@ impl Actor for Root {
             let arguments = (ExecutionKind(Arc::clone(&node)), Arc::clone(&shard.executions));
             Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
             let arguments = (ApprovalKind(Arc::clone(&node)), Arc::clone(&shard.approvals));
+            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
+            let arguments = (DeliveryKind(Arc::clone(&node)), Arc::clone(&shard.deliveries));
             Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
             let first = shard.timers.set(timers).is_ok() && shard.intake.set(intake).is_ok();
             debug_assert!(first, "a shard is started once");

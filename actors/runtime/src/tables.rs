@@ -7,6 +7,7 @@
 //! Deliberately absent: the rows themselves, each kind in a file of its own.
 
 pub(crate) mod approvals;
+pub(crate) mod deliveries;
 mod events;
 pub(crate) mod executions;
 pub(crate) mod plans;
@@ -16,6 +17,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::account::User;
 use callboard_domain::approval::{self, Record};
 use callboard_domain::credential::ApiKey;
+use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::StepState;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::session::Session;
@@ -48,6 +50,10 @@ pub(crate) const SESSIONS: Table<u128, Session> = Table::new(0x14, 1);
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions, by execution and number.
 pub(crate) const STEPS: Table<(u128, u16), StepState> = Table::new(0x18, 1);
+/// Deliveries that have not ended.
+pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x1c, 1);
+/// Deliveries that have ended; kept for a while.
+pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x1d, 1);
 /// Tasks that have not ended.
 pub(crate) const LIVE_TASKS: Table<u128, Life> = Table::new(0x80, 1);
 /// Tasks that have ended.

@@ -1,6 +1,7 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
 mod approvals;
+mod deliveries;
 mod executions;
 
 use std::sync::Arc;

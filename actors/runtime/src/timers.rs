@@ -1,4 +1,4 @@
-//! One shard's timers: which task, execution or approval asked to be woken when.
+//! One shard's timers: which task, execution, approval or delivery asked to be woken when.
 //!
 //! Instants are of the wall clock, because they are stored; it is looked at least once a second, so
 //! that a jump is noticed. One per shard, spawned by the system and rebuilt from what is unfinished.
@@ -13,6 +13,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::JoinHandle;
 
 use crate::approval::{self, ApprovalKind};
+use crate::delivery::{self, DeliveryKind};
 use crate::execution::{self, ExecutionKind};
 use crate::ports::Clock;
 use crate::shard;
@@ -30,6 +31,8 @@ pub(crate) enum Sleeper {
     Execution(execution::Address),
     /// An approval.
     Approval(shard::Address),
+    /// A delivery.
+    Delivery(delivery::Address),
 }
 
 /// What timers are told.
@@ -88,6 +91,7 @@ pub(crate) struct State {
     tasks: Arc<DirectoryOf<TaskKind>>,
     executions: Arc<DirectoryOf<ExecutionKind>>,
     approvals: Arc<DirectoryOf<ApprovalKind>>,
+    deliveries: Arc<DirectoryOf<DeliveryKind>>,
     nap: Option<(Timestamp, JoinHandle<()>)>,
 }
 
@@ -123,14 +127,16 @@ impl Actor for Timers {
         Arc<DirectoryOf<TaskKind>>,
         Arc<DirectoryOf<ExecutionKind>>,
         Arc<DirectoryOf<ApprovalKind>>,
+        Arc<DirectoryOf<DeliveryKind>>,
     );
 
     async fn pre_start(
         &self,
         _: ActorRef<Message>,
-        (clock, tasks, executions, approvals): Self::Arguments,
+        (clock, tasks, executions, approvals, deliveries): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        Ok(State { agenda: Agenda::default(), clock, tasks, executions, approvals, nap: None })
+        let agenda = Agenda::default();
+        Ok(State { agenda, clock, tasks, executions, approvals, deliveries, nap: None })
     }
 
     async fn handle(
@@ -153,6 +159,9 @@ impl Actor for Timers {
                         }
                         Sleeper::Approval(approval) => {
                             state.approvals.send(approval, approval::Message::TimePassed);
+                        }
+                        Sleeper::Delivery(delivery) => {
+                            state.deliveries.send(delivery, delivery::Message::TimePassed);
                         }
                     }
                 }

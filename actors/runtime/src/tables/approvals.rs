@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ENDED_APPROVALS, EVENTS, EventRow, HISTORY, LIVE_APPROVALS, TEXTS, TRACK, approval_list,
-    approval_term as term, events, tasks, term_of, text,
+    approval_term as term, deliveries, events, tasks, term_of, text,
 };
 use crate::durable::Persist;
 
@@ -96,7 +96,7 @@ impl Persist for Approval {
     }
 
     fn rows(
-        Step { next, facts, .. }: &Step<Self>,
+        Step { next, facts, effects }: &Step<Self>,
         environment: Environment,
         now: Timestamp,
         Written { edit, remark }: Written,
@@ -116,6 +116,11 @@ impl Persist for Approval {
         if !told.is_empty() {
             let row = EventRow::of_approval(now, (next.id(), row.clone(), told));
             ops.push(EVENTS.append(events(environment), &row));
+        }
+        for effect in effects {
+            if let Effect::Mail(mail) = effect {
+                ops.extend(deliveries::first_rows(environment, mail, now));
+            }
         }
         if next.is_finished() {
             ops.push(LIVE_APPROVALS.delete(number, &id));

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash, User};
+use callboard_domain::approval::{Mail, MailCause};
 use callboard_domain::budget::Money;
 use callboard_domain::credential::ApiKey;
+use callboard_domain::delivery::{Cargo, Delivery};
 use callboard_domain::digest::Digest;
 use callboard_domain::execution::{Event as Happened, Execution, Graph, Report, Template, Verdict};
 use callboard_domain::id::{
-    BatchId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId, WorkerId,
+    BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId,
+    WorkerId,
 };
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
@@ -30,9 +33,9 @@ use callboard_store::{Op, Record};
 use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
 use super::{
-    Deployed, ENDED_TASKS, EVENTS, Ended, EventRow, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS,
-    LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS, STEPS, TEMPLATES,
-    USERS, WorkerRow, events, tasks::Made,
+    Deployed, ENDED_DELIVERIES, ENDED_TASKS, EVENTS, Ended, EventRow, HeadRow, IDEMPOTENCY,
+    IdempotencyRow, KEYS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS,
+    PlanRow, SESSIONS, STEPS, TEMPLATES, USERS, WorkerRow, events, tasks::Made,
 };
 use crate::script::Terms;
 
@@ -186,6 +189,25 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         execution: Some(ExecutionId::from_u128(ID)),
     };
     pinned("idempotency-v1", &bytes(IDEMPOTENCY.put(0, &[7; 32], &row, None)));
+}
+
+#[test]
+fn the_rows_of_deliveries_are_pinned() {
+    let mail = Mail {
+        id: DeliveryId::from_u128(ID),
+        task: TaskId::from_u128(ID),
+        to: UserId::from_u128(ID),
+        cause: MailCause::Escalated,
+    };
+    let fresh = Delivery::new(Cargo::Mail(mail), NOW);
+    pinned("delivery-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &fresh, None)));
+    let dead = Delivery {
+        state: callboard_domain::delivery::State::Dead { at: NOW },
+        attempts: 2,
+        last_error: Some("no".into()),
+        ..fresh
+    };
+    pinned("delivery-ended-v1", &bytes(ENDED_DELIVERIES.put(0, &ID, &dead, None)));
 }
 
 fn full_execution() -> Execution {

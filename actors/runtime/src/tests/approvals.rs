@@ -39,15 +39,18 @@ fn gated() -> PlanSource {
     source
 }
 
+pub(super) fn new_user(name: &str, role: access::Role) -> NewUser {
+    NewUser {
+        email: account::Email::parse(&format!("{name}@example.com")).expect("an e-mail"),
+        name: name.into(),
+        role,
+        password_hash: account::PasswordHash::new("$argon2id$".into()),
+    }
+}
+
 impl Bench {
-    async fn user(&self, name: &str, role: access::Role) -> UserId {
-        let new = NewUser {
-            email: account::Email::parse(&format!("{name}@example.com")).expect("an e-mail"),
-            name: name.into(),
-            role,
-            password_hash: account::PasswordHash::new("$argon2id$".into()),
-        };
-        self.handle.create_user(new).await.expect("a user").id
+    pub(super) async fn user(&self, name: &str, role: access::Role) -> UserId {
+        self.handle.create_user(new_user(name, role)).await.expect("a user").id
     }
 
     /// A task whose output waits.
@@ -58,13 +61,13 @@ impl Bench {
         id
     }
 
-    async fn approval(&self, id: TaskId) -> Approval {
+    pub(super) async fn approval(&self, id: TaskId) -> Approval {
         let detail = self.handle.approval(Environment::Live, id).await;
         detail.expect("it was held").approval
     }
 
     /// What its history says, whose chain must be whole.
-    async fn actions(&self, id: TaskId) -> Vec<Action> {
+    pub(super) async fn actions(&self, id: TaskId) -> Vec<Action> {
         let history = self.handle.approval_history(Environment::Live, id).await.expect("a history");
         let entries: Vec<_> = history.into_iter().map(|told| told.entry).collect();
         assert_eq!(self.approval(id).await.chain.verify(id, &entries), Ok(()));
@@ -78,7 +81,7 @@ impl Bench {
     }
 
     /// The held tasks of an execution, by step.
-    async fn waiting(&self) -> Vec<(String, TaskId)> {
+    pub(super) async fn waiting(&self) -> Vec<(String, TaskId)> {
         let query = Approvals {
             statuses: vec![Held::Pending, Held::Assigned, Held::Escalated, Held::Expired],
             ..Approvals::default()

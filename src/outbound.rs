@@ -1,0 +1,41 @@
+//! What goes out: mails.
+//!
+//! Deliberately absent: when something is sent and what becomes of it, which is durable and the
+//! runtime's.
+
+pub mod email;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use callboard_runtime::ports::Mailer;
+
+use crate::config::Config;
+use email::{Email, NotUsable};
+
+/// The client for mail, if a server for it is configured. Mails link to `server.public_url`, else to
+/// the address that is listened on.
+///
+/// # Errors
+/// As [`Email::new`].
+pub fn mailer(
+    config: &Config,
+    listening: SocketAddr,
+) -> Result<Option<Arc<dyn Mailer>>, NotUsable> {
+    let Some(smtp) = &config.smtp else { return Ok(None) };
+    if smtp.shows_its_password() {
+        tracing::warn!(
+            host = smtp.host,
+            "smtp.tls is none: the password goes over the network in the clear"
+        );
+    }
+    let base = config.server.public_url.as_ref().map_or_else(
+        || {
+            let base = format!("http://{listening}");
+            tracing::warn!(base, "server.public_url is not set: mails link to the server itself");
+            base
+        },
+        ToString::to_string,
+    );
+    Ok(Some(Arc::new(Email::new(smtp, &base)?)))
+}

@@ -1,0 +1,249 @@
+//! Mails to reviewers, by SMTP: [`Mailer`] for the runtime.
+//!
+//! A connection for each mail, a few at once: mails are rare, and a server has limits. A mail that
+//! is sent again after a crash has the same `Message-ID`, made of its delivery's identifier.
+//! Deliberately absent: another attempt, which is the delivery's business, and any text of a task.
+
+mod text;
+
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+use callboard_runtime::ports::{Letter, Mailer, NotSent};
+use lettre::message::header::{HeaderName, HeaderValue};
+use lettre::message::{Mailbox, SinglePart};
+use lettre::transport::smtp;
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{self as secured, Certificate, CertificateStore};
+use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::config::{Smtp, Tls};
+
+/// How long a server may take to be connected to.
+const CONNECT: Duration = Duration::from_secs(15);
+/// How long it may then take for the mail.
+const SEND: Duration = Duration::from_secs(15);
+/// How many mails go out at once.
+const AT_ONCE: usize = 4;
+
+/// What a server answers to a login that it does not take, or to one that it wants and does not get
+/// (RFC 4954). The operator can mend that, and the mail is not to blame.
+const LOGIN_REFUSED: [u16; 4] = [530, 534, 535, 538];
+
+/// The client of the configured server.
+#[derive(Debug)]
+pub struct Email {
+    transport: AsyncSmtpTransport<Tokio1Executor>,
+    from: Mailbox,
+    base: String,
+    turns: Semaphore,
+}
+
+/// Why mail cannot be set up as configured.
+#[derive(Debug, thiserror::Error)]
+#[error("smtp: the certificates to trust cannot be used: {0}")]
+pub struct NotUsable(#[from] smtp::Error);
+
+impl Email {
+    /// A client whose mails link to pages below `base`. Nothing is connected to yet.
+    ///
+    /// # Errors
+    /// The certificates of `ca`, or those of the system, cannot be used.
+    pub fn new(smtp: &Smtp, base: &str) -> Result<Self, NotUsable> {
+        crate::tls::install_provider();
+        let tls = match smtp.tls {
+            Tls::None => secured::Tls::None,
+            Tls::Starttls => secured::Tls::Required(trusted(smtp)?),
+            Tls::Tls => secured::Tls::Wrapper(trusted(smtp)?),
+        };
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&smtp.host)
+            .port(smtp.port)
+            .tls(tls)
+            .timeout(Some(CONNECT));
+        let builder = match &smtp.login {
+            Some(login) => {
+                let password = login.password.expose().to_owned();
+                builder.credentials(Credentials::new(login.username.clone(), password))
+            }
+            None => builder,
+        };
+        Ok(Self {
+            transport: builder.build(),
+            from: smtp.from.clone(),
+            base: base.trim_end_matches('/').to_owned(),
+            turns: Semaphore::new(AT_ONCE),
+        })
+    }
+
+    async fn deliver(&self, letter: &Letter) -> Result<(), NotSent> {
+        let message = self.message(letter).map_err(|why| NotSent {
+            permanent: true,
+            message: format!("the mail cannot be written: {why}"),
+        })?;
+        let _turn = self.turns.acquire().await.expect("it is never closed");
+        match timeout(CONNECT + SEND, self.transport.send(message)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(not_sent(&error)),
+            Err(_) => {
+                let seconds = (CONNECT + SEND).as_secs();
+                let message = format!("the server took longer than {seconds} s");
+                Err(NotSent { permanent: false, message })
+            }
+        }
+    }
+
+    fn message(&self, letter: &Letter) -> Result<Message, Box<dyn std::error::Error>> {
+        let address: Address = letter.to.as_str().parse()?;
+        let delivery = letter.delivery;
+        let since_1970 = Duration::from_millis(delivery.created_at().as_millis());
+        let link = format!("{}/review/{}", self.base, letter.task);
+        let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
+        let message = Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(Some(text::one_line(&letter.name)), address))
+            .subject(text::subject(letter))
+            .date(SystemTime::UNIX_EPOCH + since_1970)
+            .message_id(Some(format!("<{delivery}@{}>", self.from.email.domain())))
+            // So that no out-of-office reply comes back (RFC 3834).
+            .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))
+            .singlepart(SinglePart::plain(text::body(letter, &link)))?;
+        Ok(message)
+    }
+}
+
+impl Mailer for Email {
+    fn send(
+        &self,
+        letter: Letter,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>> {
+        Box::pin(async move { self.deliver(&letter).await })
+    }
+}
+
+/// The certificates that count: those of the configured CA alone, else the system's.
+fn trusted(smtp: &Smtp) -> Result<secured::TlsParameters, smtp::Error> {
+    let mut builder = secured::TlsParameters::builder(smtp.host.clone());
+    if !smtp.ca.is_empty() {
+        builder = builder.certificate_store(CertificateStore::None);
+    }
+    for certificate in &smtp.ca {
+        builder = builder.add_root_certificate(Certificate::from_der(certificate.to_vec())?);
+    }
+    builder.build()
+}
+
+fn not_sent(error: &smtp::Error) -> NotSent {
+    let is_login = error.status().is_some_and(|code| LOGIN_REFUSED.contains(&code.into()));
+    NotSent {
+        permanent: error.is_permanent() && !is_login,
+        message: text::one_line(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::Timestamp;
+    use callboard_domain::account::Email as Recipient;
+    use callboard_domain::approval::MailCause;
+    use callboard_domain::id::{DeliveryId, ExecutionId, TaskId};
+    use callboard_domain::task::Why;
+
+    use super::*;
+
+    const SINCE: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    pub(super) fn letter() -> Letter {
+        Letter {
+            delivery: DeliveryId::from_u128(u128::from(SINCE.as_millis()) << 80),
+            to: Recipient::parse("ann@example.com").expect("an e-mail"),
+            name: "Ann".into(),
+            task: TaskId::from_u128(1 << 10),
+            step: Some((ExecutionId::from_u128(2 << 10), "summarize".into())),
+            template: Some("doc-review-v1".into()),
+            why: Why::BelowThreshold,
+            confidence: Some(0.71),
+            threshold: Some(0.85),
+            since: SINCE,
+            expires_at: SINCE.after(Duration::from_hours(1)),
+            cause: MailCause::Assigned,
+        }
+    }
+
+    /// The lines of the header and the body, as they go to the server.
+    fn written(letter: &Letter) -> (Vec<String>, String) {
+        let smtp = Smtp {
+            host: "localhost".into(),
+            port: 25,
+            tls: Tls::None,
+            ca: Vec::new(),
+            from: "Callboard <callboard@example.com>".parse().expect("a sender"),
+            login: None,
+        };
+        let base = "https://example.com/callboard/";
+        let message = Email::new(&smtp, base).expect("a client").message(letter);
+        let text = String::from_utf8(message.expect("a mail").formatted()).expect("ASCII");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a header and a body");
+        (head.lines().map(str::to_owned).collect(), body.to_owned())
+    }
+
+    #[test]
+    fn the_header_says_who_to_whom_when_and_what() {
+        let (head, body) = written(&letter());
+        let expected = [
+            "From: Callboard <callboard@example.com>",
+            "To: Ann <ann@example.com>",
+            "Subject: Review: step summarize of doc-review-v1",
+            "Date: Tue, 14 Nov 2023 22:13:20 +0000",
+            "Message-ID: <dlv_01hf7yat000000000000000000@example.com>",
+            "Auto-Submitted: auto-generated",
+            "MIME-Version: 1.0",
+            "Content-Type: text/plain; charset=utf-8",
+            "Content-Transfer-Encoding: 7bit",
+        ];
+        assert_eq!(head, expected);
+        let link = "https://example.com/callboard/review/dt_task_00000000000000000000000100\r\n";
+        assert!(body.contains(link), "{body}");
+    }
+
+    #[test]
+    fn no_name_and_no_step_makes_a_header_or_a_line_of_its_own() {
+        let evil = "x\r\nBcc: eve@example.com\r\n\r\nhttps://evil.example/\n.\r\nDATA";
+        let (head, body) = written(&Letter {
+            name: evil.into(),
+            step: Some((ExecutionId::from_u128(2 << 10), evil.into())),
+            template: Some(evil.into()),
+            ..letter()
+        });
+        let names: Vec<_> = head
+            .iter()
+            .filter(|line| !line.starts_with(' '))
+            .map(|line| line.split(':').next().unwrap_or_default())
+            .collect();
+        let expected = [
+            "From",
+            "To",
+            "Subject",
+            "Date",
+            "Message-ID",
+            "Auto-Submitted",
+            "MIME-Version",
+            "Content-Type",
+            "Content-Transfer-Encoding",
+        ];
+        assert_eq!(names, expected, "{head:?}");
+        for line in body.lines() {
+            let starts = |start| line.starts_with(start);
+            assert!(!starts("Bcc") && !starts("https://evil") && !starts("."), "{line}");
+        }
+    }
+
+    #[test]
+    fn any_e_mail_of_a_user_can_be_written_to() {
+        for to in ["ada@localhost", "a!#$%&'*+-/=?^_`{|}~b@xn--bcher-kva.example", "a.b@10"] {
+            let to = Recipient::parse(to).expect("an e-mail");
+            written(&Letter { to, name: "Jürgen, \"J\" <x@y>".into(), ..letter() });
+        }
+    }
+}

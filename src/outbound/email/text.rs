@@ -1,0 +1,164 @@
+//! What a mail to a reviewer says, in plain text.
+//!
+//! Deliberately absent: the output and the prompt, which may be confidential and are shown only to
+//! whoever has signed in, and any link that does something when it is opened, as mail scanners open
+//! them all.
+
+use callboard_domain::Timestamp;
+use callboard_domain::approval::MailCause;
+use callboard_domain::task::Why;
+use callboard_runtime::ports::Letter;
+
+/// The subject: whose output waits.
+pub(super) fn subject(letter: &Letter) -> String {
+    format!("Review: {}", waiting(letter))
+}
+
+/// The text, with the address of the page that shows the item.
+pub(super) fn body(letter: &Letter, link: &str) -> String {
+    let Letter { task, since, expires_at, .. } = letter;
+    let mut text = format!(
+        "Hello {},\n\n\
+         the output of {} waits for a decision.\n{}\n\n\
+         Why it is held: {}\n\
+         Waiting since:  {}\n\
+         To be decided:  until {}\n\n\
+         {link}\n\n\
+         The link only shows the item and decides nothing.\n\n\
+         Task:      {task}\n",
+        one_line(&letter.name),
+        waiting(letter),
+        cause(letter.cause),
+        held(letter),
+        shown(*since),
+        shown(*expires_at),
+    );
+    if let Some((execution, _)) = &letter.step {
+        text = format!("{text}Execution: {execution}\n");
+    }
+    text
+}
+
+/// A text without what would break out of its line or of its header.
+pub(super) fn one_line(text: &str) -> String {
+    let visible = |c: char| if c.is_control() || "\u{2028}\u{2029}".contains(c) { ' ' } else { c };
+    text.chars().map(visible).collect()
+}
+
+fn waiting(letter: &Letter) -> String {
+    match (&letter.step, &letter.template) {
+        (Some((_, step)), Some(template)) => {
+            format!("step {} of {}", one_line(step), one_line(template))
+        }
+        (Some((_, step)), None) => format!("step {}", one_line(step)),
+        (None, _) => format!("task {}", letter.task),
+    }
+}
+
+const fn cause(cause: MailCause) -> &'static str {
+    match cause {
+        MailCause::Assigned => "It is assigned to you.",
+        MailCause::Escalated => "Nobody has decided yet, so it was escalated to you.",
+        MailCause::Expired => {
+            "The time is over and nobody has decided, so it was escalated to you;\n\
+             it can still be decided."
+        }
+    }
+}
+
+fn held(letter: &Letter) -> String {
+    let below = below(letter.confidence, letter.threshold);
+    match letter.why {
+        Why::Required => match below {
+            Some(below) => format!("a review is required, and {below}"),
+            None => "a review is required".into(),
+        },
+        Why::BelowThreshold => below.unwrap_or_else(|| "its confidence is too low".into()),
+        Why::NoConfidence => "it came without a confidence".into(),
+        Why::Sampled => "it would have passed, and was picked as a sample".into(),
+    }
+}
+
+/// `confidence 0.71 is below 0.85`, if it is.
+fn below(confidence: Option<f64>, threshold: Option<f64>) -> Option<String> {
+    let (confidence, threshold) = confidence.zip(threshold)?;
+    let (short, least) = (rounded(confidence), rounded(threshold));
+    // Two that look alike when rounded are shown as they are.
+    let text = if short == least {
+        format!("confidence {confidence} is below {threshold}")
+    } else {
+        format!("confidence {short} is below {least}")
+    };
+    (confidence < threshold).then_some(text)
+}
+
+fn rounded(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn shown(instant: Timestamp) -> String {
+    let text = instant.to_string();
+    format!("{} {} UTC", &text[..10], &text[11..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::letter;
+    use super::*;
+
+    #[test]
+    fn a_mail_names_the_item_and_why_it_is_held_and_links_to_its_page() {
+        let expected = "\
+Hello Ann,
+
+the output of step summarize of doc-review-v1 waits for a decision.
+It is assigned to you.
+
+Why it is held: confidence 0.71 is below 0.85
+Waiting since:  2023-11-14 22:13 UTC
+To be decided:  until 2023-11-14 23:13 UTC
+
+https://callboard.example.com/review/X
+
+The link only shows the item and decides nothing.
+
+Task:      dt_task_00000000000000000000000100
+Execution: dt_exec_00000000000000000000000200
+";
+        assert_eq!(body(&letter(), "https://callboard.example.com/review/X"), expected);
+        assert_eq!(subject(&letter()), "Review: step summarize of doc-review-v1");
+        let alone = Letter { step: None, template: None, ..letter() };
+        assert_eq!(subject(&alone), "Review: task dt_task_00000000000000000000000100");
+        assert!(!body(&alone, "X").contains("Execution"));
+    }
+
+    #[test]
+    fn every_cause_and_every_reason_has_its_words() {
+        let with = |letter: Letter| body(&letter, "X");
+        let escalated = with(Letter { cause: MailCause::Escalated, ..letter() });
+        assert!(escalated.contains("Nobody has decided yet, so it was escalated to you."));
+        let expired = with(Letter { cause: MailCause::Expired, ..letter() });
+        assert!(expired.contains("The time is over"));
+        let why = |why, confidence| {
+            let text = with(Letter { why, confidence, ..letter() });
+            text.lines().nth(5).expect("a sixth line").replace("Why it is held: ", "")
+        };
+        assert_eq!(
+            why(Why::Required, Some(0.71)),
+            "a review is required, and confidence 0.71 is below 0.85"
+        );
+        assert_eq!(why(Why::Required, Some(0.9)), "a review is required");
+        assert_eq!(why(Why::NoConfidence, None), "it came without a confidence");
+        assert_eq!(
+            why(Why::Sampled, Some(0.9)),
+            "it would have passed, and was picked as a sample"
+        );
+        assert_eq!(
+            why(Why::BelowThreshold, Some(0.849_96)),
+            "confidence 0.84996 is below 0.85",
+            "never 0.85 is below 0.85"
+        );
+        assert_eq!(why(Why::BelowThreshold, Some(0.0)), "confidence 0 is below 0.85");
+    }
+}
