@@ -14,6 +14,7 @@ mod dev;
 mod doctor;
 mod executions;
 mod failure;
+mod hitl;
 mod input;
 mod keys;
 mod login;
@@ -59,6 +60,8 @@ pub enum Command {
     Executions(Remote<executions::Executions>),
     /// List, show, validate, publish and deploy templates.
     Templates(Remote<templates::Templates>),
+    /// Review outputs that wait for a person: list, show, approve, reject, verify.
+    Hitl(Remote<hitl::Hitl>),
     /// Sign in and out.
     Auth(Remote<auth::Auth>),
     /// Make API keys.
@@ -177,6 +180,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Plans(asked) => remote(plans::run(asked)),
         Command::Executions(asked) => remote(executions::run(asked)),
         Command::Templates(asked) => remote(templates::run(asked)),
+        Command::Hitl(asked) => remote(hitl::run(asked)),
         Command::Auth(asked) => remote(auth::run(asked)),
         Command::Keys(asked) => remote(keys::run(asked)),
         Command::Users(asked) => remote(users::run(asked)),

@@ -81,6 +81,8 @@ pub fn routes(app: Arc<App>) -> Router {
 
         .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
         .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)
+        .get   ("/api/hitl/stats",                  may(A::HitlRead),         approvals::statistics)
+        .get   ("/api/hitl/calibration",            may(A::HitlRead),         approvals::calibration)
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
         .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)

@@ -12,4 +12,5 @@ pub mod read;
 pub mod system;
 pub mod tasks;
 pub mod templates;
+pub mod track;
 pub mod workers;

@@ -22,6 +22,7 @@ mod report;
 mod runs;
 mod start;
 mod submit;
+mod waiting;
 mod worker;
 
 use std::time::Duration;
@@ -36,7 +37,7 @@ const IN_FLIGHT: usize = 64;
 /// Load on the real program, beside its floors.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these targets: T1, T2, T3, T4, T9.
+    /// Only these targets: T1, T2, T3, T4, T5, T6, T9.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Seconds that one measurement lasts.
@@ -45,6 +46,9 @@ struct Options {
     /// How often floor and program take turns.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// How many items wait in T5 and T6.
+    #[arg(long, default_value_t = 100_000)]
+    items: usize,
     /// One JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -62,11 +66,13 @@ impl Options {
 /// A target of the performance page and what measures it.
 type Work = (&'static str, fn(&Options) -> Vec<Row>);
 
-const WORKS: [Work; 5] = [
+const WORKS: [Work; 7] = [
     ("T1", submit::run),
     ("T2", complete::run),
     ("T3", runs::chain),
     ("T4", runs::fan_out),
+    ("T5", waiting::memory),
+    ("T6", waiting::recovery),
     ("T9", start::run),
 ];
 

@@ -19,7 +19,7 @@ pub(crate) struct Program {
     pub(crate) address: SocketAddr,
     // What it writes to must outlive it.
     _output: BufReader<ChildStdout>,
-    _directory: TempDir,
+    directory: Option<TempDir>,
 }
 
 impl Program {
@@ -32,12 +32,24 @@ impl Program {
         let address = line.trim_end().strip_prefix("listening on http://");
         let address = address.and_then(|address| address.parse().ok());
         let address = address.unwrap_or_else(|| panic!("it says {line:?}"));
-        Self { child, address, _output: output, _directory: directory }
+        Self { child, address, _output: output, directory: Some(directory) }
     }
 
-    /// The process's number.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+    /// Its resident memory, in bytes.
+    pub(crate) fn resident(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the program runs, on Linux");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = resident.and_then(|text| text.trim().strip_suffix(" kB"));
+        let kilobytes: f64 = kilobytes.and_then(|number| number.parse().ok()).expect("in kB");
+        kilobytes * 1024.0
+    }
+
+    /// Kills it at once (kill -9), and leaves what it has stored.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        self.directory.take().expect("it is taken once")
     }
 }
 
@@ -56,7 +68,11 @@ pub(crate) fn directory() -> TempDir {
 
 /// The server on an empty directory, with a first admin. Its rate limits count, but are not met.
 pub(crate) fn server() -> Program {
-    let directory = directory();
+    server_on(directory())
+}
+
+/// The server on what another has left.
+pub(crate) fn server_on(directory: TempDir) -> Program {
     let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])

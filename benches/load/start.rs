@@ -43,10 +43,5 @@ fn start() -> Duration {
 fn idle() -> f64 {
     let server = program::server();
     std::thread::sleep(IDLE);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
-    let status = status.expect("the program runs, on Linux");
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = resident.and_then(|text| text.trim().strip_suffix(" kB"));
-    let kilobytes: f64 = kilobytes.and_then(|number| number.parse().ok()).expect("a size in kB");
-    kilobytes * 1024.0 / 1e6
+    server.resident() / 1e6
 }

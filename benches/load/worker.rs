@@ -79,8 +79,31 @@ impl Worker {
         }
     }
 
-    async fn take(&mut self, message: &Message) {
-        let Message::Text(text) = message else { return };
+    /// Answers `count` tasks.
+    pub(crate) async fn answer(mut self, count: usize) {
+        let mut left = count;
+        while left > 0 {
+            let message = self.socket.next().await.expect("the socket is open").expect("a frame");
+            left -= usize::from(self.take(&message).await);
+            while let Some(Some(Ok(message))) = self.socket.next().now_or_never() {
+                left -= usize::from(self.take(&message).await);
+            }
+            self.socket.flush().await.expect("the socket is open");
+        }
+    }
+
+    /// Waits for the first task.
+    pub(crate) async fn first(mut self) {
+        while let Some(Ok(message)) = self.socket.next().await {
+            if message.to_text().is_ok_and(|text| text.contains("\"assign\"")) {
+                return;
+            }
+        }
+    }
+
+    /// Whether it was an acknowledgement.
+    async fn take(&mut self, message: &Message) -> bool {
+        let Message::Text(text) = message else { return false };
         let frame: Frame<'_> = serde_json::from_str(text).expect("a frame");
         match (frame.r#type, frame.task) {
             ("assign", Some(task)) => {
@@ -98,9 +121,11 @@ impl Worker {
                 if let Some(holder) = holder {
                     self.applied[holder].notify_one();
                 }
+                return true;
             }
             ("leases", _) => {}
             _ => panic!("the server says {text}"),
         }
+        false
     }
 }

@@ -130,6 +130,11 @@ impl Failure {
         }
     }
 
+    /// Whether somebody or something was first.
+    pub(super) fn is_conflict(&self) -> bool {
+        self.exit_code() == 6
+    }
+
     /// Whether the same may work in a moment: the server restarts, or a network hiccups.
     pub(super) fn may_pass(&self) -> bool {
         self.exit_code() == 9 || matches!(self, Self::TimedOut(_))

@@ -16,6 +16,7 @@ use crate::wire::approvals::entry::{EntryBody, Texts};
 use crate::wire::approvals::{
     ApprovalBody, ApproveBody, Approved, Claimed, ListApprovals, ListPending, RejectBody, Rejected,
 };
+use crate::wire::track::{Calibrate, CalibrationBody, StatisticsBody};
 
 /// Outputs that wait for a reviewer, the latest first.
 #[utoipa::path(
@@ -158,6 +159,34 @@ pub(super) async fn history(
         EntryBody::of(&told.entry, texts)
     };
     Ok(Reply::ok(&entries.iter().map(body).collect::<Vec<_>>()))
+}
+
+/// What approvals come to.
+#[utoipa::path(
+    get, path = "/api/hitl/stats", tag = "hitl",
+    responses((status = 200, body = StatisticsBody)),
+)]
+pub(super) async fn statistics(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Answer {
+    let summary = app.handle.statistics(caller.environment).await?;
+    Ok(Reply::ok(&StatisticsBody::from(&summary)))
+}
+
+/// How good confidences are, and what other thresholds would have done (+).
+#[utoipa::path(
+    get, path = "/api/hitl/calibration", tag = "hitl", params(Calibrate),
+    responses((status = 200, body = CalibrationBody)),
+)]
+pub(super) async fn calibration(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(asked): Query<Calibrate>,
+) -> Answer {
+    let query = asked.into();
+    let found = app.handle.calibration(caller.environment, &query).await?;
+    Ok(Reply::ok(&CalibrationBody::of(&query, &found)))
 }
 
 /// Who decides (PROTOCOL.md 6): a session speaks for itself, an admin's also for others; what a key

@@ -25,6 +25,7 @@ use crate::ws;
         templates::create, templates::list, templates::get, templates::versions, templates::deploy,
         approvals::list, approvals::list_pending, approvals::get, approvals::approve,
         approvals::reject, approvals::claim, approvals::release, approvals::history,
+        approvals::statistics, approvals::calibration,
         accounts::login, accounts::refresh, accounts::create_user, accounts::list_users,
         accounts::change_user, accounts::create_key,
         system::list_workers, system::drain_worker, system::health,

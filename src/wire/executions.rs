@@ -5,6 +5,7 @@ use callboard_domain::id::{ExecutionId, PlanId};
 use callboard_domain::task::{Ending, Task};
 use callboard_runtime::read::runs::{ExecutionDetail, Overview};
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
@@ -45,6 +46,10 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, StepResult>>)]
     steps: Option<Steps<'a>>,
+    /// What it was started with, defaults filled in; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    input: Option<&'a Map<String, Value>>,
     /// What all its model calls used.
     usage: UsageBody,
     /// When it first ran.
@@ -145,7 +150,8 @@ impl<'a> ExecutionBody<'a> {
             .steps()
             .map(|(number, _)| (graph.name(number), StepResult::of(detail, number, &waiting_for)));
         let steps = Some(Steps(steps.collect()));
-        Self { steps, ..Self::summary(&detail.overview) }
+        let input = Some(&detail.input);
+        Self { steps, input, ..Self::summary(&detail.overview) }
     }
 
     /// An execution as an event knows it: without anything of its steps.
@@ -161,6 +167,7 @@ impl<'a> ExecutionBody<'a> {
             template_version: template.map(|template| template.version.as_str()),
             status: state.status().as_str(),
             progress: None,
+            input: None,
             steps: None,
             usage: UsageBody::from(budget.usage()),
             started_at: Iso(*started_at),

@@ -4,7 +4,9 @@
 mod accounts;
 mod executions;
 mod fake;
+mod hitl;
 mod program;
+mod reviews;
 mod runs;
 mod tasks;
 mod templates;

@@ -341,7 +341,7 @@ fn became(
     approval: &Approval,
     effects: Vec<Effect>,
 ) {
-    node.track.changed(address.environment, before, &Record::from(approval));
+    node.track.changed(address.environment, address.task, before, &Record::from(approval));
     perform(node, address, effects);
 }
 

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod runs;
+mod track;
 
 use std::sync::Arc;
 use std::time::Duration;

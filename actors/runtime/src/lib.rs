@@ -23,6 +23,7 @@ mod node;
 pub mod ports;
 mod queue;
 pub mod read;
+mod recovery;
 mod reviewers;
 pub mod script;
 mod seat;

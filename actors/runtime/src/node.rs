@@ -2,7 +2,6 @@
 //!
 //! Deliberately absent: state that anything depends on after a restart.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -12,7 +11,6 @@ use callboard_domain::approval;
 use callboard_domain::budget::Money;
 use callboard_domain::execution::Execution;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, TaskId};
-use callboard_domain::machine::Machine;
 use callboard_domain::queue::Ready;
 use callboard_domain::task::{Inputs, LeaseToken, State, Task};
 use callboard_domain::template::Template;
@@ -34,16 +32,13 @@ use crate::script::{Compiled, Script, Usual};
 use crate::shard::{Address, Shard};
 use crate::supervisor::DirectoryOf;
 use crate::tables::executions::Begun;
-use crate::tables::{
-    self, EVENTS, EventRow, Found, HeadRow, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS,
-    LIVE_TASKS, WorkerRow, executions,
-};
+use crate::tables::{self, EVENTS, EventRow, Found, HeadRow, LIVE_TASKS, WorkerRow, executions};
 use crate::track::Track;
 use crate::worker::{self, Workers};
-use crate::{approval as approvals, delivery, execution, task, timers, worker as workers};
+use crate::{recovery, task, worker as workers};
 
 /// How many unfinished items are read at a time.
-const PAGE: usize = 1_000;
+pub(crate) const PAGE: usize = 1_000;
 /// About how many bytes a fresh task takes in memory, besides its prompt.
 const TASK: usize = 500;
 
@@ -215,24 +210,34 @@ impl Node {
         drop(durable::commit_rows(self.shard(partition), partition, ops));
     }
 
+    /// Unfinished tasks of an environment, from the one after `after`; none if there is no more.
+    pub(crate) async fn unfinished(
+        &self,
+        environment: Environment,
+        after: Option<u128>,
+    ) -> Result<Vec<Task>, Error> {
+        let store = self.store();
+        let page = LIVE_TASKS.scan(store, environment.number(), after.as_ref(), PAGE).await?;
+        let mut tasks = Vec::with_capacity(page.len());
+        for (id, life) in page {
+            let id = TaskId::from_u128(id);
+            tasks.push(tables::unfinished(store, environment, id, life).await?);
+        }
+        Ok(tasks)
+    }
+
     /// Calls `visit` with every unfinished task of an environment.
     pub(crate) async fn each_unfinished(
         &self,
         environment: Environment,
         mut visit: impl FnMut(Task) + Send,
     ) -> Result<(), Error> {
-        let store = self.store();
         let mut after = None;
         loop {
-            let page = LIVE_TASKS.scan(store, environment.number(), after.as_ref(), PAGE).await?;
-            let Some((last, _)) = page.last() else {
-                return Ok(());
-            };
-            after = Some(*last);
-            for (id, life) in page {
-                let id = TaskId::from_u128(id);
-                visit(tables::unfinished(store, environment, id, life).await?);
-            }
+            let page = self.unfinished(environment, after).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.spec.id.as_u128());
+            page.into_iter().for_each(&mut visit);
         }
     }
 
@@ -281,104 +286,9 @@ impl Node {
         self.load_templates().await?;
         let mut count = 0;
         for environment in Environment::ALL {
-            let (mut executions, mut held) = (HashSet::new(), HashSet::new());
-            self.each_unfinished(environment, |task| {
-                count += 1;
-                let address = Address { environment, task: task.spec.id };
-                for effect in task.outstanding() {
-                    task::perform(self, address, &task, effect);
-                }
-                if let State::AwaitingApproval { .. } = task.state {
-                    held.insert(task.spec.id);
-                }
-                let is_running = matches!(task.state, State::Running { .. });
-                if is_running && task.spec.concurrent.is_some() {
-                    // Its actor holds its share of what the account may run.
-                    self.send(address, task::Message::Recover);
-                }
-                executions.extend(task.spec.origin.step.as_ref().map(|(id, _)| *id));
-            })
-            .await?;
-            count += self.recover_executions(environment, &executions).await?;
-            self.recover_approvals(environment, &held).await?;
-            count += self.recover_deliveries(environment).await?;
+            count += recovery::recover(self, environment).await?;
         }
         Ok(count)
-    }
-
-    /// An execution whose tasks are on their way needs nothing but its deadline; any other looks
-    /// after its tasks itself.
-    async fn recover_executions(
-        &self,
-        environment: Environment,
-        with_tasks: &HashSet<ExecutionId>,
-    ) -> Result<usize, Error> {
-        let mut count = 0;
-        let mut after = None;
-        loop {
-            let (store, number) = (self.store(), environment.number());
-            let page = LIVE_EXECUTIONS.scan(store, number, after.as_ref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(count) };
-            after = Some(*last);
-            for (id, head) in page {
-                count += 1;
-                let execution = ExecutionId::from_u128(id);
-                let shard = self.shard(execution.partition());
-                let address = execution::Address { environment, execution };
-                if let Some(deadline) = head.deadline() {
-                    let sleeper = timers::Sleeper::Execution(address);
-                    shard.timers(timers::Message::Set(sleeper, deadline));
-                }
-                if !with_tasks.contains(&execution) || !head.is_first_run() {
-                    shard.executions.send(address, execution::Message::Recover);
-                }
-            }
-        }
-    }
-
-    /// Undecided approvals are passive: timers, and an item of somebody's. One whose task does not
-    /// wait any more is ended.
-    async fn recover_approvals(
-        &self,
-        environment: Environment,
-        held: &HashSet<TaskId>,
-    ) -> Result<(), Error> {
-        let mut after = None;
-        loop {
-            let (store, number) = (self.store(), environment.number());
-            let page = LIVE_APPROVALS.scan(store, number, after.as_ref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(*last);
-            for (id, row) in page {
-                let task = TaskId::from_u128(id);
-                let address = Address { environment, task };
-                approvals::perform(self, address, row.outstanding());
-                if !held.contains(&task) {
-                    let shard = self.shard(task.partition());
-                    shard.approvals.send(address, approvals::Message::TaskEnded);
-                }
-            }
-        }
-    }
-
-    /// Deliveries are made when they are due; what was under way is due again.
-    async fn recover_deliveries(&self, environment: Environment) -> Result<usize, Error> {
-        let mut count = 0;
-        let mut after = None;
-        loop {
-            let (store, number) = (self.store(), environment.number());
-            let page = LIVE_DELIVERIES.scan(store, number, after.as_ref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(count) };
-            after = Some(*last);
-            for (id, found) in page {
-                count += 1;
-                let delivery = DeliveryId::from_u128(id);
-                let address = delivery::Address { environment, delivery };
-                for effect in found.outstanding() {
-                    delivery::perform(self, address, effect);
-                }
-            }
-        }
     }
 
     /// An execution whose head was read, with what it was started with and its plan.

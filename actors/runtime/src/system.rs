@@ -5,7 +5,7 @@
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           ├▶ workers ─▶ Worker
-//!           └▶ events, housekeeping
+//!           └▶ events, housekeeping, the track record
 //! ```
 //!
 //! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
@@ -71,9 +71,13 @@ impl System {
         let (root, ended) = Actor::spawn(None, Root, (Arc::clone(&node), on_break))
             .await
             .map_err(|error| NotStarted(error.to_string()))?;
-        let system = Self { node, root, ended, followers: vec![follower, housekeeper] };
+        let mut system = Self { node, root, ended, followers: vec![follower, housekeeper] };
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
+        // After recovery, which tells it of the open approvals.
+        let node = Arc::clone(&system.node);
+        let loader = tokio::spawn(async move { node.track.load(node.store()).await });
+        system.followers.push(loader);
         Ok(system)
     }
 

@@ -1,6 +1,6 @@
 //! What is asked of approvals: lists and decisions (SPEC.md, HITL).
 
-use callboard_domain::approval::State;
+use callboard_domain::approval::{SYSTEM, State};
 use callboard_domain::query::Approvals;
 use callboard_domain::{Error, Rule};
 use utoipa::{IntoParams, ToSchema};
@@ -169,5 +169,10 @@ impl Read for RejectBody {
 }
 
 fn reviewer(fields: &mut Fields<'_>) -> Result<Option<String>, Error> {
-    fields.optional("reviewerId", rule::text(rule::characters(1..=MAX_REVIEWER)))
+    let given = fields.optional("reviewerId", rule::text(rule::characters(1..=MAX_REVIEWER)))?;
+    if given.as_deref() == Some(SYSTEM) {
+        let says = "must not be system, which stands for the clock";
+        return Err(fields.refuse("reviewerId", Rule::Reserved, says));
+    }
+    Ok(given)
 }

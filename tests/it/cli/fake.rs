@@ -35,8 +35,12 @@ pub(super) enum Told {
     Data(Value),
     /// One page.
     Page(Vec<Value>),
+    /// One page of a list of so many.
+    PageOf(usize, Vec<Value>),
     /// A refusal; `Retry-After: 0` goes with it.
     Refused(u16, &'static str),
+    /// The same because somebody was first: who, and when.
+    Decided(&'static str, &'static str),
     /// Server-sent events; then the connection stays open, or breaks.
     Events(Vec<String>, After),
 }
@@ -99,14 +103,16 @@ fn answer(told: Told) -> Response {
     let meta = json!({"requestId": "r1", "timestamp": "2026-11-21T10:00:00.000Z"});
     let (status, body) = match told {
         Told::Data(data) => (200, json!({"success": true, "data": data, "meta": meta})),
-        Told::Page(data) => {
-            let total = data.len();
-            let pagination = json!({"total": total, "limit": 20, "offset": 0, "hasMore": false});
-            (200, json!({"success": true, "data": data, "pagination": pagination, "meta": meta}))
-        }
+        Told::Page(data) => (200, page(data.len(), false, &data)),
+        Told::PageOf(total, data) => (200, page(total, true, &data)),
         Told::Refused(status, code) => {
             let error = json!({"code": code, "message": "no"});
             (status, json!({"success": false, "error": error, "meta": meta}))
+        }
+        Told::Decided(by, at) => {
+            let details = json!({"decidedBy": by, "decidedAt": at});
+            let error = json!({"code": "ALREADY_DECIDED", "message": "no", "details": details});
+            (409, json!({"success": false, "error": error, "meta": meta}))
         }
         Told::Events(events, after) => {
             let events =
@@ -129,6 +135,11 @@ fn answer(told: Told) -> Response {
     let response = Response::builder().status(status).header("content-type", "application/json");
     let response = response.header("retry-after", "0");
     response.body(Body::from(body.to_string())).expect("a response")
+}
+
+fn page(total: usize, more: bool, data: &[Value]) -> Value {
+    let pagination = json!({"total": total, "limit": 20, "offset": 0, "hasMore": more});
+    json!({"success": true, "data": data, "pagination": pagination, "meta": {}})
 }
 
 /// An event of a step, as a stream tells it.

@@ -79,7 +79,7 @@ impl Gated {
             }
             Self::Held(_) => node.reviewers.assign(address, None),
             Self::Passed(record) if matches!(task.state, State::Completed { .. }) => {
-                node.track.changed(address.environment, None, &record);
+                node.track.changed(address.environment, address.task, None, &record);
             }
             Self::Passed(_) => {}
         }

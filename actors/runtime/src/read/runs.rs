@@ -10,6 +10,7 @@ use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::query::{Executions, Page, Plans, Window};
 use callboard_domain::task::{State, Task};
 use callboard_store::{Error, Filter, Order, Query};
+use serde_json::{Map, Value};
 
 use crate::node::Node;
 use crate::script::Compiled;
@@ -54,6 +55,8 @@ pub struct ExecutionDetail {
     pub tasks: HashMap<TaskId, Task>,
     /// The outputs of completed steps, by number.
     pub outputs: HashMap<u16, String>,
+    /// What it was started with, with defaults filled in.
+    pub input: Map<String, Value>,
 }
 
 pub(crate) async fn plan(
@@ -169,7 +172,8 @@ pub(crate) async fn execution(
         }
     }
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
-    Ok(Some(ExecutionDetail { overview: seen(execution, &live), tasks, outputs }))
+    let input = executions::input(node.store(), environment, id).await?;
+    Ok(Some(ExecutionDetail { overview: seen(execution, &live), tasks, outputs, input }))
 }
 
 /// A task that has ended, of which the execution has not heard yet, counts as running.

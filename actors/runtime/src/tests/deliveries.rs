@@ -299,7 +299,7 @@ async fn what_became_of_a_mail_is_kept_for_thirty_days() {
     let mail = bench.outcome().await[0].cargo.id().as_u128();
     let kept = || ENDED_DELIVERIES.get(&*bench.store, NUMBER, &mail);
     let hour = Duration::from_hours(1);
-    for wait in [deliveries::KEPT - hour, 2 * hour] {
+    for wait in [deliveries::KEPT.saturating_sub(hour), 2 * hour] {
         assert!(kept().await.expect("readable").is_some());
         let millis = u64::try_from(wait.as_millis()).expect("it fits");
         bench.wall.fetch_add(millis, Ordering::SeqCst);

@@ -1,0 +1,136 @@
+//! Brings back what was under way before a restart.
+//!
+//! What waits is put where it waits (queues, timers, reviewers), what runs is watched over. Reads what
+//! is unfinished, page by page, and wakes only what has something to do. Deliberately absent: what
+//! has ended.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use callboard_domain::approval::Record;
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
+use callboard_domain::machine::Machine;
+use callboard_domain::task::{State, Task};
+use callboard_store::Error;
+
+use crate::approval;
+use crate::node::{Node, PAGE};
+use crate::shard::Address;
+use crate::tables::{self, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS};
+use crate::{delivery, execution, task, timers};
+
+/// Brings back one environment; says how much was unfinished.
+pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usize, Error> {
+    let (mut count, mut executions) = (0, HashSet::new());
+    let mut after = None;
+    loop {
+        let page = node.unfinished(environment, after).await?;
+        let next = page.last().map(|last| last.spec.id.as_u128());
+        approvals(node, environment, (after, next), &page).await?;
+        for task in &page {
+            count += 1;
+            recover_task(node, environment, task);
+            executions.extend(task.spec.origin.step.as_ref().map(|(id, _)| *id));
+        }
+        if next.is_none() {
+            break;
+        }
+        after = next;
+    }
+    count += recover_executions(node, environment, &executions).await?;
+    Ok(count + recover_deliveries(node, environment).await?)
+}
+
+fn recover_task(node: &Node, environment: Environment, task: &Task) {
+    let address = Address { environment, task: task.spec.id };
+    for effect in task.outstanding() {
+        task::perform(node, address, task, effect);
+    }
+    let is_running = matches!(task.state, State::Running { .. });
+    if is_running && task.spec.concurrent.is_some() {
+        // Its actor holds its share of what the account may run.
+        node.send(address, task::Message::Recover);
+    }
+}
+
+/// The undecided approvals after one task and up to another, or all the rest; `page` holds the
+/// unfinished tasks there. They are passive: timers, and an item of somebody's. One whose task does
+/// not wait any more is ended.
+async fn approvals(
+    node: &Node,
+    environment: Environment,
+    (after, last): (Option<u128>, Option<u128>),
+    page: &[Task],
+) -> Result<(), Error> {
+    let held = |task: &&Task| matches!(task.state, State::AwaitingApproval { .. });
+    let held: HashMap<_, _> = page.iter().filter(held).map(|task| (task.spec.id, task)).collect();
+    let first = after.map_or(0, |after| after.saturating_add(1));
+    let range = (first, last.unwrap_or(u128::MAX));
+    let (store, number) = (node.store(), environment.number());
+    for (id, row) in LIVE_APPROVALS.range(store, number, &range.0, &range.1).await? {
+        let task = TaskId::from_u128(id);
+        let address = Address { environment, task };
+        let owed = row.outstanding();
+        let found = match held.get(&task) {
+            Some(held) => Some(row.of(Arc::clone(&held.spec))),
+            None => tables::approvals::approval(store, environment, task).await?,
+        };
+        node.track.found(environment, found.map(|found| (task, Record::from(&found))));
+        approval::perform(node, address, owed);
+        if !held.contains_key(&task) {
+            let shard = node.shard(task.partition());
+            shard.approvals.send(address, approval::Message::TaskEnded);
+        }
+    }
+    Ok(())
+}
+
+/// An execution whose tasks are on their way needs nothing but its deadline; any other looks after its
+/// tasks itself.
+async fn recover_executions(
+    node: &Node,
+    environment: Environment,
+    with_tasks: &HashSet<ExecutionId>,
+) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = None;
+    loop {
+        let (store, number) = (node.store(), environment.number());
+        let page = LIVE_EXECUTIONS.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(count) };
+        after = Some(*last);
+        for (id, head) in page {
+            count += 1;
+            let execution = ExecutionId::from_u128(id);
+            let shard = node.shard(execution.partition());
+            let address = execution::Address { environment, execution };
+            if let Some(deadline) = head.deadline() {
+                let sleeper = timers::Sleeper::Execution(address);
+                shard.timers(timers::Message::Set(sleeper, deadline));
+            }
+            if !with_tasks.contains(&execution) || !head.is_first_run() {
+                shard.executions.send(address, execution::Message::Recover);
+            }
+        }
+    }
+}
+
+/// Deliveries are made when they are due; what was under way is due again.
+async fn recover_deliveries(node: &Node, environment: Environment) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = None;
+    loop {
+        let (store, number) = (node.store(), environment.number());
+        let page = LIVE_DELIVERIES.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(count) };
+        after = Some(*last);
+        for (id, found) in page {
+            count += 1;
+            let delivery = DeliveryId::from_u128(id);
+            let address = delivery::Address { environment, delivery };
+            for effect in found.outstanding() {
+                delivery::perform(node, address, effect);
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What approvals come to, and how good confidences are, on the wire (SPEC.md, HITL statistics;
+//! PROTOCOL.md 6).
+//!
+//! Deliberately absent: how the figures are made, which [`callboard_domain::statistics`] and
+//! [`callboard_domain::calibration`] say.
+
+use callboard_domain::calibration::{Backtest, Calibration, Query, Share, Tally, Threshold};
+use callboard_domain::statistics::{Reviewer, Summary, WINDOW_DAYS};
+use callboard_domain::{Error, Rule};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::read::{Field, Fields, Read, rule};
+
+/// What approvals come to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatisticsBody<'a> {
+    /// How many wait, and their time is not over.
+    pending: u64,
+    /// Approved on the current UTC day.
+    approved_today: u64,
+    /// Rejected on the current UTC day, by a reviewer or a time-out.
+    rejected_today: u64,
+    /// How long those decided within the window waited, on average, in milliseconds.
+    avg_wait_time_ms: u64,
+    /// The average confidence of those decided within the window that have one, 0 to 1.
+    avg_confidence: f64,
+    /// The share of those created within the window that was escalated, 0 to 1.
+    escalation_rate: f64,
+    /// Who decided most within the window; ten at most.
+    top_reviewers: Vec<ReviewerBody<'a>>,
+    /// How many were decided within the window (+).
+    decided: u64,
+    /// How many were created within the window (+).
+    created: u64,
+    /// The window: the current UTC day and those before it (+).
+    window_days: u64,
+}
+
+/// What a reviewer decided within the window.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReviewerBody<'a> {
+    /// Who.
+    id: &'a str,
+    /// How many outputs it let pass.
+    approvals: u64,
+    /// How many it did not.
+    rejections: u64,
+}
+
+/// How good confidences are.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CalibrationBody<'a> {
+    /// The template that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_id: Option<&'a str>,
+    /// The step that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<&'a str>,
+    /// What became of outputs by confidence: ten ranges of 0.1.
+    deciles: Vec<DecileBody>,
+    /// What became of those without a confidence; they count in no threshold.
+    no_confidence: TallyBody,
+    /// What each threshold would have done.
+    thresholds: Vec<ThresholdBody>,
+}
+
+/// What became of outputs of some confidence.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DecileBody {
+    /// The least confidence.
+    from: f64,
+    /// Confidences are below this; those of the last decile are up to 1 and with it.
+    to: f64,
+    /// What became of them.
+    #[serde(flatten)]
+    tally: TallyBody,
+}
+
+/// What became of some outputs: each is approved, edited, rejected or unreviewed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TallyBody {
+    /// A reviewer let them pass as they were.
+    approved: u32,
+    /// A reviewer let them pass with another text.
+    edited: u32,
+    /// A reviewer did not let them pass.
+    rejected: u32,
+    /// Nobody decided on them.
+    unreviewed: u32,
+    /// Those of the unreviewed ones that were held: they wait, were cancelled, or timed out.
+    undecided: u32,
+    /// Those of the reviewed ones that were held as a sample of what would pass.
+    sampled: u32,
+}
+
+/// What a threshold would have done: each output is in `reviews`, `reviewsSaved` or `unreviewed`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThresholdBody {
+    /// Outputs below it would be held.
+    threshold: f64,
+    /// How many it would have held.
+    reviews: u32,
+    /// How many were reviewed that it would not have held.
+    reviews_saved: u32,
+    /// How many rejections are known, at any confidence.
+    rejections_known: u32,
+    /// How many of them it would have missed.
+    rejections_missed: u32,
+    /// The share of all rejections, known or not, that it would have missed.
+    missed_share: ShareBody,
+    /// How many it would not have held that nobody decided on.
+    unreviewed: u32,
+    /// Those of them of whose decile nothing was ever reviewed.
+    unreviewed_unknown: u32,
+}
+
+/// A share of 0 to 1 that is not known exactly.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShareBody {
+    /// The least.
+    low: f64,
+    /// The likely one, by the rates of each decile's reviews; absent where there is no telling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<f64>,
+    /// The most.
+    high: f64,
+}
+
+/// Which outputs, and which thresholds to try.
+#[derive(Debug, IntoParams)]
+#[into_params(rename_all = "camelCase", parameter_in = Query)]
+pub struct Calibrate {
+    /// Of this template only.
+    pub template_id: Option<String>,
+    /// Of steps of this name only.
+    pub step_id: Option<String>,
+    /// 0 to 1, a multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+).
+    #[param(value_type = Option<f64>)]
+    pub threshold: Option<Threshold>,
+}
+
+impl Read for Calibrate {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        let name = || rule::text(rule::characters(1..=200));
+        Ok(Self {
+            template_id: fields.optional("templateId", name())?,
+            step_id: fields.optional("stepId", name())?,
+            threshold: fields.optional("threshold", threshold)?,
+        })
+    }
+}
+
+fn threshold(field: Field<'_>) -> Result<Threshold, Error> {
+    let refusal = field.refuse(Rule::Format, "must be a multiple of 0.01");
+    Threshold::of(rule::number(0.0..=1.0)(field)?).ok_or(refusal)
+}
+
+impl From<Calibrate> for Query {
+    fn from(asked: Calibrate) -> Self {
+        let Calibrate { template_id, step_id, threshold } = asked;
+        let thresholds = threshold.map_or_else(Threshold::usual, |threshold| vec![threshold]);
+        Self { template: template_id, step: step_id, thresholds }
+    }
+}
+
+impl<'a> From<&'a Summary> for StatisticsBody<'a> {
+    fn from(summary: &'a Summary) -> Self {
+        Self {
+            pending: summary.pending,
+            approved_today: summary.approved_today,
+            rejected_today: summary.rejected_today,
+            avg_wait_time_ms: summary.avg_wait_ms,
+            avg_confidence: summary.avg_confidence,
+            escalation_rate: summary.escalation_rate,
+            top_reviewers: summary.top_reviewers.iter().map(ReviewerBody::from).collect(),
+            decided: summary.decided,
+            created: summary.created,
+            window_days: WINDOW_DAYS,
+        }
+    }
+}
+
+impl<'a> From<&'a Reviewer> for ReviewerBody<'a> {
+    fn from(Reviewer { id, approvals, rejections }: &'a Reviewer) -> Self {
+        Self { id, approvals: *approvals, rejections: *rejections }
+    }
+}
+
+impl<'a> CalibrationBody<'a> {
+    /// The answer to a question.
+    #[must_use]
+    pub fn of(asked: &'a Query, found: &Calibration) -> Self {
+        let decile = |(number, tally): (u8, &Tally)| DecileBody {
+            from: f64::from(number) / 10.0,
+            to: f64::from(number + 1) / 10.0,
+            tally: TallyBody::from(tally),
+        };
+        Self {
+            template_id: asked.template.as_deref(),
+            step_id: asked.step.as_deref(),
+            deciles: (0..).zip(&found.deciles).map(decile).collect(),
+            no_confidence: TallyBody::from(&found.unknown),
+            thresholds: found.thresholds.iter().map(ThresholdBody::from).collect(),
+        }
+    }
+}
+
+impl From<&Tally> for TallyBody {
+    fn from(tally: &Tally) -> Self {
+        let Tally { approved, edited, rejected, undecided, sampled, .. } = *tally;
+        Self { approved, edited, rejected, unreviewed: tally.unreviewed(), undecided, sampled }
+    }
+}
+
+impl From<&Backtest> for ThresholdBody {
+    fn from(backtest: &Backtest) -> Self {
+        let Share { low, expected, high } = backtest.missed_share;
+        Self {
+            threshold: backtest.threshold.value(),
+            reviews: backtest.reviews,
+            reviews_saved: backtest.reviews_saved,
+            rejections_known: backtest.rejections,
+            rejections_missed: backtest.rejections_missed,
+            missed_share: ShareBody { low, expected, high },
+            unreviewed: backtest.unreviewed,
+            unreviewed_unknown: backtest.unknown_unreviewed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
