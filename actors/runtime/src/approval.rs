@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::approval::{
-    Approval, Asked, Decider, Effect, Event, Record, Refusal, SYSTEM, TIMED_OUT, Wanted,
+    Approval, Decider, Effect, Event, Record, Refusal, SYSTEM, TIMED_OUT, Wanted,
 };
 use callboard_domain::digest::Digest;
 use callboard_domain::id::TaskId;
@@ -287,12 +287,7 @@ impl ApprovalActor {
         let Some(approval) = &state.approval else { return Ok(()) };
         let address = state.birth.address;
         let before = approval.state().assignee;
-        let users = self.0.accounts.users();
-        let wanted = Wanted::AdminBut(before);
-        let asked = Asked {
-            reviewer: self.0.reviewers.choose(address, &users, wanted),
-            mail: self.0.mail_id(address.task.partition()),
-        };
+        let asked = self.0.asked(address, Wanted::AdminBut(before));
         let now = self.0.now();
         let step = match approval.state().transition(Event::TimePassed { asked }, now) {
             Ok(step) if step.next.is_finished() => step,

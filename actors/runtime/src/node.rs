@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval;
+use callboard_domain::approval::{self, Asked, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::execution::Execution;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, TaskId};
@@ -163,10 +163,19 @@ impl Node {
         self.settings.prices.worst_case(model, prompt, max_tokens).map(Money::from_usd)
     }
 
-    /// The identifier of a mail that may become due; `None` if no mail can be sent.
-    pub(crate) fn mail_id(&self, partition: u8) -> Option<DeliveryId> {
+    /// Who is to be asked about a held output, and the identifier of a mail, should one be due.
+    /// Nobody's session sees the sandbox, so nobody is asked there.
+    pub(crate) fn asked(&self, item: Address, wanted: Wanted) -> Asked {
+        let Address { environment, task } = item;
+        let users = match environment {
+            Environment::Live => self.accounts.users(),
+            Environment::Test => Vec::new(),
+        };
         let mailer = self.ports.mailer.as_ref();
-        mailer.map(|_| DeliveryId::from_u128(self.fresh_id(partition)))
+        Asked {
+            reviewer: self.reviewers.choose(item, &users, wanted),
+            mail: mailer.map(|_| DeliveryId::from_u128(self.fresh_id(task.partition()))),
+        }
     }
 
     /// From now on no task is given out.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Approval, Asked, Held, Record, Wanted};
+use callboard_domain::approval::{Approval, Held, Record, Wanted};
 use callboard_domain::digest::Digest;
 use callboard_domain::machine::Step;
 use callboard_domain::task::{State, Task};
@@ -39,11 +39,7 @@ impl Gated {
             State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
                 let held = Held { why, confidence, shown: Digest::of(output) };
-                let users = node.accounts.users();
-                let asked = Asked {
-                    reviewer: node.reviewers.choose(address, &users, Wanted::Anybody),
-                    mail: node.mail_id(address.task.partition()),
-                };
+                let asked = node.asked(address, Wanted::Anybody);
                 let policy = node.settings.approvals;
                 let step = Approval::opened(Arc::clone(&next.spec), &held, policy, asked, now);
                 Some(Self::Held(Box::new(step)))
