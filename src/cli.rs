@@ -14,6 +14,7 @@ mod dev;
 mod doctor;
 mod executions;
 mod failure;
+mod gate;
 mod hitl;
 mod input;
 mod keys;

@@ -10,6 +10,7 @@ use super::access::Access;
 use super::client::{Call, Client};
 use super::executions;
 use super::failure::Failure;
+use super::gate::Gate;
 use super::input::{self, Body, Setting};
 
 /// How an execution is started.
@@ -36,9 +37,8 @@ pub struct Start {
     /// A step whose output waits for a reviewer; may be given several times.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     require_approval: Vec<String>,
-    /// The least confidence that passes without a reviewer, 0 to 1.
-    #[arg(long, value_name = "CONFIDENCE")]
-    threshold: Option<f64>,
+    #[command(flatten)]
+    gate: Gate,
     /// Prevents a duplicate, and makes it safe to try again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -85,9 +85,7 @@ impl Start {
     }
 
     fn hitl(&self) -> Body {
-        Body::default()
-            .list("requiredFor", &self.require_approval)
-            .set("confidenceThreshold", self.threshold)
+        self.gate.add_to(Body::default().list("requiredFor", &self.require_approval))
     }
 
     fn options(&self) -> Body {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::access::{Access, Remote};
 use super::client::{Call, Client};
 use super::failure::Failure;
+use super::gate::Gate;
 use super::input::{self, Body};
 use super::output::{Column, details};
 use super::wait;
@@ -112,6 +113,11 @@ pub struct Submit {
     /// How long one attempt may take, such as 60s; by default 5m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
+    /// Its output waits for a reviewer, whatever the confidence.
+    #[arg(long)]
+    require_approval: bool,
+    #[command(flatten)]
+    gate: Gate,
     /// Prevents a duplicate, and makes it safe to try again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -213,6 +219,7 @@ impl Submit {
             (Some(prompt), None) => prompt.clone(),
             (None, None) => return Err(Failure::Usage("a prompt is needed".into())),
         };
+        let hitl = Body::default().flag("required", self.require_approval);
         Ok(Body::default()
             .set("prompt", Some(prompt))
             .set("model", self.model.clone())
@@ -223,6 +230,7 @@ impl Submit {
             .set("maxTokens", self.max_tokens)
             .set("temperature", self.temperature)
             .set("timeoutMs", self.timeout.map(input::millis))
+            .object("hitl", self.gate.add_to(hitl))
             .value())
     }
 }

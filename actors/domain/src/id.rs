@@ -52,8 +52,11 @@ pub struct Malformed;
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$doc])*
+        ///
+        /// Kept as bytes, most significant first: what waits in memory is mostly identifiers, and a
+        /// `u128` would have each of them padded to a multiple of 16.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(u128);
+        pub struct $name([u8; 16]);
 
         impl $name {
             /// What the text of such an identifier begins with.
@@ -62,32 +65,32 @@ macro_rules! identifiers {
             /// The identifier of this number.
             #[must_use]
             pub const fn from_u128(number: u128) -> Self {
-                Self(number)
+                Self(number.to_be_bytes())
             }
 
             /// Its number, by which it is stored; sorts as the text does.
             #[must_use]
             pub const fn as_u128(self) -> u128 {
-                self.0
+                u128::from_be_bytes(self.0)
             }
 
             /// The partition it lives in.
             #[must_use]
             pub const fn partition(self) -> u8 {
-                partition_of(self.0)
+                partition_of(self.as_u128())
             }
 
             /// When it was made.
             #[must_use]
             pub const fn created_at(self) -> Timestamp {
-                created_at(self.0)
+                created_at(self.as_u128())
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str($prefix)?;
-                write_ulid(self.0, f)
+                write_ulid(self.as_u128(), f)
             }
         }
 
@@ -101,7 +104,7 @@ macro_rules! identifiers {
             type Err = Malformed;
 
             fn from_str(text: &str) -> Result<Self, Malformed> {
-                text.strip_prefix($prefix).ok_or(Malformed).and_then(parse_ulid).map(Self)
+                text.strip_prefix($prefix).ok_or(Malformed).and_then(parse_ulid).map(Self::from_u128)
             }
         }
 

@@ -1,0 +1,37 @@
+//! When outputs wait for a reviewer: what `tasks submit`, `plans execute` and `templates deploy`
+//! share.
+//!
+//! Deliberately absent: what always waits, which a task says of itself and an execution of its steps.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::input::{self, Body};
+
+/// When outputs wait for a reviewer, and how reviewers are told.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Gate {
+    /// The least confidence that passes without a reviewer, 0 to 1.
+    #[arg(long, value_name = "CONFIDENCE")]
+    threshold: Option<f64>,
+    /// How long reviewers have, such as 30m; by default 1h.
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    review_timeout: Option<Duration>,
+    /// The share of the outputs that would pass which a reviewer sees all the same, 0 to 1.
+    #[arg(long, value_name = "SHARE")]
+    sample_rate: Option<f64>,
+    /// How reviewers are told: email, dashboard.
+    #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
+    notify: Vec<String>,
+}
+
+impl Gate {
+    /// As `hitl` of a body has it, beside what `body` says.
+    pub(super) fn add_to(&self, body: Body) -> Body {
+        body.set("confidenceThreshold", self.threshold)
+            .set("timeoutMs", self.review_timeout.map(input::millis))
+            .set("sampleRate", self.sample_rate)
+            .list("notifyChannels", &self.notify)
+    }
+}
