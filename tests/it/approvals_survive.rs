@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::approvals::desk::{Desk, Key, actions};
-use crate::support::Client;
+use crate::approvals::desk::{Desk, Key, actions, until};
+use crate::support::{Answer, Client};
 
 /// How many items wait: every other one is a step of an execution.
 const ITEMS: usize = 240;
@@ -93,13 +93,9 @@ async fn fill(desk: &Desk) -> (Vec<String>, Vec<String>) {
         let hitl = json!({"required": true});
         desk.operator.submit(&json!({"prompt": format!("draft {n}"), "hitl": hitl})).await;
     }
-    loop {
-        let items = waiting(&desk.operator).await;
-        if items.len() == ITEMS {
-            return (items, executions);
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let held = async || waiting(&desk.operator).await.len() == ITEMS;
+    until("all are held", held).await;
+    (waiting(&desk.operator).await, executions)
 }
 
 async fn waiting(client: &Client) -> Vec<String> {
@@ -115,21 +111,18 @@ async fn waiting(client: &Client) -> Vec<String> {
 }
 
 /// Approves what still waits, also the other tries, until every execution has ended.
-async fn finish(desk: &Desk, executions: &[String]) {
-    for _ in 0..3_000 {
-        let left = waiting(&desk.operator).await;
+async fn finish(desk: &Desk) {
+    let ended = async || {
+        let (left, _) = desk.operator.listed("/api/hitl/pending?limit=100").await;
         for id in &left {
             desk.approve(id, &json!({})).await.expect_ok();
         }
         let open = desk.operator.get("/api/tasks?status=pending,running&limit=1").await;
         let running = desk.operator.get("/api/plans/executions?status=running&limit=1").await;
-        let total = |answer: &Value| answer["pagination"]["total"].as_u64();
-        if (total(&open.body), total(&running.body)) == (Some(0), Some(0)) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("something never ends of {executions:?}");
+        let none = |answer: &Answer| answer.body["pagination"]["total"] == 0;
+        none(&open) && none(&running)
+    };
+    until("everything has ended", ended).await;
 }
 
 /// The tasks that try again, by those that they try again.
@@ -197,7 +190,7 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
         desk.restart();
         desk.employ().await;
     }
-    finish(&desk, &executions).await;
+    finish(&desk).await;
 
     let ledger = ledger.lock().expect("nobody panics in it");
     assert!(ledger.len() >= ITEMS / 2, "there was work: {}", ledger.len());

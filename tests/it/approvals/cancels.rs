@@ -74,7 +74,7 @@ async fn a_cancelled_execution_takes_all_its_items_with_it() {
 async fn an_execution_whose_time_is_over_takes_its_items_with_it() {
     let desk = Desk::open().await;
     let steps = json!([{"id": "a", "prompt": "x", "requiresApproval": true}]);
-    let execution = desk.start(&steps, &json!({"options": {"timeoutMs": 1_000}})).await;
+    let execution = desk.start(&steps, &json!({"options": {"timeoutMs": 2_500}})).await;
     let id = desk.waiting(&execution, "a").await;
     let ended = desk.operator.execution_with_status(&execution, "failed").await;
     assert_eq!(ended["error"]["code"], "EXECUTION_TIMEOUT");

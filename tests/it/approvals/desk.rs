@@ -88,8 +88,17 @@ impl Desk {
     /// Submits a task and waits until its output does.
     pub(crate) async fn held(&self, task: &Value) -> String {
         let id = self.operator.submit(task).await;
-        self.operator.task_when(&id, |task| task["awaitingApproval"] == true).await;
+        self.is_listed(&id).await;
         id
+    }
+
+    /// Waits until the item is listed: a moment after it can be read alone.
+    async fn is_listed(&self, id: &str) {
+        until("it is listed", async || {
+            let (items, _) = self.operator.listed("/api/hitl?limit=100").await;
+            items.iter().any(|item| item == id)
+        })
+        .await;
     }
 
     /// A task whose output waits whatever the confidence.
@@ -101,7 +110,9 @@ impl Desk {
     pub(crate) async fn waiting(&self, execution: &str, step: &str) -> String {
         let waits = |execution: &Value| execution["steps"][step]["waitingFor"] == "approval";
         let execution = self.operator.execution_when(execution, waits).await;
-        execution["steps"][step]["taskId"].as_str().expect("an id").to_owned()
+        let id = execution["steps"][step]["taskId"].as_str().expect("an id").to_owned();
+        self.is_listed(&id).await;
+        id
     }
 
     /// Makes a plan of these steps and starts it.
@@ -131,6 +142,17 @@ impl Desk {
     pub(crate) async fn actions(&self, id: &str) -> Vec<String> {
         actions(&self.history(id).await)
     }
+}
+
+/// Waits until it is so, for up to half a minute.
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    for _ in 0..3_000 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never comes that {what}");
 }
 
 /// The actions of a history.

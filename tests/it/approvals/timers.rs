@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, actions};
+use super::desk::{Desk, actions, until};
 
 /// How late a timer may be.
 const LATE: i128 = 2_000;
@@ -27,13 +27,8 @@ fn in_time(written: i128, due: i128) {
 
 /// The history once the item has this status.
 async fn history_at(desk: &Desk, id: &str, status: &str) -> Vec<Value> {
-    for _ in 0..1_000 {
-        if desk.item(id).await["status"] == status {
-            return desk.history(id).await;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it never was {status}: {:#}", desk.item(id).await);
+    until(status, async || desk.item(id).await["status"] == status).await;
+    desk.history(id).await
 }
 
 fn hurried() -> Value {
@@ -63,7 +58,9 @@ async fn an_item_goes_to_an_admin_then_expires_and_can_still_be_decided() {
     assert_eq!(actions(&history), WHOLE);
     assert_eq!((&history[4]["from"], &history[4]["to"]), (&json!(second), &json!(desk.admin_id)));
     assert_eq!(history[4]["details"]["escalationAfterMs"], 2_000);
-    assert_eq!(desk.operator.listed("/api/hitl/pending").await, (vec![], 0));
+    // A list follows a moment after the item.
+    let hidden = async || desk.operator.listed("/api/hitl/pending").await == (vec![], 0);
+    until("what expired is hidden", hidden).await;
     let expired = desk.operator.listed("/api/hitl/pending?includeExpired=true").await;
     assert_eq!(expired, (vec![id.clone()], 1));
     let task = desk.operator.task(&id).await;
