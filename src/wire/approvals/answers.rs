@@ -11,6 +11,7 @@ use crate::wire::common::{Iso, Text};
 /// The answer to an approval (SPEC.md, HITL).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "SPEC.md names them so")]
 pub struct Approved<'a> {
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
@@ -30,6 +31,7 @@ pub struct Approved<'a> {
 /// The answer to a rejection (SPEC.md, HITL).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "SPEC.md names them so")]
 pub struct Rejected<'a> {
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
@@ -50,6 +52,7 @@ pub struct Rejected<'a> {
 /// The answer to a claim or a release (+).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "SPEC.md names them so")]
 pub struct Claimed<'a> {
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
