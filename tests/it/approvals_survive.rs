@@ -125,26 +125,6 @@ async fn finish(desk: &Desk) {
     until("everything has ended", ended).await;
 }
 
-/// The tasks that try again, by those that they try again.
-async fn retries(client: &Client) -> HashMap<String, Vec<String>> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let (mut found, mut seen) = (HashMap::<String, Vec<String>>::new(), 0);
-    loop {
-        let answer = client.get(&format!("/api/tasks?limit=100&offset={seen}")).await;
-        let more = answer.body["pagination"]["hasMore"] == true;
-        let tasks = answer.expect_ok();
-        for task in tasks.as_array().expect("a list") {
-            seen += 1;
-            if let Some(of) = text(&task["retryOf"]) {
-                found.entry(of).or_default().push(text(&task["id"]).expect("an id"));
-            }
-        }
-        if !more {
-            return found;
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crash_after_crash_every_acknowledged_decision_stands() {
     let mut desk = Desk::with(&[
@@ -192,9 +172,9 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
     }
     finish(&desk).await;
 
-    let ledger = ledger.lock().expect("nobody panics in it");
+    let ledger = std::mem::take(&mut *ledger.lock().expect("nobody panics in it"));
     assert!(ledger.len() >= ITEMS / 2, "there was work: {}", ledger.len());
-    let retries = retries(&desk.operator).await;
+    let retries = desk.operator.retries().await;
     for id in items.iter() {
         let item = desk.item(id).await;
         let entries = desk.history(id).await;
@@ -214,9 +194,10 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
             assert_eq!(task["output"], *passed, "{id}");
         }
         if let Some(Known { by, answer, edit }) = ledger.get(id) {
-            let (who, at) = match approved {
-                true => (&answer["approvedBy"], &answer["approvedAt"]),
-                false => (&answer["rejectedBy"], &answer["rejectedAt"]),
+            let (who, at) = if approved {
+                (&answer["approvedBy"], &answer["approvedAt"])
+            } else {
+                (&answer["rejectedBy"], &answer["rejectedAt"])
             };
             assert_eq!((&decision["by"], &decision["by"]), (&json!(by), who), "{id}");
             assert_eq!((&decision["at"], &decision["comment"]), (at, &json!(by)), "{id}");

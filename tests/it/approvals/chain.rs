@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a text, in lowercase hex.
 pub(crate) fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
 /// A member as a text, if it is there.
@@ -19,7 +20,9 @@ fn text(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         Value::Number(number) if number.is_f64() => number.as_f64().map(|n| n.to_string()),
-        other => Some(other.to_string()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Some(value.to_string())
+        }
     }
 }
 

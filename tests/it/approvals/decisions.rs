@@ -237,7 +237,9 @@ async fn decisions_in_parallel_branches_never_mix() {
             (json!({"modifiedOutput": "l"}), json!({"modifiedOutput": "r"}));
         let (one, two) =
             tokio::join!(desk.approve(&left, &body_left), desk.admin.approve(&right, &body_right));
-        (one.expect_ok(), two.expect_ok());
+        for answer in [one, two] {
+            answer.expect_ok();
+        }
         let ended = desk.operator.execution_with_status(&execution, "completed").await;
         assert_eq!(ended["steps"]["join"]["output"], "l+r+F");
         assert_eq!(ended["steps"]["after-left"]["output"], "<l>");

@@ -3,6 +3,7 @@
 //! A prompt is the output that the worker gives; `@0.71` at its end is the confidence in it, without
 //! which there is none. Deliberately absent: anything that the tests compare.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -176,6 +177,25 @@ impl Client {
         let entries = history.as_array().expect("a list").clone();
         chain::verify(&item, &entries);
         entries
+    }
+
+    /// All the tasks that try again, by those that they try again.
+    pub(crate) async fn retries(&self) -> HashMap<String, Vec<String>> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let (mut found, mut seen) = (HashMap::<String, Vec<String>>::new(), 0);
+        loop {
+            let answer = self.get(&format!("/api/tasks?limit=100&offset={seen}")).await;
+            let more = answer.body["pagination"]["hasMore"] == true;
+            for task in answer.expect_ok().as_array().expect("a list") {
+                seen += 1;
+                if let Some(of) = text(&task["retryOf"]) {
+                    found.entry(of).or_default().push(text(&task["id"]).expect("an id"));
+                }
+            }
+            if !more {
+                return found;
+            }
+        }
     }
 
     /// What a list shows, by task, and its total.

@@ -2,9 +2,10 @@
 //!
 //! Deliberately absent: crashes in between, which are [`crate::approvals_survive`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::desk::{Desk, Key};
 use crate::support::{Answer, Client};
@@ -28,21 +29,6 @@ async fn decide(client: Client, id: Arc<str>, number: usize) -> (usize, Answer) 
     (number, answer)
 }
 
-/// All the tasks that try another again.
-async fn retries(client: &Client) -> Vec<Value> {
-    let mut found = Vec::new();
-    loop {
-        let path = format!("/api/tasks?limit=100&offset={}", found.len());
-        let answer = client.get(&path).await;
-        let more = answer.body["pagination"]["hasMore"] == true;
-        found.extend(answer.expect_ok().as_array().expect("a list").clone());
-        if !more {
-            found.retain(|task| task.get("retryOf").is_some());
-            return found;
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_twenty_decisions_at_once_exactly_one_is_made() {
     let desk = Desk::open().await;
@@ -58,7 +44,7 @@ async fn of_twenty_decisions_at_once_exactly_one_is_made() {
         let tasks = made["tasks"].as_array().expect("a list");
         ids.extend(tasks.iter().map(|task| Arc::from(task["id"].as_str().expect("an id"))));
     }
-    let mut again = Vec::new();
+    let mut again = HashMap::new();
     for (round, id) in ids.iter().enumerate() {
         desk.operator.task_when(id, |task| task["awaitingApproval"] == true).await;
         let racers: Vec<_> = (0..RACERS)
@@ -103,18 +89,12 @@ async fn of_twenty_decisions_at_once_exactly_one_is_made() {
         if number % 4 == 2 {
             assert_eq!(task["output"], format!("edit {number}"), "{id}");
         }
-        again.extend(winner.get("retryTaskId").cloned().map(|retry| (json!(**id), retry)));
+        if let Some(retry) = winner["retryTaskId"].as_str() {
+            again.insert(id.to_string(), vec![retry.to_owned()]);
+        }
     }
     // A task more for each rejection that asked for one, and none for those that lost.
-    let mut made: Vec<_> = retries(&desk.operator)
-        .await
-        .into_iter()
-        .map(|task| (task["retryOf"].clone(), task["id"].clone()))
-        .collect();
-    let key = |pair: &(Value, Value)| pair.0.as_str().map(str::to_owned);
-    made.sort_by_key(key);
-    again.sort_by_key(key);
-    assert_eq!(made, again);
+    assert_eq!(desk.operator.retries().await, again);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,6 +123,6 @@ async fn a_cancel_and_a_decision_at_once_agree_on_one_end() {
         assert_eq!(desk.operator.task(&id).await["status"], end);
         assert_eq!(desk.actions(&id).await[2], end);
     }
-    let made = retries(&desk.operator).await.len();
+    let made = desk.operator.retries().await.len();
     assert_eq!(made, ends[0], "only a rejection that counted made another task");
 }
