@@ -78,5 +78,7 @@ async fn an_execution_whose_time_is_over_takes_its_items_with_it() {
     let id = desk.waiting(&execution, "a").await;
     let ended = desk.operator.execution_with_status(&execution, "failed").await;
     assert_eq!(ended["error"]["code"], "EXECUTION_TIMEOUT");
+    // The tasks of an execution that nobody waits for end a moment after it.
+    desk.operator.task_with_status(&id, "cancelled").await;
     is_over(&desk, &id, "system").await;
 }
