@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
+use crate::approvals::desk::Desk;
 use crate::support::{Client, Server};
 
 #[tokio::test]
@@ -36,6 +37,23 @@ async fn every_broken_field_is_named_with_its_rule() {
             "range",
         ),
         (json!({"prompt": "p", "hitl": {"nope": 2}}), "hitl.nope", "unknown"),
+        (json!({"prompt": "p", "hitl": {"requiredFor": []}}), "hitl.requiredFor", "unknown"),
+        (json!({"prompt": "p", "hitl": true}), "hitl", "type"),
+        (json!({"prompt": "p", "hitl": {"required": "yes"}}), "hitl.required", "type"),
+        (json!({"prompt": "p", "hitl": {"timeoutMs": 0}}), "hitl.timeoutMs", "range"),
+        (json!({"prompt": "p", "hitl": {"timeoutMs": 86_400_001}}), "hitl.timeoutMs", "range"),
+        (json!({"prompt": "p", "hitl": {"sampleRate": 1.1}}), "hitl.sampleRate", "range"),
+        (json!({"prompt": "p", "hitl": {"sampleRate": "1"}}), "hitl.sampleRate", "type"),
+        (
+            json!({"prompt": "p", "hitl": {"notifyChannels": "email"}}),
+            "hitl.notifyChannels",
+            "type",
+        ),
+        (
+            json!({"prompt": "p", "hitl": {"notifyChannels": ["email", "sms"]}}),
+            "hitl.notifyChannels[1]",
+            "enum",
+        ),
         (json!({"prompt": "p", "callbackUrl": "ftp://example.com"}), "callbackUrl", "format"),
         (json!({"prompt": "p", "callbackUrl": "http://u:p@example.com"}), "callbackUrl", "format"),
         (json!({"prompt": "p", "surprise": true}), "surprise", "unknown"),
@@ -46,6 +64,82 @@ async fn every_broken_field_is_named_with_its_rule() {
         assert_eq!(fault, (field.into(), rule.into()), "{body}");
     }
     assert_eq!(client.get("/api/tasks").await.body["pagination"]["total"], 0);
+}
+
+#[tokio::test]
+async fn every_broken_field_of_a_decision_is_named_with_its_rule() {
+    let desk = Desk::open().await;
+    let id = desk.required("p").await;
+    let long = "x".repeat(10_001);
+    let prompt = "x".repeat((1 << 20) + 1);
+    for (verb, body, field, rule) in [
+        ("approve", json!({"comment": 5}), "comment", "type"),
+        ("approve", json!({"comment": long}), "comment", "length"),
+        ("approve", json!({"modifiedOutput": {"a": 1}}), "modifiedOutput", "type"),
+        ("approve", json!({"reviewerId": 5}), "reviewerId", "type"),
+        ("approve", json!({"reviewerId": ""}), "reviewerId", "length"),
+        ("approve", json!({"reviewerId": "x".repeat(129)}), "reviewerId", "length"),
+        ("approve", json!({"reason": "r"}), "reason", "unknown"),
+        ("approve", json!({"approved": true}), "approved", "unknown"),
+        ("approve", json!([]), "body", "type"),
+        ("reject", json!({}), "reason", "required"),
+        ("reject", json!({"reason": null}), "reason", "required"),
+        ("reject", json!({"reason": ""}), "reason", "length"),
+        ("reject", json!({"reason": long}), "reason", "length"),
+        ("reject", json!({"reason": 5}), "reason", "type"),
+        ("reject", json!({"reason": "r", "retry": "yes"}), "retry", "type"),
+        ("reject", json!({"reason": "r", "retry": 1}), "retry", "type"),
+        ("reject", json!({"reason": "r", "retryPrompt": "p"}), "retry", "required"),
+        ("reject", json!({"reason": "r", "retry": false, "retryPrompt": "p"}), "retry", "required"),
+        (
+            "reject",
+            json!({"reason": "r", "retry": true, "retryPrompt": ""}),
+            "retryPrompt",
+            "length",
+        ),
+        (
+            "reject",
+            json!({"reason": "r", "retry": true, "retryPrompt": prompt}),
+            "retryPrompt",
+            "length",
+        ),
+        (
+            "reject",
+            json!({"reason": "r", "retry": true, "retryPrompt": prompt[1..]}),
+            "retryPrompt",
+            "length",
+        ),
+        ("reject", json!({"reason": "r", "reviewerId": []}), "reviewerId", "type"),
+        ("reject", json!({"reason": "r", "comment": "c"}), "comment", "unknown"),
+    ] {
+        let fault = desk.operator.post(&format!("/api/hitl/{id}/{verb}"), &body).await.fault();
+        assert_eq!(fault, (field.into(), rule.into()), "{verb}");
+    }
+    for verb in ["approve", "reject"] {
+        for body in ["", "{", "{\"reason\":\"r\",\"reason\":\"s\"}", "{\"reason\":\"\\ud800\"}"] {
+            let answer = desk.operator.post_raw(&format!("/api/hitl/{id}/{verb}"), body).await;
+            assert_eq!(answer.refused(400), "INVALID_JSON", "{verb} {body}");
+        }
+    }
+    for (query, field, rule) in [
+        ("/pending?limit=0", "limit", "range"),
+        ("/pending?limit=101", "limit", "range"),
+        ("/pending?offset=-1", "offset", "range"),
+        ("/pending?offset=x", "offset", "type"),
+        ("/pending?queue=", "queue", "length"),
+        ("/pending?reviewerId=", "reviewerId", "length"),
+        ("/pending?includeExpired=maybe", "includeExpired", "type"),
+        ("/pending?status=pending", "status", "unknown"),
+        ("/pending?order=asc", "order", "unknown"),
+        ("?status=nope", "status", "enum"),
+        ("?status=approved,nope", "status", "enum"),
+        ("?includeExpired=true", "includeExpired", "unknown"),
+        ("?limit=0", "limit", "range"),
+    ] {
+        let fault = desk.operator.get(&format!("/api/hitl{query}")).await.fault();
+        assert_eq!(fault, (field.into(), rule.into()), "{query}");
+    }
+    assert_eq!(desk.actions(&id).await, ["pending", "assigned"], "nothing was decided");
 }
 
 #[tokio::test]
@@ -125,9 +219,11 @@ async fn every_broken_parameter_is_named_with_its_rule() {
 
 #[tokio::test]
 async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
-    let server = Server::start();
-    let client = server.client("admin").await;
+    // Not so many that they are refused for their number.
+    let desk = Desk::open().await;
+    let client = desk.key("admin").await.client;
     let id = client.submit(&json!({"prompt": "p"})).await;
+    let held = desk.required("p").await;
     let paths = [
         "/api/tasks",
         "/api/tasks/batch",
@@ -147,6 +243,12 @@ async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
         "/api/tasks/%ff",
         "/api/tasks?limit=%ff",
         "/api/tasks?%zz",
+        "/api/hitl",
+        "/api/hitl/pending",
+        "/api/hitl/pending?tags=,,&limit=%00",
+        "/api/hitl/stats",
+        "/api/hitl/x/approve",
+        "/api/hitl/%00/reject",
         "/health/%00",
     ];
     let bodies = [
@@ -158,10 +260,14 @@ async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
         "{\"tasks\":[{}]}",
         "{\"email\":\"\",\"password\":\"\"}",
         "{\"refreshToken\":\"\"}",
+        "{\"reason\":\"r\",\"retry\":true}",
         "\u{0}",
     ];
-    let own = format!("/api/tasks/{id}");
-    for path in paths.into_iter().chain([own.as_str()]) {
+    let own = [format!("/api/tasks/{id}"), format!("/api/hitl/{id}")].into_iter();
+    let verbs = ["history", "claim", "release", "approve", "reject"];
+    let decided = verbs.map(|verb| format!("/api/hitl/{held}/{verb}"));
+    for path in paths.into_iter().map(str::to_owned).chain(own).chain(decided) {
+        let path = path.as_str();
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"]
         {
             for body in bodies {
@@ -170,9 +276,11 @@ async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
                 let request = request.header("content-type", "application/json").body(body);
                 let answer = client.send(request).await;
                 assert!(!answer.status.is_server_error(), "{method} {path} {body}: {answer:?}");
+                let heard = path == "/api/auth/login" || answer.status.as_u16() != 429;
+                assert!(heard, "{method} {path} {body}: {answer:?}");
             }
         }
     }
     // It is still there.
-    Client::new(&server.url, "").get("/api/health").await.expect_ok();
+    Client::new(&desk.server.url, "").get("/api/health").await.expect_ok();
 }

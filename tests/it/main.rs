@@ -3,6 +3,8 @@
 mod support;
 
 mod api;
+mod approvals;
+mod approvals_survive;
 mod bad_input;
 mod cli;
 mod durability;

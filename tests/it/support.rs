@@ -163,6 +163,11 @@ impl Client {
         Self { http, url: url.to_owned(), token: token.to_owned() }
     }
 
+    /// The same client, of the server at this address.
+    pub(crate) fn at(&self, url: &str) -> Self {
+        Self::new(url, &self.token)
+    }
+
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url));
         if self.token.is_empty() { request } else { request.bearer_auth(&self.token) }

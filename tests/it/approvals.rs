@@ -1,0 +1,20 @@
+//! Human approval over HTTP: what is held, who may decide, what becomes of it, and that exactly one
+//! decision is ever made (SPEC.md, HITL; PROTOCOL.md 6).
+//!
+//! Deliberately absent: crashes in the middle of decisions, which are
+//! [`crate::approvals_survive`]; the command line; and mails.
+
+pub(crate) mod chain;
+pub(crate) mod desk;
+
+mod cancels;
+mod claims;
+mod decisions;
+mod edits;
+mod events;
+mod gates;
+mod lists;
+mod races;
+mod retries;
+mod reviewers;
+mod timers;

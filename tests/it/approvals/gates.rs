@@ -1,0 +1,208 @@
+//! Which outputs are held: every row of the table in PROTOCOL.md 6, seen from outside.
+//!
+//! Deliberately absent: shares between none and all, which chance decides.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+
+/// Why the output of each task is held, or `passes`.
+async fn reason(desk: &Desk, task: &Value) -> String {
+    let id = desk.operator.submit(task).await;
+    let over = |task: &Value| task["status"] == "completed" || task["awaitingApproval"] == true;
+    if desk.operator.task_when(&id, over).await["status"] == "completed" {
+        let nothing = desk.operator.get(&format!("/api/hitl/{id}")).await;
+        assert_eq!(nothing.refused(404), "NOT_FOUND", "there is nothing to decide");
+        return "passes".to_owned();
+    }
+    told(&desk.item(&id).await)
+}
+
+/// Why an item is held, with its threshold if there is one.
+fn told(item: &Value) -> String {
+    let reason = item["reason"].as_str().expect("a text");
+    assert_eq!(item["sampled"], reason == "sampled");
+    match item["threshold"].as_f64() {
+        Some(threshold) => format!("{reason} {threshold}"),
+        None => reason.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_held_as_its_hitl_says() {
+    let desk = Desk::open().await;
+    for (hitl, prompt, expected) in [
+        (Value::Null, "x @0.1", "passes"),
+        (json!({"required": true}), "x @1", "required"),
+        (json!({"required": true, "confidenceThreshold": 0.5}), "x @0.9", "required 0.5"),
+        (json!({"required": true, "sampleRate": 1}), "x @0.9", "required"),
+        (json!({}), "x @0.84", "below_threshold 0.85"),
+        (json!({}), "x @0.85", "passes"),
+        (json!({}), "x @0", "below_threshold 0.85"),
+        (json!({}), "x", "no_confidence 0.85"),
+        (json!({"required": null}), "x", "no_confidence 0.85"),
+        (json!({"timeoutMs": 1_000}), "x @0.84", "below_threshold 0.85"),
+        (json!({"confidenceThreshold": 0.5}), "x @0.49", "below_threshold 0.5"),
+        (json!({"confidenceThreshold": 0.5}), "x @0.5", "passes"),
+        (json!({"confidenceThreshold": 0}), "x @0", "passes"),
+        (json!({"confidenceThreshold": 1}), "x @0.999", "below_threshold 1"),
+        (json!({"confidenceThreshold": 1}), "x @1", "passes"),
+        (json!({"required": false}), "x @0", "passes"),
+        (json!({"required": false}), "x", "passes"),
+        (json!({"required": false, "confidenceThreshold": 0.5}), "x @0.4", "below_threshold 0.5"),
+        (json!({"required": false, "confidenceThreshold": 0.5}), "x @0.6", "passes"),
+        (json!({"required": false, "confidenceThreshold": 0.5}), "x", "no_confidence 0.5"),
+        (json!({"required": false, "sampleRate": 1}), "x @1", "sampled"),
+        (json!({"required": false, "sampleRate": 0}), "x @0", "passes"),
+        (json!({"sampleRate": 1}), "x @0.99", "sampled 0.85"),
+        (json!({"sampleRate": 0}), "x @0.99", "passes"),
+        (json!({"sampleRate": 1}), "x @0.1", "below_threshold 0.85"),
+        (json!({"sampleRate": 1}), "x", "no_confidence 0.85"),
+    ] {
+        let task = json!({"prompt": prompt, "hitl": hitl});
+        assert_eq!(reason(&desk, &task).await, expected, "{task}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_confidence_may_pass_if_the_settings_say_so() {
+    let desk = Desk::with(&[("HITL__MISSING_CONFIDENCE", "pass")]).await;
+    for (hitl, prompt, expected) in [
+        (json!({}), "x", "passes"),
+        (json!({"confidenceThreshold": 1}), "x", "passes"),
+        (json!({}), "x @0.84", "below_threshold 0.85"),
+        (json!({"required": true}), "x", "required"),
+        (json!({"sampleRate": 1}), "x", "sampled 0.85"),
+    ] {
+        let task = json!({"prompt": prompt, "hitl": hitl});
+        assert_eq!(reason(&desk, &task).await, expected, "{task}");
+    }
+    let steps = json!([{"id": "a", "prompt": "x"}]);
+    let execution = desk.start(&steps, &json!({"hitl": {"confidenceThreshold": 0.9}})).await;
+    desk.operator.execution_with_status(&execution, "completed").await;
+}
+
+/// Why each step of an execution is held, once all have their outputs.
+async fn held(desk: &Desk, execution: &str) -> BTreeMap<String, String> {
+    let over = |execution: &Value| {
+        let steps = execution["steps"].as_object().expect("steps");
+        steps.values().all(|step| step["status"] == "completed" || step["waitingFor"] == "approval")
+    };
+    let execution = desk.operator.execution_when(execution, over).await;
+    let mut held = BTreeMap::new();
+    for (id, step) in execution["steps"].as_object().expect("steps") {
+        if step["status"] != "completed" {
+            let item = desk.item(step["taskId"].as_str().expect("an id")).await;
+            held.insert(id.clone(), told(&item));
+        }
+    }
+    held
+}
+
+fn expected(held: &[(&str, &str)]) -> BTreeMap<String, String> {
+    held.iter().map(|(id, reason)| ((*id).to_owned(), (*reason).to_owned())).collect()
+}
+
+/// A sure step, an unsure one, one that says nothing, and one that is always held.
+fn steps() -> Value {
+    json!([
+        {"id": "sure", "prompt": "x @0.95"},
+        {"id": "unsure", "prompt": "x @0.6"},
+        {"id": "silent", "prompt": "x"},
+        {"id": "always", "prompt": "x @1", "requiresApproval": true},
+    ])
+}
+
+#[tokio::test]
+async fn a_step_is_held_as_the_plan_and_the_execute_say() {
+    let desk = Desk::open().await;
+    let plan = desk.operator.plan(&steps()).await;
+    let (below, silent) = (("unsure", "below_threshold 0.9"), ("silent", "no_confidence 0.9"));
+    for (hitl, wanted) in [
+        (Value::Null, &[("always", "required")][..]),
+        (json!({}), &[("always", "required 0.85")]),
+        (json!({"timeoutMs": 5_000}), &[("always", "required 0.85")]),
+        (json!({"confidenceThreshold": 0.9}), &[below, silent, ("always", "required 0.9")]),
+        (
+            json!({"confidenceThreshold": 0.5}),
+            &[("silent", "no_confidence 0.5"), ("always", "required 0.5")],
+        ),
+        (
+            json!({"requiredFor": [], "confidenceThreshold": 0.9}),
+            &[below, silent, ("always", "required 0.9")],
+        ),
+        (
+            json!({"requiredFor": ["sure"]}),
+            &[("sure", "required 0.85"), ("always", "required 0.85")],
+        ),
+        (
+            json!({"requiredFor": ["sure", "always"], "confidenceThreshold": 0.9}),
+            &[("sure", "required 0.9"), ("always", "required 0.9")],
+        ),
+        (
+            json!({"sampleRate": 1}),
+            &[
+                ("sure", "sampled"),
+                ("unsure", "sampled"),
+                ("silent", "sampled"),
+                ("always", "required 0.85"),
+            ],
+        ),
+        (json!({"sampleRate": 0}), &[("always", "required 0.85")]),
+        (
+            json!({"sampleRate": 1, "confidenceThreshold": 0.9}),
+            &[("sure", "sampled 0.9"), below, silent, ("always", "required 0.9")],
+        ),
+    ] {
+        let execution = desk.operator.execute(&plan, &json!({"hitl": hitl})).await;
+        assert_eq!(held(&desk, &execution).await, expected(wanted), "{hitl}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_given_at_a_deploy_replaces_the_templates_field_by_field() {
+    let desk = Desk::open().await;
+    let template = json!({
+        "name": "Gated", "version": "1.0.0", "industry": "custom",
+        "inputSchema": {"type": "object"}, "steps": steps(),
+        "hitl": {"requiredFor": ["unsure"], "confidenceThreshold": 0.9, "timeoutMs": 60_000},
+    });
+    let made = desk.operator.post("/api/templates", &template).await.expect(201);
+    assert_eq!(made["hitlSteps"], json!(["unsure", "always"]));
+    let always = ("always", "required 0.9");
+    for (hitl, timeout_ms, wanted) in [
+        (Value::Null, 60_000, &[("unsure", "required 0.9"), always][..]),
+        (json!({"requiredFor": ["sure"]}), 60_000, &[("sure", "required 0.9"), always]),
+        (
+            json!({"requiredFor": ["sure"], "confidenceThreshold": 0.7, "timeoutMs": 5_000}),
+            5_000,
+            &[("sure", "required 0.7"), ("always", "required 0.7")],
+        ),
+        (
+            json!({"requiredFor": []}),
+            60_000,
+            &[("unsure", "below_threshold 0.9"), ("silent", "no_confidence 0.9"), always],
+        ),
+    ] {
+        let body = json!({"input": {}, "hitl": hitl});
+        let deployed =
+            desk.operator.post("/api/templates/gated-v1/deploy", &body).await.expect(201);
+        let execution = deployed["id"].as_str().expect("an id");
+        assert_eq!(held(&desk, execution).await, expected(wanted), "{hitl}");
+        let item = desk.item(&desk.waiting(execution, "always").await).await;
+        assert_eq!(item["templateId"], "gated-v1");
+        let instant = |name: &str| -> jiff::Timestamp {
+            item[name].as_str().expect("a text").parse().expect("an instant")
+        };
+        let time = instant("timeoutAt").duration_since(instant("createdAt"));
+        assert_eq!(time.as_millis(), timeout_ms, "{hitl}");
+    }
+    // A plan's steps are named anew at an execute, too.
+    let steps =
+        json!([{"id": "a", "prompt": "x", "requiresApproval": true}, {"id": "b", "prompt": "x"}]);
+    let execution = desk.start(&steps, &json!({"hitl": {"requiredFor": ["b"]}})).await;
+    let both = [("a", "required 0.85"), ("b", "required 0.85")];
+    assert_eq!(held(&desk, &execution).await, expected(&both), "a step's own word stands");
+}
