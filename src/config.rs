@@ -49,6 +49,8 @@ pub struct Config {
     pub store: Store,
     /// `[events]`.
     pub events: Events,
+    /// `[retention]`.
+    pub retention: Retention,
     /// `[templates]`.
     pub templates: Templates,
     /// `[hitl]`.
@@ -161,6 +163,15 @@ pub struct Events {
     pub keep_max: u64,
 }
 
+/// `[retention]`; `None` is forever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How long what has ended is kept.
+    pub ended: Option<Duration>,
+    /// How long the histories of approvals are kept.
+    pub history: Option<Duration>,
+}
+
 /// `[templates]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Templates {
@@ -263,6 +274,7 @@ impl Config {
             metrics: Metrics::read(source)?,
             store: Store::read(source)?,
             events: Events::read(source)?,
+            retention: Retention::read(source)?,
             templates: Templates::read(source)?,
             hitl: Hitl::read(source)?,
             smtp: Smtp::read(source)?,

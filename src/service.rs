@@ -13,6 +13,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::{Email, display_name};
 use callboard_domain::approval;
+use callboard_domain::retention;
 use callboard_domain::usage::Prices;
 use callboard_domain::worker::Terms;
 use callboard_runtime::accounts::NewUser;
@@ -225,6 +226,7 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         },
         keep_events: config.events.keep,
         keep_events_max: config.events.keep_max,
+        retention: retention::Policy::new(config.retention.ended, config.retention.history),
         refresh_token: config.auth.refresh_token_ttl,
         usual: Arc::new(Usual {
             model: config.models.default.clone(),

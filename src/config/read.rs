@@ -12,7 +12,7 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, OnTimeout, Queue,
-    Runtime, Secret, Server, Store, Templates, Worker,
+    Retention, Runtime, Secret, Server, Store, Templates, Worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -183,6 +183,16 @@ impl Events {
         Ok(Self {
             keep: source.get("events", "keep", rule::duration(60 * SECOND..=30 * DAY))?,
             keep_max: source.get("events", "keep_max", rule::whole(1..=1_000_000_000))?,
+        })
+    }
+}
+
+impl Retention {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        let kept = || rule::kept(SECOND..=36_500 * DAY);
+        Ok(Self {
+            ended: source.get("retention", "ended", kept())?,
+            history: source.get("retention", "history", kept())?,
         })
     }
 }

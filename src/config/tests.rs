@@ -44,6 +44,8 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert_eq!(config.auth.password_min_length, 8);
     assert!(!config.metrics.public);
     assert_eq!((config.events.keep, config.events.keep_max), (seconds(24 * 3600), 100_000));
+    let days = |days: u64| Some(seconds(days * 24 * 3600));
+    assert_eq!((config.retention.ended, config.retention.history), (days(30), None));
     assert_eq!(config.hitl.missing_confidence, MissingConfidence::Hold);
     let hitl = (config.hitl.escalate_after, config.hitl.on_timeout);
     assert_eq!(hitl, (0.5, OnTimeout::Wait));

@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use crate::node::Node;
+use crate::read::runs::whole;
 use crate::script::{Compiled, Terms};
 use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
 
@@ -191,17 +192,21 @@ impl Intake {
         let store = &*self.0.shard(submission.partition).store;
         let row = IDEMPOTENCY.get(store, environment.number(), &key.scope).await?;
         let Some(row) = row else { return Ok(None) };
-        let Some((made, ended)) = self.made(environment, &row).await? else { return Ok(None) };
+        let made = self.made(environment, &row).await?;
+        let ended = made.as_ref().is_none_or(|(_, ended)| *ended);
         if self.0.now().since(row.at) >= KEPT && ended {
             return Ok(None);
         }
         if row.body != key.body {
             return Ok(Some(Err(Error::IdempotencyKeyReused)));
         }
-        Ok(Some(Ok(Submitted { made, replayed: true })))
+        // Made again, it would be done twice.
+        let removed = "what this idempotency key made has ended and was removed; use another key";
+        let made = made.map(|(made, _)| Submitted { made, replayed: true });
+        Ok(Some(made.ok_or_else(|| Error::InvalidState(removed.into()))))
     }
 
-    /// What a key made, as it was then, and whether it has ended.
+    /// What a key made, as it was then, and whether it has ended; `None` if some of it was removed.
     async fn made(
         &self,
         environment: Environment,
@@ -212,7 +217,9 @@ impl Intake {
             let Some(head) = executions::head(store, environment, id).await? else {
                 return Ok(None);
             };
-            let (execution, _, compiled) = self.0.execution(environment, id, head).await?;
+            let Some((execution, compiled)) = whole(&self.0, environment, id, head).await? else {
+                return Ok(None);
+            };
             let (spec, started_at) =
                 ((*execution.head.spec).clone(), execution.head.spec.created_at);
             let graph = Arc::clone(&compiled.graph);
@@ -221,7 +228,10 @@ impl Intake {
         }
         let mut tasks = Vec::with_capacity(row.tasks.len());
         for id in &row.tasks {
-            tasks.extend(tables::task(store, environment, *id).await?.map(|found| found.task));
+            let Some(found) = tables::task(store, environment, *id).await? else {
+                return Ok(None);
+            };
+            tasks.push(found.task);
         }
         let ended = tasks.iter().all(Machine::is_finished);
         let batch = tasks.first().and_then(|task| task.spec.origin.batch);

@@ -10,8 +10,9 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval::{self, Asked, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::execution::Execution;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, PlanId, TaskId};
 use callboard_domain::queue::Ready;
+use callboard_domain::retention;
 use callboard_domain::task::{Inputs, LeaseToken, State, Task};
 use callboard_domain::template::Template;
 use callboard_domain::usage::{Prices, estimate_tokens};
@@ -27,6 +28,7 @@ use crate::durable;
 use crate::events::Events;
 use crate::ports::Ports;
 use crate::queue::QueueKind;
+use crate::retention::Holds;
 use crate::reviewers::Reviewers;
 use crate::script::{Compiled, Script, Usual};
 use crate::shard::{Address, Shard};
@@ -71,6 +73,8 @@ pub struct Settings {
     pub keep_events: Duration,
     /// How many events are kept at most.
     pub keep_events_max: u64,
+    /// How long what has ended is kept.
+    pub retention: retention::Policy,
     /// How long a refresh token is taken.
     pub refresh_token: Duration,
 }
@@ -88,6 +92,8 @@ pub(crate) struct Node {
     pub(crate) catalog: Catalog,
     pub(crate) reviewers: Reviewers,
     pub(crate) track: Track,
+    /// Plans that are being removed, or executed.
+    pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
@@ -118,6 +124,7 @@ impl Node {
             catalog: Catalog::default(),
             reviewers: Reviewers::default(),
             track: Track::default(),
+            leaving_plans: Holds::default(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),
@@ -230,7 +237,7 @@ impl Node {
         let mut tasks = Vec::with_capacity(page.len());
         for (id, life) in page {
             let id = TaskId::from_u128(id);
-            tasks.push(tables::unfinished(store, environment, id, life).await?);
+            tasks.extend(tables::unfinished(store, environment, id, life).await?);
         }
         Ok(tasks)
     }
