@@ -80,6 +80,8 @@ pub struct Server {
     pub body_timeout: Duration,
     /// Open connections at most.
     pub max_connections: u32,
+    /// Bytes of all requests' bodies at once.
+    pub bodies_max_bytes: usize,
 }
 
 /// `[runtime]`.

@@ -126,7 +126,11 @@ impl Service {
             password_rules,
             trusted_proxies: config.server.trusted_proxies,
         });
-        let edge = Edge { body_timeout: config.server.body_timeout, ..Edge::default() };
+        let edge = Edge {
+            body_timeout: config.server.body_timeout,
+            bodies_max_bytes: config.server.bodies_max_bytes,
+            ..Edge::default()
+        };
         let limits = Limits {
             header_timeout: config.server.header_timeout,
             max_connections: config.server.max_connections,

@@ -14,6 +14,7 @@ use super::{
     Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, OnTimeout, Queue,
     Retention, Runtime, Secret, Server, Store, Templates, Worker,
 };
+use crate::http::body;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -35,6 +36,11 @@ impl Server {
             header_timeout: source.get(SECTION, "header_timeout", timeout())?,
             body_timeout: source.get(SECTION, "body_timeout", timeout())?,
             max_connections: source.get(SECTION, "max_connections", rule::whole(1..=1_000_000))?,
+            bodies_max_bytes: source.get(
+                SECTION,
+                "bodies_max_bytes",
+                rule::whole(2 * body::MAX_BODY..=1 << 40),
+            )?,
         })
     }
 }

@@ -328,7 +328,7 @@ mod tests {
     fn what_is_kept_is_kept_for_a_time_or_forever() {
         let kept = kept(Duration::from_secs(1)..=Duration::from_hours(24));
         assert_eq!(kept(&Raw::Text("forever".to_owned())), Ok(None));
-        assert_eq!(kept(&Raw::Plain("60s".to_owned())), Ok(Some(Duration::from_secs(60))));
+        assert_eq!(kept(&Raw::Plain("60s".to_owned())), Ok(Some(Duration::from_mins(1))));
         let right = "a duration from 1s to 1d, such as 500ms, 60s, 5m, 24h or 90d, or \"forever\"";
         for wrong in ["0s", "0", "2d", "never", ""] {
             assert_eq!(kept(&Raw::Text(wrong.to_owned())), Err(right.to_owned()), "{wrong}");

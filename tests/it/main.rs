@@ -15,6 +15,7 @@ mod plans;
 mod real_model;
 mod real_model_provider;
 mod sessions;
+mod soak;
 mod structure;
 mod templates;
 mod workers;

@@ -20,7 +20,7 @@ use callboard_domain::task::{Request, Task};
 use callboard_domain::{Error, Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::node::Node;
 use crate::read::runs::whole;
@@ -29,6 +29,12 @@ use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
 
 /// How long a key is remembered, and longer while what it made has not ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
+
+/// How much may be on its way to the disk before more is refused, in KiB: a disk that stands still
+/// must not fill the memory with what callers send again.
+pub(crate) const UNDER_WAY: usize = 64 << 10;
+/// About what a submission takes besides its texts, in KiB.
+const OVERHEAD: usize = 2;
 
 /// Something to be made durable, whole or not at all.
 #[derive(Debug)]
@@ -40,6 +46,24 @@ pub(crate) struct Submission {
     pub(crate) key: Option<Key>,
     /// The partition it lives in: that of the key, if there is one.
     pub(crate) partition: u8,
+    /// Its share of what may be on its way.
+    pub(crate) admitted: OwnedSemaphorePermit,
+}
+
+impl Order {
+    /// About how much memory it takes, in KiB.
+    pub(crate) fn weight(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let task = |request: &Request| {
+            let texts = request.inputs.prompt.len() + text(&request.inputs.system_prompt);
+            OVERHEAD + texts / 1024
+        };
+        match self {
+            Self::Tasks(requests, _) => requests.iter().map(task).sum(),
+            Self::Plan(source, _) => OVERHEAD * (1 + source.steps.len()),
+            Self::Execution(begin) => OVERHEAD * (1 + begin.compiled.graph.len()),
+        }
+    }
 }
 
 /// What is to be made.

@@ -19,6 +19,7 @@ use callboard_domain::usage::{Prices, estimate_tokens};
 use callboard_domain::worker::Terms;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
+use tokio::sync::Semaphore;
 
 use crate::accounts::{self, Register};
 use crate::advance::{Born, Delivery};
@@ -26,6 +27,7 @@ use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
 use crate::events::Events;
+use crate::intake;
 use crate::ports::Ports;
 use crate::queue::QueueKind;
 use crate::retention::Holds;
@@ -94,6 +96,8 @@ pub(crate) struct Node {
     pub(crate) track: Track,
     /// Plans that are being removed, or executed.
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
+    /// How much more may be on its way to the disk.
+    pub(crate) submissions: Arc<Semaphore>,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
@@ -125,6 +129,7 @@ impl Node {
             reviewers: Reviewers::default(),
             track: Track::default(),
             leaving_plans: Holds::default(),
+            submissions: Arc::new(Semaphore::new(intake::UNDER_WAY)),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),

@@ -42,7 +42,8 @@ struct Making<'n> {
 
 /// Makes a submission durable, and sends what it made on its way.
 pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitted, Error> {
-    let Submission { environment, account, concurrent, order, key, partition } = submission;
+    let Submission { environment, account, concurrent, order, key, partition, admitted } =
+        submission;
     let mut making = Making {
         node,
         environment,
@@ -73,7 +74,9 @@ pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitte
     let rows = std::mem::take(&mut making.rows);
     let _kept = making.kept.take();
     let delivered = making.remember();
-    match durable::commit_rows(node.shard(partition), partition, rows).await {
+    let outcome = durable::commit_rows(node.shard(partition), partition, rows).await;
+    drop(admitted);
+    match outcome {
         Outcome::Committed => {
             delivered.send_on_its_way(node);
             Ok(Submitted { made, replayed: false })
