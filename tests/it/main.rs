@@ -11,6 +11,7 @@ mod durability;
 mod executions;
 mod executions_survive;
 mod mail;
+mod overload;
 mod plans;
 mod real_model;
 mod real_model_provider;

@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: how fast it is. The pace is steady and far below what the server takes.
 
-mod gauges;
+pub(crate) mod gauges;
 mod load;
 
 use std::sync::PoisonError;
