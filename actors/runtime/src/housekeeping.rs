@@ -13,7 +13,10 @@ use crate::node::Node;
 use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
 use crate::{accounts, durable, intake};
 
-const EVERY: Duration = Duration::from_mins(1);
+/// How often the number of events is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// After how many of these everything else is.
+const TIDY: u64 = 60;
 const PAGE: usize = 1_000;
 /// How many idempotency keys are looked at each minute: they stand in no order of time, so each is
 /// looked at in its turn, and one may be forgotten hours later than it could be.
@@ -22,13 +25,22 @@ const KEYS: usize = 20_000;
 /// The idempotency key that was looked at last, of each environment.
 type Places = [Option<[u8; 32]>; Environment::ALL.len()];
 
-/// Tidies up once a minute, for as long as the process lives.
+/// Tidies up once a minute, for as long as the process lives. What comes by the thousand in that time
+/// is looked at more often.
 pub(crate) async fn run(node: Arc<Node>) {
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut ticks = tokio::time::interval(LOOK);
     let mut places = Places::default();
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
+    for look in 0.. {
         ticks.tick().await;
+        if look % TIDY != 0 {
+            for environment in Environment::ALL {
+                if let Err(error) = cap_events(&node, environment).await {
+                    tracing::warn!(%error, "could not tidy up");
+                }
+            }
+            continue;
+        }
         for environment in Environment::ALL {
             let place = &mut places[usize::from(environment.number())];
             if let Err(error) = tidy(&node, environment, place).await {
@@ -50,6 +62,18 @@ async fn tidy(
     trim_events(node, environment).await?;
     forget_keys(node, environment, place).await?;
     forget_deliveries(node, environment).await
+}
+
+/// Forgets events that are a tenth too many: at once, as a minute may bring a million.
+async fn cap_events(node: &Node, environment: Environment) -> Result<(), Error> {
+    let (shard, log) = (node.shard(0), tables::events(environment));
+    let (oldest, newest) = shard.store.log_bounds(log).await?;
+    let most = node.settings.keep_events_max;
+    if (newest + 1).saturating_sub(oldest) > most.saturating_add(most / 10) {
+        let before = (newest + 1).saturating_sub(most);
+        drop(durable::commit_rows(shard, 0, vec![Op::Trim { log, before }]));
+    }
+    Ok(())
 }
 
 /// Forgets events that are too old or too many (`[events] keep, keep_max`).

@@ -1,5 +1,5 @@
 //! What rows take on disk: as they come, while old ones go and new ones come, and after most are
-//! gone. Printed beside what they would take if nothing else were stored.
+//! gone. Printed beside what ended items would take if nothing else were stored.
 //!
 //!     cargo bench -p callboard-store --bench space -- [items, in thousands]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -12,11 +12,22 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use callboard_store::sled::{SledOptions, SledStore};
-use callboard_store::{Batch, BatchId, Entry, Key, Op, Outcome, Store};
+use callboard_store::{Batch, BatchId, Entry, Key, LogId, Op, Outcome, Store};
 
 /// About what a task leaves: the row by which it is listed, and a text.
 const LISTED: usize = 440;
 const TEXT: usize = 760;
+/// Both with their keys.
+const SIZE: u64 = (LISTED + 18 + TEXT + 21) as u64;
+/// Its row while it has not ended, which is written twice.
+const LIVE: usize = 110;
+/// The log of what happened to it: how many records and how long each, and how many are kept when
+/// the log is trimmed, after so many items.
+const LOG: LogId = LogId(0);
+const RECORDS: u64 = 3;
+const RECORD: usize = 240;
+const KEPT: u64 = 5_000;
+const TRIMMED_AFTER: u64 = 8_192;
 /// How many items a lot of removals takes at once, as the runtime does.
 const LOT: usize = 64;
 
@@ -31,9 +42,9 @@ struct Bench {
 }
 
 impl Bench {
-    /// Adds a lot, and removes the oldest if `remove`: each item is a batch of its own.
+    /// Adds a lot, and removes the oldest if `remove`; now and then the log is trimmed.
     fn step(&mut self, add: bool, remove: bool) {
-        let mut tickets = Vec::with_capacity(2 * LOT);
+        let mut tickets = Vec::with_capacity(4 * LOT);
         let mut commit = |store: &SledStore, ops: Vec<Op>| {
             tickets.push(store.commit(Batch { id: BatchId(0), guards: Vec::new(), ops }));
         };
@@ -41,19 +52,25 @@ impl Bench {
             let number = self.next;
             self.next += 1;
             self.there.push_back(number);
-            let ops = item(number);
-            self.live += size(&ops);
+            self.live += SIZE;
+            commit(&self.store, vec![live_row(number), record()]);
+            commit(&self.store, vec![live_row(number), record()]);
+            let mut ops = vec![Op::Delete { key: live_key(number) }, record()];
+            ops.extend(item(number));
             commit(&self.store, ops);
         }
         for _ in 0..if remove { LOT } else { 0 } {
             let Some(number) = self.there.pop_front() else { break };
-            let ops = item(number);
-            self.live -= size(&ops);
-            let keys = ops.into_iter().filter_map(|op| match op {
+            self.live -= SIZE;
+            let keys = item(number).into_iter().filter_map(|op| match op {
                 Op::Put { key, .. } => Some(key),
                 Op::Insert { .. } | Op::Delete { .. } | Op::Append { .. } | Op::Trim { .. } => None,
             });
             commit(&self.store, keys.map(|key| Op::Delete { key }).collect());
+        }
+        if add && self.next.is_multiple_of(TRIMMED_AFTER) {
+            let before = (RECORDS * self.next).saturating_sub(KEPT);
+            commit(&self.store, vec![Op::Trim { log: LOG, before }]);
         }
         self.runtime.block_on(async {
             for ticket in tickets {
@@ -82,39 +99,53 @@ impl Bench {
     }
 }
 
-/// The rows of an item; their bytes do not repeat.
+/// The rows that an ended item leaves; their bytes do not repeat.
 fn item(number: u64) -> Vec<Op> {
-    let noise = |length: usize, salt: u64| -> Bytes {
-        let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
-        let byte = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            b'a' + (state % 26) as u8
-        };
-        std::iter::repeat_with(byte).take(length).collect()
-    };
-    // As identifiers: nearly ascending.
-    let document = u128::from(number / 4) << 80 | u128::from(number.wrapping_mul(0x9e37_79b9));
-    let listed = Key::new(0x81, 0, &document.to_be_bytes());
-    let text = Key::new(0x10, 0, &[&document.to_be_bytes()[..], &[0, 0, 0]].concat());
-    let entry = Entry {
-        list: [0x80, 0],
-        terms: vec![(0, Box::from(*b"completed")), (1, Box::from(*b"model"))],
-        sort: [Some(5), Some(number)],
-    };
+    let document = document(number).to_be_bytes();
+    let listed = Key::new(0x81, 0, &document);
+    let text = Key::new(0x10, 0, &[&document[..], &[0, 0, 0]].concat());
     vec![
-        Op::Put { key: listed, value: noise(LISTED, 1), entry: Some(entry) },
-        Op::Put { key: text, value: noise(TEXT, 2), entry: None },
+        Op::Put { key: listed, value: noise(number, LISTED), entry: Some(entry(number)) },
+        Op::Put { key: text, value: noise(!number, TEXT), entry: None },
     ]
 }
 
-fn size(ops: &[Op]) -> u64 {
-    let size = |op: &Op| match op {
-        Op::Put { key, value, .. } => key.0.len() + value.len(),
-        Op::Insert { .. } | Op::Delete { .. } | Op::Append { .. } | Op::Trim { .. } => 0,
+/// What stands in the list while an item has not ended.
+fn live_row(number: u64) -> Op {
+    let value = noise(number << 1, LIVE);
+    Op::Put { key: live_key(number), value, entry: Some(entry(number)) }
+}
+
+fn live_key(number: u64) -> Key {
+    Key::new(0x80, 0, &document(number).to_be_bytes())
+}
+
+fn record() -> Op {
+    Op::Append { log: LOG, record: Bytes::from_static(&[b'r'; RECORD]) }
+}
+
+/// As identifiers: nearly ascending.
+fn document(number: u64) -> u128 {
+    u128::from(number / 4) << 80 | u128::from(number.wrapping_mul(0x9e37_79b9))
+}
+
+fn entry(number: u64) -> Entry {
+    Entry {
+        list: [0x80, 0],
+        terms: vec![(0, Box::from(*b"completed")), (1, Box::from(*b"model"))],
+        sort: [Some(5), Some(number)],
+    }
+}
+
+fn noise(seed: u64, length: usize) -> Bytes {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        b'a' + (state % 26) as u8
     };
-    ops.iter().map(size).sum::<usize>() as u64
+    std::iter::repeat_with(byte).take(length).collect()
 }
 
 fn on_disk(directory: &Path) -> u64 {
@@ -152,7 +183,7 @@ fn main() {
     bench.tell("as they came");
     bench.rest(5);
     bench.tell("after a rest");
-    for round in 1..=6 {
+    for round in 1..=12 {
         (0..lots).for_each(|_| bench.step(true, true));
         bench.tell(&format!("all replaced, {round} times"));
     }

@@ -246,11 +246,8 @@ fn the_rows_of_approvals_are_pinned() {
     pinned("approval-v1", &bytes(LIVE_APPROVALS.put(0, &ID, &ApprovalRow::from(&open), None)));
     let row = ApprovalRow::from(&decided);
     pinned("approval-ended-v1", &bytes(ENDED_APPROVALS.put(0, &ID, &row, None)));
-    // Two may be of a kind, such as two that say that no mail was sent: the later one is pinned.
-    let by_kind: BTreeMap<_, _> =
-        history.iter().map(|entry| (entry.action.as_str(), entry)).collect();
-    for (kind, entry) in by_kind {
-        let name = format!("history-{kind}-v1");
+    for entry in &history {
+        let name = format!("history-{}-v1", entry.action.as_str());
         pinned(&name, &bytes(HISTORY.put(0, &(ID, 1), entry, None)));
     }
     let mut record = approval::Record::from(&decided);
