@@ -115,8 +115,8 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
     ]);
     let (operator, worker) = (server.client("operator").await, server.key("worker").await);
     let token = server.key("operator").await;
-    let step = |id: usize| json!({"id": format!("s{id}"), "prompt": "p"});
-    let plan = operator.plan(&(0..20).map(step).collect()).await;
+    let one = |id: usize| json!({"id": format!("s{id}"), "prompt": "p"});
+    let plan = operator.plan(&(0..20).map(one).collect()).await;
     let run = FakeWorker::connect(&server, &worker, 64).await.run(|_| Ok("done".into()));
     let id = operator.submit(&json!({"prompt": "before"})).await;
     operator.task_with_status(&id, "completed").await;
