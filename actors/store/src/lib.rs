@@ -24,7 +24,9 @@ pub mod table;
 mod committer;
 mod directory;
 mod index;
+mod journal;
 mod log;
+mod overlay;
 mod repair;
 mod row;
 

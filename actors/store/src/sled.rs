@@ -1,36 +1,58 @@
-//! The embedded store: sled 0.34.7, made to survive a power cut.
+//! The embedded store: sled 0.34.7 behind a journal, made to survive a power cut.
 //!
-//! As it comes it does not: its flush is no fsync, a half-written `conf` or snapshot makes it
-//! refuse to open, and large values go to files that it never syncs. Four measures, each of
+//! As it comes sled does not: its flush is no fsync, a half-written `conf` or snapshot makes it
+//! refuse to open, and large values go to files that it never syncs. Five measures, each of
 //! which the power-loss test shows to be needed:
 //!
-//! 1. One committer thread: one `apply_batch` on one tree, `flush()`, `sync_data()` of `db`.
-//! 2. Before opening: broken and half-made files that sled can make again are removed.
-//! 3. After opening, before the first answer: every file and directory is synced.
-//! 4. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
+//! 1. A commit is one synced write to the [journal](crate::journal), by one thread.
+//! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
+//!    then they stand in the journal (`settle.rs`).
+//! 3. Before opening: broken and half-made files that sled can make again are removed.
+//! 4. After opening, before the first answer: the journal's rows are brought to sled, and every file
+//!    and directory is synced.
+//! 5. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
-//! This is the only file that names sled. Deliberately absent: sled's transactions, its several
-//! trees (a batch is atomic within one only) and its `flush_async` (many at once hang for good).
+//! sled alone was safe, too (docs/adr/0001-journal.md); the journal is for speed, and tells damage.
+//! Only this module names sled. Deliberately absent: sled's transactions, its several trees (a batch
+//! is atomic within one only) and its `flush_async` (many at once hang for good).
+
+mod engine;
+mod layers;
+mod settle;
 
 use std::fs::{self, File};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 
 use crate::batch::{Batch, Epoch, Key, LogId, MAX_ROW};
-use crate::committer::{Committer, Engine, Job, Shared, read_logs};
-use crate::directory::{corrupt, failed, lock, read_format, retry, write_format};
+use crate::committer::{Committer, Job, Shared, read_logs};
+use crate::directory::{FORMAT, corrupt, failed, lock, read_format, retry, write_format};
 use crate::index::Loader;
+use crate::journal::{self, Group, Journal, Mark};
+use crate::overlay::Rows;
 use crate::query::{Page, Query};
 use crate::row::{META, ROWS, encode_key, split_listed};
 use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair};
 
+use engine::SledEngine;
+use layers::Layers;
+use settle::{Below, Rounds};
+
+/// How often the store was opened.
 const EPOCH: [u8; 2] = [META, b'e'];
+/// The last group of the journal whose rows are there.
+const SETTLED: [u8; 2] = [META, b'j'];
+/// What the CRCs of the journal begin with.
+const SECRET: [u8; 2] = [META, b's'];
+
+/// From how many bytes in the journal on they are brought to sled at once.
+const ROUND: usize = 8 << 20;
 
 /// How a [`SledStore`] is opened.
 pub struct SledOptions {
@@ -40,7 +62,10 @@ pub struct SledOptions {
     pub cache_bytes: u64,
     /// Called once if a write or a sync fails.
     pub on_failure: OnFailure,
-    /// Leaves out one of the four measures.
+    /// From how many bytes in the journal on they are brought to sled at once: few in tests.
+    #[doc(hidden)]
+    pub round: usize,
+    /// Leaves out one of the measures.
     #[doc(hidden)]
     pub sabotage: Option<Sabotage>,
 }
@@ -49,7 +74,7 @@ impl SledOptions {
     /// A store at `path`.
     #[must_use]
     pub fn new(path: PathBuf, cache_bytes: u64, on_failure: OnFailure) -> Self {
-        Self { path, cache_bytes, on_failure, sabotage: None }
+        Self { path, cache_bytes, on_failure, round: ROUND, sabotage: None }
     }
 }
 
@@ -60,6 +85,8 @@ impl SledOptions {
 pub enum Sabotage {
     /// Commits are answered without a sync.
     NoSync,
+    /// Rows are brought to sled without a sync, and the journal is overwritten all the same.
+    NoSettling,
     /// Broken files are left where they are.
     NoRepair,
     /// Rows of any size are let through.
@@ -71,12 +98,26 @@ pub enum Sabotage {
 pub struct SledStore {
     // Dropped in this order: nobody holds the tree when its directory is given up.
     inbox: Option<mpsc::Sender<Job>>,
-    threads: Vec<JoinHandle<()>>,
-    tree: Option<sled::Db>,
+    writers: Vec<JoinHandle<()>>,
+    rounds: Arc<Rounds>,
+    settler: Option<JoinHandle<()>>,
+    layers: Option<Arc<Layers>>,
     closing: Arc<AtomicBool>,
     shared: Arc<Shared>,
     epoch: Epoch,
     _lock: File,
+}
+
+/// Tells the owner of the process, once, that the disk failed.
+#[derive(Clone)]
+struct Failure(Arc<Mutex<Option<OnFailure>>>);
+
+impl Failure {
+    fn tell(&self, error: &Error) {
+        if let Some(tell) = self.0.lock().expect("no holder panics").take() {
+            tell(error);
+        }
+    }
 }
 
 impl SledStore {
@@ -89,7 +130,7 @@ impl SledStore {
     /// [`Error::Locked`] if another process has the directory, [`Error::Corrupt`] if it holds
     /// anything that this program cannot read, [`Error::Io`] if the disk fails.
     pub fn open(options: SledOptions) -> Result<Self, Error> {
-        let SledOptions { path, cache_bytes, on_failure, sabotage } = options;
+        let SledOptions { path, cache_bytes, on_failure, round, sabotage } = options;
         fs::create_dir_all(&path).map_err(|error| failed(&error))?;
         let lock = lock(&path)?;
         let known = read_format(&path)?;
@@ -103,33 +144,52 @@ impl SledStore {
         }
         let tree = open_tree(&path, cache_bytes)?;
         let epoch = next_epoch(&tree, &path, known)?;
+        let mark = mark(&tree, &path, known)?;
+        let new = known.is_none_or(|known| known < FORMAT);
+        let synced = sabotage != Some(Sabotage::NoSync);
+        let (journal, missing) = Journal::open(&path, mark, new, synced)?;
         let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
+        let settled = synced && sabotage != Some(Sabotage::NoSettling);
+        let below = Below { tree: tree.clone(), db, synced: settled };
+        bring_back(&below, &path, &missing, journal.last())?;
         repair::sync_all(&path).map_err(|error| failed(&error))?;
-        if known.is_none() {
+        if new {
             write_format(&path).map_err(|error| failed(&error))?;
         }
 
-        let synced = sabotage != Some(Sabotage::NoSync);
         let max_row = if sabotage == Some(Sabotage::LargeRows) { usize::MAX } else { MAX_ROW };
+        let layers = Arc::new(Layers::over(tree));
+        let rounds = Arc::new(Rounds::new(journal, round));
+        let (of_engine, of_rounds) = (Arc::clone(&layers), Arc::clone(&rounds));
         let engine =
-            SledEngine { tree: tree.clone(), db, batch: sled::Batch::default(), synced, max_row };
-        let logs = read_logs(&engine, |id| last_log_row(&tree, id))?;
+            SledEngine { layers: of_engine, rounds: of_rounds, group: Group::default(), max_row };
+        let logs = read_logs(&engine, |id| last_log_row(&layers, id))?;
         let shared = Arc::new(Shared::new(logs));
         let (inbox, jobs) = mpsc::channel();
         let committer = Committer::new(engine, epoch, shared.clone(), max_row);
         let closing = Arc::new(AtomicBool::new(false));
         let loader = {
-            let (tree, shared, closing) = (tree.clone(), shared.clone(), closing.clone());
-            move || load(&tree, &shared, &closing, &path)
+            let (layers, shared, closing) = (layers.clone(), shared.clone(), closing.clone());
+            move || load(&layers, &shared, &closing, &path)
         };
-        let threads = vec![
-            spawn("store-committer", move || committer.run(&jobs, on_failure))?,
+        let failure = Failure(Arc::new(Mutex::new(Some(on_failure))));
+        let of_settler = (Arc::clone(&rounds), Arc::clone(&layers), failure.clone());
+        let settle = move || {
+            let (rounds, layers, failure) = of_settler;
+            rounds.run(&layers, &below, &failure);
+        };
+        let tell = Box::new(move |error: &Error| failure.tell(error));
+        let writers = vec![
+            spawn("store-committer", move || committer.run(&jobs, tell))?,
             spawn("store-loader", loader)?,
         ];
+        let settler = Some(spawn("store-settler", settle)?);
         Ok(Self {
             inbox: Some(inbox),
-            threads,
-            tree: Some(tree),
+            writers,
+            rounds,
+            settler,
+            layers: Some(layers),
             closing,
             shared,
             epoch,
@@ -137,30 +197,28 @@ impl SledStore {
         })
     }
 
-    fn tree(&self) -> &sled::Db {
-        self.tree.as_ref().expect("only drop takes the tree")
+    fn layers(&self) -> &Layers {
+        self.layers.as_ref().expect("only drop takes it")
     }
 
     fn read(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         let mut on_disk = Vec::with_capacity(1 + key.0.len());
         encode_key(&key.0, &mut on_disk);
-        let row = self.tree().get(&on_disk).map_err(|error| sled_failed(&error))?;
-        row.map(|row| value(&key.0, &row)).transpose()
+        self.layers().read(&on_disk, |row| row.map(|row| value(&key.0, row)).transpose())?
     }
 
     fn read_rows(&self, from: &Key, to: &Key, limit: usize) -> Result<Vec<Row>, Error> {
         let (mut first, mut last) = (Vec::new(), Vec::new());
         encode_key(&from.0, &mut first);
         encode_key(&to.0, &mut last);
-        if first >= last {
-            return Ok(Vec::new());
+        let mut rows = Vec::new();
+        if first < last && limit > 0 {
+            self.layers().walk(&first, Bound::Excluded(&last), |key, row| {
+                rows.push((Key(key[1..].into()), value(&key[1..], row)?));
+                Ok(rows.len() < limit)
+            })?;
         }
-        let rows = self.tree().range(first..last).take(limit).map(|row| {
-            let (key, row) = row.map_err(|error| sled_failed(&error))?;
-            let value = value(&key[1..], &row)?;
-            Ok((Key(key[1..].into()), value))
-        });
-        rows.collect()
+        Ok(rows)
     }
 
     fn read_records(&self, id: LogId, after: u64, limit: usize) -> Result<Vec<Record>, Error> {
@@ -170,31 +228,23 @@ impl SledStore {
         if start > bounds.newest || limit == 0 {
             return Ok(records);
         }
-        let before = self.tree().range(log::key(id, 0, 0)..=log::key(id, start, 0)).next_back();
-        let before = before.transpose().map_err(|error| sled_failed(&error))?;
-        let first =
-            before.and_then(|(key, _)| log::read_key(&key)).map_or(start, |(first, _)| first);
+        let before = self.layers().last(&log::key(id, 0, 0), &log::key(id, start, 0))?;
+        let first = before.and_then(|key| log::read_key(&key)).map_or(start, |(first, _)| first);
         let mut unpacker = log::Unpacker::default();
-        for row in self.tree().range(log::key(id, first, 0)..=log::key(id, bounds.newest, u8::MAX))
-        {
-            let (key, row) = row.map_err(|error| sled_failed(&error))?;
+        let (from, to) = (log::key(id, first, 0), log::key(id, bounds.newest, u8::MAX));
+        self.layers().walk(&from, Bound::Included(&to), |key, row| {
             let record = |sequence, bytes: &[u8]| {
                 if sequence >= start && sequence <= bounds.newest && records.len() < limit {
-                    records.push(Record {
-                        log: id,
-                        sequence,
-                        bytes: Bytes::copy_from_slice(bytes),
-                    });
+                    let bytes = Bytes::copy_from_slice(bytes);
+                    records.push(Record { log: id, sequence, bytes });
                 }
             };
-            if unpacker.row(&key, &row, record).is_none() {
+            if unpacker.row(key, row, record).is_none() {
                 let reason = "its rows do not follow each other".into();
                 return Err(Error::Corrupt { path: format!("log {}", id.0), reason });
             }
-            if records.len() == limit {
-                break;
-            }
-        }
+            Ok(records.len() < limit)
+        })?;
         Ok(records)
     }
 }
@@ -240,7 +290,7 @@ impl Store for SledStore {
     }
 
     fn stats(&self) -> Stats {
-        let bytes_on_disk = self.tree().size_on_disk().unwrap_or(0);
+        let bytes_on_disk = self.layers().tree.size_on_disk().unwrap_or(0);
         Stats { bytes_on_disk, ..self.shared.stats() }
     }
 }
@@ -249,60 +299,16 @@ impl Drop for SledStore {
     fn drop(&mut self) {
         self.inbox = None;
         self.closing.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
+        for thread in self.writers.drain(..) {
             // The committer catches its panics; one of the loader's concerns its index only.
             let _ = thread.join();
         }
-        self.tree = None;
-    }
-}
-
-/// The committer's side of sled.
-struct SledEngine {
-    tree: sled::Db,
-    db: File,
-    batch: sled::Batch,
-    synced: bool,
-    max_row: usize,
-}
-
-impl Engine for SledEngine {
-    fn read<R>(&self, key: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error> {
-        let row = self.tree.get(key).map_err(|error| sled_failed(&error))?;
-        Ok(with(row.as_deref()))
-    }
-
-    fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error> {
-        if from >= to {
-            return Ok(Vec::new());
+        self.rounds.close();
+        if let Some(thread) = self.settler.take() {
+            // It catches its panics.
+            let _ = thread.join();
         }
-        let keys = self.tree.range(from..to).keys().take(limit);
-        keys.map(|key| key.map(|key| key.to_vec()).map_err(|error| sled_failed(&error))).collect()
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) {
-        // Checked before; one row too large here would cost everyone's data at a power cut.
-        assert!(
-            key.len() + value.len() <= self.max_row,
-            "a row of {} bytes got past the checks",
-            value.len()
-        );
-        self.batch.insert(key, value);
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        self.batch.remove(key);
-    }
-
-    fn commit(&mut self) -> Result<(), Error> {
-        let batch = std::mem::take(&mut self.batch);
-        self.tree.apply_batch(batch).map_err(|error| sled_failed(&error))?;
-        self.tree.flush().map_err(|error| sled_failed(&error))?;
-        if self.synced {
-            // sled's flush only asks the kernel to begin (sync_file_range).
-            self.db.sync_data().map_err(|error| failed(&error))?;
-        }
-        Ok(())
+        self.layers = None;
     }
 }
 
@@ -351,24 +357,66 @@ fn next_epoch(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Epoch,
     Ok(Epoch(last + 1))
 }
 
-fn last_log_row(tree: &sled::Db, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {
-    let row = tree.range(log::key(id, 0, 0)..=log::key(id, u64::MAX, u8::MAX)).next_back();
-    let row = row.transpose().map_err(|error| sled_failed(&error))?;
-    Ok(row.map(|(key, row)| (Bytes::copy_from_slice(&key), Bytes::copy_from_slice(&row))))
+/// Where the journal stands. Noted for the first time if the directory has none yet.
+fn mark(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Mark, Error> {
+    let note = |key: [u8; 2]| -> Result<Option<u64>, Error> {
+        let note = tree.get(key).map_err(|error| corrupt(path, &error.to_string()))?;
+        Ok(note.and_then(|note| note.as_ref().try_into().ok()).map(u64::from_le_bytes))
+    };
+    match (note(SETTLED)?, note(SECRET)?) {
+        (Some(settled), Some(secret)) => Ok(Mark { settled, secret }),
+        (None, None) if known.is_none_or(|known| known < FORMAT) => {
+            let mark = Mark { settled: 0, secret: random() };
+            let mut notes = sled::Batch::default();
+            notes.insert(&SETTLED, &mark.settled.to_le_bytes());
+            notes.insert(&SECRET, &mark.secret.to_le_bytes());
+            tree.apply_batch(notes).map_err(|error| sled_failed(&error))?;
+            tree.flush().map_err(|error| sled_failed(&error))?;
+            Ok(mark)
+        }
+        _ => Err(corrupt(path, "its contents are lost")),
+    }
+}
+
+/// A number that nobody can guess: the standard library seeds its maps with such.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+/// Brings to sled what stood in the journal only.
+fn bring_back(below: &Below, path: &Path, missing: &[Bytes], last: u64) -> Result<(), Error> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut all = Rows::new();
+    for group in missing {
+        let rows = journal::rows(group);
+        all.extend(rows.ok_or_else(|| corrupt(path, "a group of its journal makes no sense"))?);
+    }
+    settle::write(below, &all, last)
+}
+
+fn last_log_row(layers: &Layers, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {
+    let key = layers.last(&log::key(id, 0, 0), &log::key(id, u64::MAX, u8::MAX))?;
+    let Some(key) = key else { return Ok(None) };
+    let row = layers.read(&key, |row| row.map(Bytes::copy_from_slice))?;
+    Ok(row.map(|row| (Bytes::from(key), row)))
 }
 
 /// Builds the index from the rows.
-fn load(tree: &sled::Db, shared: &Shared, closing: &AtomicBool, path: &Path) {
+fn load(layers: &Layers, shared: &Shared, closing: &AtomicBool, path: &Path) {
     let fetch = |key: &Key| {
         let mut on_disk = Vec::new();
         encode_key(&key.0, &mut on_disk);
-        let row = tree.get(on_disk).ok().flatten()?;
-        split_listed(&row).and_then(|(block, _)| block.map(Box::from))
+        let block = |row: Option<&[u8]>| split_listed(row?)?.0.map(Box::from);
+        layers.read(&on_disk, block).ok().flatten()
     };
     let read = || {
         let mut loader = Loader::default();
         let listed = (Bound::Included([ROWS, Key::FIRST_LISTED]), Bound::Excluded([ROWS + 1, 0]));
-        for row in tree.range(listed) {
+        // What comes above it meanwhile stands among the index's changes.
+        for row in layers.tree.range(listed) {
             if closing.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }

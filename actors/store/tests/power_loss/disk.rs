@@ -43,6 +43,10 @@ pub(crate) fn read_log(log: &Path, root: &Path) -> Vec<Event> {
         let length =
             |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("4 bytes")) as usize;
         let (op, inode, a, b) = (rest[0], number(1), number(9), number(17));
+        // A process that ends while a thread of it writes leaves half a record.
+        if rest.len() < 33 || rest.len() < 33 + length(25) + length(29) {
+            break;
+        }
         let (first, second) = (length(25), length(29));
         let (first, second) = rest[33..33 + first + second].split_at(first);
         let path = |bytes: &[u8]| {

@@ -217,6 +217,7 @@ fn name(sabotage: Option<Sabotage>) -> &'static str {
     match sabotage {
         None => "none",
         Some(Sabotage::NoSync) => "no-sync",
+        Some(Sabotage::NoSettling) => "no-settling",
         Some(Sabotage::NoRepair) => "no-repair",
         Some(Sabotage::LargeRows) => "large-rows",
     }
@@ -236,9 +237,8 @@ fn the_worker_works_only_when_told_to() {
     let words: Vec<_> = order.split(' ').collect();
     let [batches, orderly, sabotage] = words.as_slice() else { panic!("{order} is no order") };
     let sabotages =
-        [None, Some(Sabotage::NoSync), Some(Sabotage::NoRepair), Some(Sabotage::LargeRows)];
-    let sabotage =
-        sabotages.into_iter().find(|known| name(*known) == *sabotage).expect("a known one");
+        [Sabotage::NoSync, Sabotage::NoSettling, Sabotage::NoRepair, Sabotage::LargeRows];
+    let sabotage = sabotages.into_iter().find(|known| name(Some(*known)) == *sabotage);
     let [root, acks] = ["SHIM_ROOT", "SHIM_ACKS"]
         .map(|name| PathBuf::from(std::env::var(name).expect("it is set")));
     work::work(
@@ -274,6 +274,11 @@ fn is_caught(sabotage: Sabotage, openings: bool) {
 #[test]
 fn a_commit_without_a_sync_is_caught() {
     is_caught(Sabotage::NoSync, false);
+}
+
+#[test]
+fn a_journal_overwritten_too_early_is_caught() {
+    is_caught(Sabotage::NoSettling, false);
 }
 
 #[test]
