@@ -247,7 +247,7 @@ fn the_rows_of_approvals_are_pinned() {
     let row = ApprovalRow::from(&decided);
     pinned("approval-ended-v1", &bytes(ENDED_APPROVALS.put(0, &ID, &row, None)));
     for entry in &history {
-        let name = format!("history-{}-v1", entry.action.as_str());
+        let name = format!("history-{}-{}-v1", entry.number, entry.action.as_str());
         pinned(&name, &bytes(HISTORY.put(0, &(ID, 1), entry, None)));
     }
     let mut record = approval::Record::from(&decided);
