@@ -15,11 +15,7 @@ pub(super) const BOUND: u32 = 2;
 
 /// The account whose plan bounds how many of its tasks run at once, or the other.
 pub(super) fn account(bounded: bool) -> Owner {
-    if bounded {
-        Owner { id: "usr_2".into(), concurrent: Some(BOUND), ..owner() }
-    } else {
-        owner()
-    }
+    if bounded { Owner { id: "usr_2".into(), concurrent: Some(BOUND), ..owner() } } else { owner() }
 }
 
 /// A task; `prompt` tells it apart.
@@ -29,7 +25,7 @@ pub(super) fn task(chance: &mut Chance, prompt: String) -> Request {
         queue: queue.into(),
         priority: u8::try_from(chance.within(1, 10)).expect("small"),
         timeout_ms: chance.within(1_500, 12_000),
-        gate: chance.percent(40).then(|| gate(chance)),
+        gate: chance.percent(50).then(|| gate(chance)),
         inputs: Inputs { prompt, ..Inputs::default() },
         ..request()
     }
@@ -63,7 +59,7 @@ pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
             prompt: format!("s{number}({})", outputs.join(",")),
             queue: chance.percent(30).then(|| "other".into()),
             depends_on: on.iter().map(|on| format!("s{on}")).collect(),
-            requires_approval: chance.percent(20),
+            requires_approval: chance.percent(30),
             condition: chance.percent(15).then(|| "input.go == true".into()),
             timeout_ms: Some(chance.within(2_000, 12_000)),
             retry: Some(RetrySource {

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use callboard_domain::Error;
+use callboard_domain::access::Role;
 use callboard_domain::approval::{Approval, Decider, Verdict};
 use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::plan::PlanSource;
@@ -16,6 +17,7 @@ use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
 use crate::handle::{Approve, Reject, Start};
 use crate::intake::Made;
+use crate::tests::approvals::new_user;
 use crate::{Handle, Submitted};
 
 /// Where a request hears and writes.
@@ -49,6 +51,16 @@ pub(super) type Key = (String, u64);
 impl World {
     fn client(&self) -> Client {
         Client { handle: self.handle.clone(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// There is somebody to ask about held outputs, or nobody.
+    pub(super) async fn reviewers(&mut self) {
+        for (name, role) in [("ann", Role::Operator), ("ada", Role::Admin)] {
+            if self.chance.percent(60) {
+                let made = self.handle.create_user(new_user(name, role)).await;
+                made.expect("nothing is wrong yet");
+            }
+        }
     }
 
     /// Somebody submits tasks.

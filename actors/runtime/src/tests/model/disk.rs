@@ -26,8 +26,19 @@ use super::chance::Chance;
 pub(super) struct Manner {
     /// How long a group may take, in milliseconds; 0: each commit is there at once.
     pub(super) slow: u64,
-    /// Planted: answers before anything is written.
-    pub(super) lies: bool,
+    /// What is wrong with it.
+    pub(super) flaw: Option<Flaw>,
+}
+
+/// A planted bug of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It answers before anything is written.
+    Lies,
+    /// When the process dies at a commit, half of it is written.
+    Tears,
+    /// What nobody waits for may come after what names the same keys.
+    Reorders,
 }
 
 /// What goes wrong at a commit.
@@ -149,10 +160,14 @@ impl Inner {
                 let _ = job.answer.send(Outcome::NotApplied(why));
             }
             Some(trouble) => {
-                if trouble == Trouble::CrashAfter {
-                    self.write(job.batch);
+                let Job { mut batch, answer } = job;
+                if self.manner.flaw == Some(Flaw::Tears) {
+                    batch.ops.truncate(batch.ops.len() / 2);
+                    self.write(batch);
+                } else if trouble == Trouble::CrashAfter {
+                    self.write(batch);
                 }
-                let _ = job.answer.send(Outcome::Unknown(Error::Io("the test says so".into())));
+                let _ = answer.send(Outcome::Unknown(Error::Io("the test says so".into())));
                 state.die();
             }
         }
@@ -186,7 +201,8 @@ impl Inner {
                 state.held.push(job);
                 continue;
             }
-            if state.held.iter().any(|held| share_a_key(&held.batch, &job.batch)) {
+            let reorders = self.manner.flaw == Some(Flaw::Reorders);
+            if !reorders && state.held.iter().any(|held| share_a_key(&held.batch, &job.batch)) {
                 for job in std::mem::take(&mut state.held) {
                     self.apply(state, job);
                 }
@@ -227,7 +243,7 @@ impl Store for Disk {
     fn commit(&self, batch: Batch) -> Ticket {
         let (mut answer, ticket) = Ticket::new();
         let mut state = self.0.state();
-        if self.0.manner.lies && !state.dead {
+        if self.0.manner.flaw == Some(Flaw::Lies) && !state.dead {
             let truth = std::mem::replace(&mut answer, Ticket::new().0);
             let _ = truth.send(Outcome::Committed);
         }

@@ -30,18 +30,18 @@ impl World {
             self.crash(0, None).await;
         }
         match self.chance.below(100) {
-            0..14 => self.some_task(),
-            14..22 => self.some_execution(),
+            0..13 => self.some_task(),
+            13..22 => self.some_execution(),
             22..30 => self.some_worker().await,
-            30..56 => self.some_answer(),
-            56..60 => self.some_stale_answer(),
-            60..72 => self.some_review().await,
-            72..75 => self.some_cancel().await,
-            75..78 => self.some_cancel_of_execution().await,
-            78..80 => self.some_retry().await,
-            80..84 => self.some_trouble().await,
-            84..86 => self.some_jump(),
-            86..88 => self.some_silence(),
+            30..55 => self.some_answer(),
+            55..60 => self.some_stale_answer(),
+            60..74 => self.some_review().await,
+            74..77 => self.some_cancel().await,
+            77..80 => self.some_cancel_of_execution().await,
+            80..84 => self.some_retry().await,
+            84..88 => self.some_trouble().await,
+            88..90 => self.some_jump(),
+            90..92 => self.some_silence(),
             _ => {
                 let seconds = self.chance.within(1, 6);
                 self.note(format!("{seconds} s pass"));

@@ -51,6 +51,10 @@ impl World {
         if awake > 0 {
             return Err(format!("{awake} actors are awake with nothing to do"));
         }
+        let sleepers = self.handle.sleepers().await;
+        if sleepers > 0 {
+            return Err(format!("{sleepers} are to be woken with nothing to do"));
+        }
         self.verdict()
     }
 
@@ -78,9 +82,11 @@ impl World {
         let statuses = vec![Status::Pending, Status::Running];
         let query = Tasks { statuses, window: ALL, ..Tasks::default() };
         let tasks = self.handle.tasks(LIVE, &query).await.expect("memory can be read").items;
-        let query = Executions { statuses: vec![Phase::Running], window: ALL, ..Executions::default() };
+        let query =
+            Executions { statuses: vec![Phase::Running], window: ALL, ..Executions::default() };
         let runs = self.handle.executions(LIVE, &query).await.expect("memory can be read").items;
-        let task = |task: &callboard_domain::task::Task| format!("{} {:?}", task.spec.id, task.state);
+        let task =
+            |task: &callboard_domain::task::Task| format!("{} {:?}", task.spec.id, task.state);
         let run = |run: &crate::read::runs::Overview| run.execution.head.spec.id.to_string();
         tasks.iter().map(task).chain(runs.iter().map(run)).collect()
     }
@@ -122,7 +128,11 @@ impl World {
     pub(super) async fn every_place_is_free(&mut self) -> Result<(), String> {
         let there: Vec<_> = {
             let shared = self.shared();
-            shared.players.iter().map(|player| (player.number, player.profile.concurrency)).collect()
+            shared
+                .players
+                .iter()
+                .map(|player| (player.number, player.profile.concurrency))
+                .collect()
         };
         for (number, concurrency) in &there {
             let request = |n: usize| Request {

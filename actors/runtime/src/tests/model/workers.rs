@@ -177,8 +177,7 @@ impl Player {
         self.sent.push_back(oracle.sends(lease, of, answer.clone()));
         link.say(match answer {
             Ok(output) => {
-                let completion =
-                    callboard_domain::task::Completion { confidence, ..completion() };
+                let completion = callboard_domain::task::Completion { confidence, ..completion() };
                 Said::Completed(lease, output, completion)
             }
             Err(retryable) => {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::alarm::Alarm;
 use super::chance::{Chance, Seeded};
-use super::disk::{Disk, Manner, Trouble};
+use super::disk::{Disk, Flaw, Manner, Trouble};
 use super::oracle::Oracle;
 use super::workers::Player;
 use crate::ports::Ports;
@@ -84,11 +84,12 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn new(seed: u64, lies: bool) -> Self {
+    pub(super) async fn new(seed: u64, flaw: Option<Flaw>) -> Self {
         let mut chance = Chance::new(seed);
         let slow = if chance.percent(30) { 0 } else { chance.within(1, 20) };
-        // A lie is seen only where something can be lost after it.
-        let manner = Manner { slow: if lies { slow.max(10) } else { slow }, lies };
+        // A planted bug is seen only where something can be lost.
+        let slow = if flaw.is_some() { slow.max(10) } else { slow };
+        let manner = Manner { slow, flaw };
         let settings = Settings {
             shards: 2,
             terms: Terms { lease: LEASE, silent_after: LEASE / 2 },
@@ -299,7 +300,5 @@ async fn begin(
     let ports = Ports { clock, entropy: Arc::new(Seeded::new(entropy)), mailer: None };
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let on_break = Box::new(|why| tracing::error!(why, "the system broke"));
-    System::start(store, settings.clone(), ports, on_break)
-        .await
-        .map_err(|error| error.to_string())
+    System::start(store, settings.clone(), ports, on_break).await.map_err(|error| error.to_string())
 }

@@ -108,7 +108,8 @@ pub(super) fn judge(oracle: &Oracle, picture: &Picture) -> Result<(), String> {
         }
     }
     let lost = oracle.tasks.iter().find(|(id, known)| {
-        (known.decided.is_some() || known.decided_by.is_some()) && !picture.approvals.contains_key(id)
+        (known.decided.is_some() || known.decided_by.is_some())
+            && !picture.approvals.contains_key(id)
     });
     must(lost.is_none(), || format!("a decision is lost: {lost:?}"))
 }

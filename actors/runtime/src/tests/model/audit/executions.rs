@@ -76,7 +76,9 @@ fn steps(picture: &Picture, execution: &Execution, plan: &Planned) -> Result<(),
             Stage::Dispatched => matches!(task, Some(Status::Pending | Status::Running)),
             Stage::Completed => task == Some(Status::Completed),
             Stage::Rejected => task == Some(Status::Rejected),
-            Stage::Waiting | Stage::Ready | Stage::Skipped | Stage::Failed | Stage::Cancelled => true,
+            Stage::Waiting | Stage::Ready | Stage::Skipped | Stage::Failed | Stage::Cancelled => {
+                true
+            }
         };
         must(fits, || format!("{id}: step {step} is {:?}, its task {task:?}", row.stage))?;
     }

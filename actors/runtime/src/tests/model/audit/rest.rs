@@ -29,9 +29,9 @@ impl World {
         let passed = passed.map_err(|e| e.to_string())?;
         let held = picture.approvals.values().map(|one| Record::from(&one.approval));
         let open_or_held: Vec<_> = held.collect();
-        let ended = passed.iter().filter(|(id, _)| {
-            !picture.approvals.keys().any(|held| held.as_u128() == *id)
-        });
+        let ended = passed
+            .iter()
+            .filter(|(id, _)| !picture.approvals.keys().any(|held| held.as_u128() == *id));
         for record in open_or_held.iter().chain(ended.map(|(_, record)| record)) {
             statistics.replace(None, record);
             counts.replace(None, record);

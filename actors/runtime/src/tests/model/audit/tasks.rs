@@ -33,7 +33,9 @@ impl World {
             let said = self.handle.tasks(LIVE, &list(vec![status])).await;
             let said = said.map_err(|e| e.to_string())?.total;
             let counted = found.values().filter(|one| one.task.status() == status).count() as u64;
-            must(said == counted, || format!("{said} tasks are {status:?}, says the list: {counted}"))?;
+            must(said == counted, || {
+                format!("{said} tasks are {status:?}, says the list: {counted}")
+            })?;
         }
         Ok(found)
     }
@@ -110,10 +112,15 @@ fn fits(known: &Known, id: TaskId, detail: &TaskDetail) -> Result<(), String> {
         must(status == Status::Completed || reviewed, || {
             format!("{id} is {status:?}, and its output was acknowledged")
         })?;
-        must(known.leases.last() == Some(lease), || format!("{id} was given out after its output"))?;
-        must(task.edited || status != Status::Completed || outputs.iter().any(|one| detail.output.as_ref() == Some(one)), || {
-            format!("{id} says {:?}, and {outputs:?} was acknowledged", detail.output)
+        must(known.leases.last() == Some(lease), || {
+            format!("{id} was given out after its output")
         })?;
+        must(
+            task.edited
+                || status != Status::Completed
+                || outputs.iter().any(|one| detail.output.as_ref() == Some(one)),
+            || format!("{id} says {:?}, and {outputs:?} was acknowledged", detail.output),
+        )?;
     }
     must(task.attempt <= task.spec.retry.max_attempts && task.losses <= MAX_LOSSES, || {
         format!("{id} was tried {} times and lost {} times", task.attempt, task.losses)
