@@ -69,7 +69,9 @@ fn play(seed: u64, moves: u64, flaw: Option<Flaw>) -> Run {
         trace.hash(&mut digest);
         let (first, last) = (Key::new(0, 0, &[]), Key::new(u8::MAX, u8::MAX, &[]));
         let rows = memory.scan(first, last, usize::MAX).await.expect("memory can be read");
-        rows.into_iter().for_each(|(key, value)| (key.0, value).hash(&mut digest));
+        for (key, value) in rows {
+            (key.0, value).hash(&mut digest);
+        }
         Run { trace, digest: digest.finish(), verdict }
     })
 }

@@ -101,13 +101,14 @@ impl World {
         });
     }
 
-    /// Somebody runs a plan.
-    pub(super) fn execute(&mut self, plan: PlanId, start: Start, bounded: bool) {
+    /// Somebody runs a plan; with a key, it is always the same one.
+    pub(super) fn execute(&mut self, plan: PlanId, start: Start, bounded: bool, keyed: bool) {
         let client = self.client();
         self.note(format!("execute {plan} {:?} {:?}", start.hitl, start.options));
         self.shared().oracle.maybe_begun.insert(plan);
         self.clients.spawn(async move {
-            match client.handle.execute(&asks::account(bounded), plan, start, None).await {
+            let key = keyed.then_some("run");
+            match client.handle.execute(&asks::account(bounded), plan, start, key).await {
                 Ok(submitted) => {
                     let Made::Execution(execution) = submitted.made else {
                         return client.shared().oracle.fault("no execution was made".into());
@@ -116,6 +117,10 @@ impl World {
                     let id = execution.head.spec.id;
                     shared.note(format!("{id} runs"));
                     shared.oracle.executions.entry(id).or_default();
+                    let before = keyed.then(|| shared.oracle.begun_by_key.insert(plan, id));
+                    if let Some(before) = before.flatten().filter(|before| *before != id) {
+                        shared.oracle.fault(format!("one key made {before} and {id}"));
+                    }
                 }
                 Err(error) => client.refused("an execution", &error),
             }

@@ -121,7 +121,9 @@ impl Disk {
         let mut state = self.0.state();
         let applied = applied.min(state.line.len());
         let written: Vec<_> = state.line.drain(..applied).collect();
-        written.into_iter().for_each(|job| self.0.apply(&mut state, job));
+        for job in written {
+            self.0.apply(&mut state, job);
+        }
         state.die();
     }
 }

@@ -11,6 +11,7 @@ use callboard_domain::query::{Approvals, Executions, Tasks, Window};
 use callboard_domain::task::Status;
 
 use super::asks;
+use super::chance::Chance;
 use super::clients::Ruling;
 use super::disk::Trouble;
 use super::workers::Player;
@@ -68,7 +69,7 @@ impl World {
             // One of a few keys; the same body has the same prompt.
             let (key, body) = (self.chance.below(4), self.chance.below(10) / 8);
             let prompt = format!("key {key} body {body}");
-            let request = asks::task(&mut super::chance::Chance::new(key), prompt);
+            let request = asks::task(&mut Chance::new(key), prompt);
             return self.submit(vec![request], false, Some((format!("key-{key}"), body)));
         }
         let count = if self.chance.percent(80) { 1 } else { self.chance.within(2, 4) };
@@ -84,9 +85,14 @@ impl World {
         let plans = self.shared().oracle.plans.clone();
         match self.chance.pick(&plans) {
             Some(plan) if plans.len() > 2 || self.chance.percent(60) => {
+                if self.chance.percent(20) {
+                    let mut same = Chance::new(plan.depends_on.len() as u64);
+                    let start = asks::start(&mut same, plan.depends_on.len());
+                    return self.execute(plan.id, start, false, true);
+                }
                 let start = asks::start(&mut self.chance, plan.depends_on.len());
                 let bounded = self.chance.percent(20);
-                self.execute(plan.id, start, bounded);
+                self.execute(plan.id, start, bounded, false);
             }
             Some(_) | None => {
                 let (source, depends_on) = asks::plan(&mut self.chance);

@@ -22,6 +22,8 @@ pub(super) struct Oracle {
     pub(super) keys: BTreeMap<String, Keyed>,
     /// The prompts of submissions without an answer so far.
     pub(super) maybe: BTreeSet<String>,
+    /// What a plan's idempotency key made.
+    pub(super) begun_by_key: BTreeMap<PlanId, ExecutionId>,
     /// Executions whose start was not answered may be there: of these plans.
     pub(super) maybe_begun: BTreeSet<PlanId>,
     /// What must not have happened and did.
@@ -214,11 +216,10 @@ impl Oracle {
         }
         let known = self.leases.entry(lease).or_default();
         match settled {
-            Settled::Stale => {}
             Settled::Duplicate if known.sent < 2 => {
                 self.fault(format!("{lease}: the only answer is called a duplicate"));
             }
-            Settled::Duplicate => {}
+            Settled::Duplicate | Settled::Stale => {}
             Settled::Applied => {
                 known.applied += 1;
                 let times = known.applied;
@@ -261,9 +262,10 @@ impl Oracle {
 
     /// Somebody hears that their decision counts.
     pub(super) fn decided(&mut self, task: TaskId, decided: Decided) {
-        let known = self.known(task);
-        if let Some(before) = known.decided.replace(decided.clone()) {
-            self.fault(format!("{task} is decided twice: {before:?}, then {decided:?}"));
+        if let Some(before) = &self.known(task).decided {
+            let twice = format!("{task} is decided twice: {before:?}, then {decided:?}");
+            self.fault(twice);
         }
+        self.known(task).decided = Some(decided);
     }
 }

@@ -56,7 +56,9 @@ impl Shared {
         let (oracle, start) = (&mut self.oracle, self.start);
         let hear = |player: &mut Player| player.hear(oracle, start, strict);
         let heard: Vec<_> = self.players.iter_mut().flat_map(hear).collect();
-        heard.into_iter().for_each(|line| self.note(line));
+        for line in heard {
+            self.note(line);
+        }
     }
 
     /// Nothing went wrong that would be an excuse for an error.
