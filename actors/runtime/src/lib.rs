@@ -42,4 +42,6 @@ pub use node::Settings;
 pub use system::System;
 
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 mod approvals;
 mod deliveries;
 mod executions;
+mod model;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -38,7 +38,7 @@ struct Making<'n> {
 }
 
 /// Makes a submission durable, and sends what it made on its way.
-pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitted, Error> {
+pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
     let Submission { environment, account, concurrent, order, key, partition } = submission;
     let mut making = Making {
         node,
@@ -68,7 +68,20 @@ pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitte
     }
     let rows = std::mem::take(&mut making.rows);
     let delivered = making.remember();
-    match durable::commit_rows(node.shard(partition), partition, rows).await {
+    let ticket = durable::commit_rows(node.shard(partition), partition, rows);
+    #[cfg(test)]
+    let delivered = delivered.ahead_if_planted(node);
+    #[cfg(test)]
+    if crate::planted::is(crate::planted::Bug::ReplyBeforeCommit) {
+        let node = Arc::clone(node);
+        tokio::spawn(async move {
+            if matches!(ticket.await, Outcome::Committed) {
+                delivered.send_on_its_way(&node);
+            }
+        });
+        return Ok(Submitted { made, replayed: false });
+    }
+    match ticket.await {
         Outcome::Committed => {
             delivered.send_on_its_way(node);
             Ok(Submitted { made, replayed: false })
@@ -179,6 +192,15 @@ struct Departure {
 }
 
 impl Departure {
+    #[cfg(test)]
+    fn ahead_if_planted(self, node: &Node) -> Self {
+        if !crate::planted::is(crate::planted::Bug::EffectBeforeCommit) {
+            return self;
+        }
+        self.send_on_its_way(node);
+        Self { execution: None, deliveries: Vec::new() }
+    }
+
     fn send_on_its_way(self, node: &Node) {
         node.deliver(self.deliveries);
         let Some((address, effects)) = self.execution else { return };
