@@ -195,6 +195,7 @@ impl World {
     pub(super) fn cancel_execution(&mut self, id: ExecutionId) {
         let client = self.client();
         self.note(format!("cancel {id}"));
+        let before = self.shared().oracle.executions.entry(id).or_default().retries;
         self.clients.spawn(async move {
             match client.handle.cancel_execution(LIVE, id).await {
                 Ok(_) => {
@@ -202,7 +203,8 @@ impl World {
                     shared.hear();
                     shared.note(format!("{id} is cancelled"));
                     let known = shared.oracle.executions.entry(id).or_default();
-                    known.cancelled = known.retries == 0;
+                    // Nobody knows which came first if somebody wanted it to run again meanwhile.
+                    known.cancelled = known.retries == before && before.1 == 0;
                 }
                 Err(error) => client.refused("a cancel", &error),
             }
@@ -216,7 +218,8 @@ impl World {
         {
             let mut shared = self.shared();
             let known = shared.oracle.executions.entry(id).or_default();
-            (known.cancelled, known.retries) = (false, known.retries + 1);
+            known.cancelled = false;
+            known.retries = (known.retries.0 + 1, known.retries.1 + 1);
         }
         self.clients.spawn(async move {
             let answer = client.handle.retry_execution(LIVE, id).await;
@@ -225,7 +228,7 @@ impl World {
             }
             // One that is cut off stays counted: nobody knows whether it was taken, nor when.
             let mut shared = client.shared();
-            shared.oracle.executions.entry(id).or_default().retries -= 1;
+            shared.oracle.executions.entry(id).or_default().retries.1 -= 1;
         });
     }
 }

@@ -67,7 +67,7 @@ impl World {
         let bounded = self.chance.percent(25);
         if self.chance.percent(25) {
             // One of a few keys; the same body has the same prompt.
-            let (key, body) = (self.chance.below(4), self.chance.below(10) / 8);
+            let (key, body) = (self.chance.below(4), self.chance.below(10) / 6);
             let prompt = format!("key {key} body {body}");
             let request = asks::task(&mut Chance::new(key), prompt);
             return self.submit(vec![request], false, Some((format!("key-{key}"), body)));

@@ -78,8 +78,9 @@ pub(super) struct Planned {
 pub(super) struct KnownExecution {
     /// Its cancellation was acknowledged, and nobody asked for it to run again since.
     pub(super) cancelled: bool,
-    /// How many requests to run it again are under way or may have been taken.
-    pub(super) retries: u32,
+    /// How often somebody asked for it to run again, and how many of these requests are under way or
+    /// were cut off.
+    pub(super) retries: (u32, u32),
     pub(super) version: u64,
     /// As it was when it was completed.
     pub(super) completed: Option<Box<Execution>>,

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use callboard_domain::approval;
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, WorkerId};
+use callboard_domain::task::{LeaseToken, State};
 use callboard_domain::worker::Terms;
 use callboard_store::Store;
 use callboard_store::memory::MemoryStore;
@@ -42,6 +43,8 @@ pub(super) struct Shared {
     disk: Disk,
     began: Instant,
     pub(super) trace: Vec<String>,
+    /// When the process was started last.
+    started: Instant,
 }
 
 impl Shared {
@@ -108,7 +111,8 @@ impl World {
         let system = system.expect("an empty disk has no trouble");
         let players = Vec::new();
         let (oracle, trace) = (Oracle::default(), Vec::new());
-        let shared = Shared { oracle, players, start: 1, disk: disk.clone(), began, trace };
+        let (disk_too, started) = (disk.clone(), began);
+        let shared = Shared { oracle, players, start: 1, disk: disk_too, began, trace, started };
         Self {
             chance,
             shared: Arc::new(Mutex::new(shared)),
@@ -203,6 +207,7 @@ impl World {
             {
                 let mut shared = self.shared();
                 shared.start += 1;
+                shared.started = Instant::now();
                 shared.disk = self.disk.clone();
                 let start = shared.start;
                 shared.note(format!("start {start}"));
@@ -268,12 +273,16 @@ impl World {
             (player.profile.clone(), id, held)
         };
         let named = if forgets { Vec::new() } else { held.clone() };
+        let due = if resumes { self.must_be_kept(id, &named).await } else { Vec::new() };
         let resume = id.filter(|_| resumes).map(|id| (id, named));
         let connected = self.handle.connect_worker(&owner(), profile, resume, outgoing).await;
         let mut shared = self.shared();
         match connected {
             Ok((link, leases)) => {
                 let id = link.worker();
+                if let Some(lost) = due.iter().find(|lease| !leases.renewed.contains(lease)) {
+                    shared.oracle.fault(format!("{lost} did not outlive a restart"));
+                }
                 shared.players[number].connected(link, held, leases.renewed);
                 shared.note(format!("w{number} is there as {id}"));
             }
@@ -286,6 +295,32 @@ impl World {
                 }
             }
         }
+    }
+}
+
+impl World {
+    /// The leases that a worker must be left with which comes back soon after a restart: those that
+    /// its tasks run under.
+    async fn must_be_kept(&self, id: Option<WorkerId>, named: &[LeaseToken]) -> Vec<LeaseToken> {
+        let (start, started) = {
+            let shared = self.shared();
+            (shared.start, shared.started)
+        };
+        let mut kept = Vec::new();
+        for token in named {
+            let lease = self.shared().oracle.leases.get(token).map(|lease| lease.order.0);
+            let soon = lease.is_some_and(|given| given < start) && started.elapsed() < LEASE / 2;
+            let Ok(found) = self.handle.task(LIVE, token.task).await else { continue };
+            if let State::Running { lease, worker, deadline } = found.task.state
+                && soon
+                && (lease, Some(worker)) == (token.lease, id)
+                && self.handle.now() < deadline
+                && self.shared().is_innocent()
+            {
+                kept.push(*token);
+            }
+        }
+        kept
     }
 }
 
