@@ -13,6 +13,7 @@ pub mod batch;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 pub mod faulty;
+pub mod floor;
 pub mod memory;
 #[cfg(feature = "contract")]
 #[doc(hidden)]

@@ -9,7 +9,7 @@
 //! 3. After opening, before the first answer: every file and directory is synced.
 //! 4. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
-//! This is the only file that names sled. Deliberately absent: sled's transactions, its several
+//! This file and the benchmarks' `floor.rs` alone name sled. Deliberately absent: sled's transactions, its several
 //! trees (a batch is atomic within one only) and its `flush_async` (many at once hang for good).
 
 use std::fs::{self, File};
