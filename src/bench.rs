@@ -35,7 +35,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 pub use error::Error;
-pub use floor::{Floor, be as be_floor};
+pub use floor::{Floor, Settings as FloorSettings, be as be_floor};
 pub use http::Site;
 pub use page::Page;
 pub use report::Report;

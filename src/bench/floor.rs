@@ -4,13 +4,14 @@
 //! |---|---|
 //! | store | sled, bare: one committer thread, 64 writers of one 1 KB record each, then one alone |
 //! | http | axum, one call of an actor, and the same committer: 500 bytes in, stored, 300 bytes out |
+//! | index | no floor: the index of the store by itself, for what a server cannot tell of its memory |
 //!
 //! A floor is this very program, started again as `callboard bench-floor`. Each package has its own
 //! part of them (`floor.rs` there), so that nothing else learns of sled or of actors. Deliberately
 //! absent: everything that makes a service of it: accounts, limits, ids, checks, queues, events,
 //! indexes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use super::error::{Error, broken};
 use super::meter::{Client, Summary, closed_loop};
 use super::program::{Program, own_executable};
 
+mod index;
 mod server;
 
 const RECORD: usize = 1024;
@@ -37,6 +39,8 @@ pub enum Floor {
     Store,
     /// The least server.
     Http,
+    /// The index by itself.
+    Index,
 }
 
 /// What the store does at best.
@@ -64,25 +68,38 @@ pub(super) async fn http(directory: TempDir) -> Result<Program, Error> {
     Program::launch(command, directory).await
 }
 
-/// Is a floor on this directory: says its figures with `tell`, or where it listens.
+/// The bytes that the index holds for each of so many tasks.
+pub(super) async fn index(items: usize) -> Result<f64, Error> {
+    let mut command = own_executable()?;
+    command.args(["bench-floor", "index", "--items", &items.to_string()]);
+    let output = command.stderr(Stdio::inherit()).output().await;
+    let output = output.map_err(Error::of("the index does not start"))?;
+    serde_json::from_slice(&output.stdout).map_err(Error::of("the index does not say its figure"))
+}
+
+/// What a floor is to know.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where it keeps what it takes.
+    pub directory: PathBuf,
+    /// How long it is measured.
+    pub span: Duration,
+    /// How many items there are.
+    pub items: usize,
+}
+
+/// Is a floor: says its figures with `tell`, or where it listens.
 ///
 /// # Errors
 /// If the disk or the socket fails.
-pub async fn be(
-    floor: Floor,
-    directory: &Path,
-    span: Duration,
-    tell: impl Fn(&str),
-) -> Result<(), Error> {
-    match floor {
-        Floor::Http => server::run(directory, tell).await,
-        Floor::Store => {
-            let figures = measure(directory, span).await?;
-            let figures = serde_json::to_string(&figures);
-            tell(&figures.map_err(Error::of("figures have no JSON form"))?);
-            Ok(())
-        }
-    }
+pub async fn be(floor: Floor, settings: &Settings, tell: impl Fn(&str)) -> Result<(), Error> {
+    let figures = match floor {
+        Floor::Http => return server::run(&settings.directory, tell).await,
+        Floor::Store => serde_json::to_string(&measure(&settings.directory, settings.span).await?),
+        Floor::Index => serde_json::to_string(&index::measure(settings.items).await?),
+    };
+    tell(&figures.map_err(Error::of("figures have no JSON form"))?);
+    Ok(())
 }
 
 struct Writer(Committer);

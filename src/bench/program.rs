@@ -173,13 +173,7 @@ impl Program {
 
     /// Its resident memory, in bytes.
     pub(super) fn resident(&self) -> Result<f64, Error> {
-        let id = self.child.id().ok_or_else(|| broken("the server has ended"))?;
-        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
-        let status = status.map_err(Error::of("memory is read from /proc, on Linux only"))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = resident.and_then(|text| text.trim().strip_suffix(" kB"));
-        let kilobytes: Option<f64> = kilobytes.and_then(|number| number.parse().ok());
-        kilobytes.map(|number| number * 1024.0).ok_or_else(|| broken("/proc holds no VmRSS"))
+        resident(self.child.id().ok_or_else(|| broken("the server has ended"))?)
     }
 
     /// Kills it at once (kill -9), and leaves what it has stored.
@@ -213,6 +207,16 @@ impl Desk {
         let program = self.program.ok_or_else(|| broken("the server was not started here"))?;
         program.kill().await
     }
+}
+
+/// The resident memory of a process, in bytes.
+pub(super) fn resident(process: u32) -> Result<f64, Error> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.map_err(Error::of("memory is read from /proc, on Linux only"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = resident.and_then(|text| text.trim().strip_suffix(" kB"));
+    let kilobytes: Option<f64> = kilobytes.and_then(|number| number.parse().ok());
+    kilobytes.map(|number| number * 1024.0).ok_or_else(|| broken("/proc holds no VmRSS"))
 }
 
 /// A text of an answer.

@@ -13,7 +13,7 @@ use super::access::Access;
 use super::failure::{Failure, Refusal};
 use super::output::{Format, note, print};
 use super::serve;
-use crate::bench::{self, Error, Floor, Options, Page, Site, Target};
+use crate::bench::{self, Error, Floor, FloorSettings, Options, Page, Site, Target};
 
 /// What is measured, and how long.
 #[derive(Debug, Clone, Args)]
@@ -60,11 +60,14 @@ pub struct BenchFloor {
     #[arg(value_enum)]
     floor: Floor,
     /// Where it keeps what it takes.
-    #[arg(long)]
+    #[arg(long, default_value = ".")]
     directory: PathBuf,
     /// How long it is measured, in milliseconds.
     #[arg(long, default_value_t = 0)]
     millis: u64,
+    /// How many items there are.
+    #[arg(long, default_value_t = 0)]
+    items: usize,
 }
 
 /// Measures, and shows it.
@@ -109,13 +112,14 @@ pub(super) async fn run(asked: Bench) -> Result<(), Failure> {
 
 /// Is a floor until it is killed or has been measured.
 pub(super) async fn be_floor(asked: BenchFloor) -> Result<(), String> {
-    let span = Duration::from_millis(asked.millis);
+    let BenchFloor { floor, directory, millis, items } = asked;
+    let settings = FloorSettings { directory, span: Duration::from_millis(millis), items };
     let say = |line: &str| {
         // Whoever started it may have ended.
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     };
-    let floor = bench::be_floor(asked.floor, &asked.directory, span, say);
+    let floor = bench::be_floor(floor, &settings, say);
     floor.await.map_err(|error| error.to_string())
 }
 

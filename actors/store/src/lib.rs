@@ -15,7 +15,6 @@ pub mod contract;
 pub mod faulty;
 pub mod floor;
 pub mod memory;
-#[cfg(feature = "contract")]
 #[doc(hidden)]
 pub mod probe;
 pub mod query;
