@@ -65,14 +65,21 @@ async fn a_server_that_runs_already_is_measured_and_left_without_waiting_tasks()
 
     let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000")]);
     let key = server.key("admin").await;
-    let arguments = ["--server", &server.url, "--only", "T1,T2", "--json"];
-    let output = bench(&directory, &arguments).env("CALLBOARD_API_KEY", &key).output();
-    let report = report(&output.expect("it runs"));
-    let measured: Vec<_> = report["rows"].as_array().expect("rows").iter().collect();
-    assert!(measured.iter().all(|row| row["ratio"].is_number()), "it is local: {report}");
     let client = server.client("viewer").await;
-    let list = client.get("/api/tasks?status=pending,running").await;
-    assert_eq!(list.body["pagination"]["total"], 0);
+    for (only, rows) in [("T1", 1), ("T2", 2)] {
+        let arguments = ["--server", &server.url, "--only", only, "--json"];
+        let output = bench(&directory, &arguments).env("CALLBOARD_API_KEY", &key).output();
+        let report = report(&output.expect("it runs"));
+        let measured = report["rows"].as_array().expect("rows");
+        assert_eq!(measured.len(), rows, "{report}");
+        assert!(measured.iter().all(|row| row["ratio"].is_number()), "it is local: {report}");
+        let total = async |filter: &str| {
+            let list = client.get(&format!("/api/tasks?{filter}")).await;
+            list.body["pagination"]["total"].as_u64()
+        };
+        assert!(total("status=completed").await > Some(0));
+        assert_eq!(total("status=pending,running").await, Some(0));
+    }
 }
 
 #[test]
