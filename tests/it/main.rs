@@ -6,6 +6,7 @@ mod api;
 mod approvals;
 mod approvals_survive;
 mod bad_input;
+mod bench;
 mod cli;
 mod durability;
 mod executions;

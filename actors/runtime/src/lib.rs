@@ -15,6 +15,7 @@ mod directory;
 mod durable;
 pub mod events;
 mod execution;
+pub mod floor;
 pub mod handle;
 mod housekeeping;
 pub mod intake;

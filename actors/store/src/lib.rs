@@ -13,8 +13,8 @@ pub mod batch;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 pub mod faulty;
+pub mod floor;
 pub mod memory;
-#[cfg(feature = "contract")]
 #[doc(hidden)]
 pub mod probe;
 pub mod query;

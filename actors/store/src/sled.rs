@@ -13,12 +13,9 @@
 //! 5. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
 //! sled alone was safe, too (docs/adr/0001-journal.md); the journal is for speed, and tells damage.
-//! Only this module names sled. Deliberately absent: sled's transactions, its several trees (a batch
-//! is atomic within one only) and its `flush_async` (many at once hang for good).
-
-mod engine;
-mod layers;
-mod settle;
+//! Besides this module only `floor.rs`, which is measured against, names sled. Deliberately absent:
+//! sled's transactions, its several trees (a batch is atomic within one only) and its `flush_async`
+//! (many at once hang for good).
 
 use std::fs::{self, File};
 use std::ops::Bound;
