@@ -7,6 +7,7 @@ mod approvals;
 mod approvals_survive;
 mod bad_input;
 mod cli;
+mod disk;
 mod durability;
 mod executions;
 mod executions_survive;
