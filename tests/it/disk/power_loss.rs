@@ -6,7 +6,7 @@
 //!            start there ─▶ compare ─▶ finish the work ─▶ compare      ─▶ or work on, and cut again
 //! ```
 //!
-//! The store alone goes through the same in actors/store/tests/power_loss, with more cuts.
+//! The store alone goes through the same in `actors/store/tests/power_loss`, with more cuts.
 
 use std::path::{Path, PathBuf};
 
