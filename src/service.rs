@@ -71,7 +71,10 @@ impl Service {
     /// Whatever stands in the way, in words that say what to do.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let dir = config.server.data_dir.clone();
-        create_private(&dir).map_err(|e| failed("the data directory cannot be made")(&e))?;
+        create_private(&dir).map_err(|e| {
+            let why = format!("{e}{}", callboard_store::advice(&e));
+            failed("the data directory cannot be made")(&why)
+        })?;
         let store = open_store(&dir, config.store.cache_bytes).await?;
         let key_path = dir.join("signing.key");
         let configured = config.auth.signing_key.as_ref().map(|key| key.expose().to_owned());

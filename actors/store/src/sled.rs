@@ -9,10 +9,15 @@
 //! 3. After opening, before the first answer: every file and directory is synced.
 //! 4. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
+//! And it takes damage for the end of its log, or leaves out what is damaged. So every commit has a
+//! number, the newest of which is noted beside sled's files too (`mark.rs`), and what sled is about to
+//! replay is checked first (`scrub.rs`).
+//!
 //! This is the only file that names sled. Deliberately absent: sled's transactions, its several
 //! trees (a batch is atomic within one only) and its `flush_async` (many at once hang for good).
 
 use std::fs::{self, File};
+use std::io;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -26,11 +31,15 @@ use crate::batch::{Batch, Epoch, Key, LogId, MAX_ROW};
 use crate::committer::{Committer, Engine, Job, Shared, read_logs};
 use crate::directory::{corrupt, failed, lock, read_format, retry, write_format};
 use crate::index::Loader;
+use crate::mark::{self, Left, Mark};
 use crate::query::{Page, Query};
+use crate::quiet::quietly;
 use crate::row::{META, ROWS, encode_key, split_listed};
-use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair};
+use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair, scrub};
 
 const EPOCH: [u8; 2] = [META, b'e'];
+/// The number of the newest commit.
+const NUMBER: [u8; 2] = [META, b'n'];
 
 /// How a [`SledStore`] is opened.
 pub struct SledOptions {
@@ -74,9 +83,20 @@ pub struct SledStore {
     threads: Vec<JoinHandle<()>>,
     tree: Option<sled::Db>,
     closing: Arc<AtomicBool>,
+    failing: Arc<AtomicBool>,
     shared: Arc<Shared>,
     epoch: Epoch,
+    path: PathBuf,
     _lock: File,
+}
+
+/// A directory in which sled is open.
+struct Opened {
+    tree: sled::Db,
+    path: PathBuf,
+    known: Option<u32>,
+    lock: File,
+    sabotage: Option<Sabotage>,
 }
 
 impl SledStore {
@@ -98,41 +118,71 @@ impl SledStore {
         {
             return Err(corrupt(&path, &format!("{} should not be there", blob.display())));
         }
+        let left = check_left(&path, known)?;
+        // From here on it is not as it was left; and what a power cut has left is not known to be
+        // whole until sled has replayed it.
+        mark::taken(&path, left != Left::Unknown).map_err(|error| failed(&error))?;
         if sabotage != Some(Sabotage::NoRepair) {
             repair::repair(&path).map_err(|error| failed(&error))?;
         }
         let tree = open_tree(&path, cache_bytes)?;
+        let opened = Opened { tree: tree.clone(), path, known, lock, sabotage };
+        let begun = Self::begin(opened, on_failure);
+        if begun.is_err() {
+            // It panics if the disk fails.
+            let _ = quietly(|| drop(tree));
+        }
+        begun
+    }
+
+    fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
+        let Opened { tree, path, known, lock, sabotage } = opened;
         let epoch = next_epoch(&tree, &path, known)?;
+        let number = newest_commit(&tree, &path)?;
+        let mark = Mark::open(&path, number).map_err(|error| failed(&error))?;
         let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
         repair::sync_all(&path).map_err(|error| failed(&error))?;
         if known.is_none() {
             write_format(&path).map_err(|error| failed(&error))?;
         }
+        mark::taken(&path, true).map_err(|error| failed(&error))?;
 
         let synced = sabotage != Some(Sabotage::NoSync);
         let max_row = if sabotage == Some(Sabotage::LargeRows) { usize::MAX } else { MAX_ROW };
-        let engine =
-            SledEngine { tree: tree.clone(), db, batch: sled::Batch::default(), synced, max_row };
+        let batch = sled::Batch::default();
+        let engine = SledEngine { tree: tree.clone(), db, batch, number, mark, synced, max_row };
         let logs = read_logs(&engine, |id| last_log_row(&tree, id))?;
         let shared = Arc::new(Shared::new(logs));
         let (inbox, jobs) = mpsc::channel();
         let committer = Committer::new(engine, epoch, shared.clone(), max_row);
-        let closing = Arc::new(AtomicBool::new(false));
+        let (closing, failing) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let loader = {
             let (tree, shared, closing) = (tree.clone(), shared.clone(), closing.clone());
+            let path = path.clone();
             move || load(&tree, &shared, &closing, &path)
+        };
+        let on_failure: OnFailure = {
+            let failing = failing.clone();
+            Box::new(move |error| {
+                failing.store(true, Ordering::Relaxed);
+                on_failure(error);
+            })
         };
         let threads = vec![
             spawn("store-committer", move || committer.run(&jobs, on_failure))?,
             spawn("store-loader", loader)?,
         ];
+        let inbox = Some(inbox);
         Ok(Self {
-            inbox: Some(inbox),
+            inbox,
             threads,
             tree: Some(tree),
             closing,
+            failing,
             shared,
             epoch,
+            path,
             _lock: lock,
         })
     }
@@ -253,7 +303,13 @@ impl Drop for SledStore {
             // The committer catches its panics; one of the loader's concerns its index only.
             let _ = thread.join();
         }
-        self.tree = None;
+        let tree = self.tree.take();
+        // It panics if the disk fails.
+        let closed = quietly(|| drop(tree)).is_ok();
+        if closed && !self.failing.load(Ordering::Relaxed) {
+            // Without this note the next opening takes the directory for that of a killed process.
+            let _ = mark::closed(&self.path);
+        }
     }
 }
 
@@ -262,6 +318,8 @@ struct SledEngine {
     tree: sled::Db,
     db: File,
     batch: sled::Batch,
+    number: u64,
+    mark: Mark,
     synced: bool,
     max_row: usize,
 }
@@ -295,14 +353,16 @@ impl Engine for SledEngine {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        let batch = std::mem::take(&mut self.batch);
+        let mut batch = std::mem::take(&mut self.batch);
+        self.number += 1;
+        batch.insert(&NUMBER, &self.number.to_le_bytes());
         self.tree.apply_batch(batch).map_err(|error| sled_failed(&error))?;
         self.tree.flush().map_err(|error| sled_failed(&error))?;
         if self.synced {
             // sled's flush only asks the kernel to begin (sync_file_range).
             self.db.sync_data().map_err(|error| failed(&error))?;
         }
-        Ok(())
+        self.mark.write(self.number).map_err(|error| failed(&error))
     }
 }
 
@@ -318,16 +378,47 @@ fn value(key: &[u8], row: &[u8]) -> Result<Bytes, Error> {
     Ok(Bytes::copy_from_slice(&row[at..]))
 }
 
+/// How the directory was left; an error if it is damaged where sled would not say so.
+fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error> {
+    let left = mark::left(path)?;
+    if known.is_none() || left == Left::Unknown {
+        return Ok(Left::Unknown);
+    }
+    let length = match fs::metadata(path.join("db")) {
+        Ok(db) => db.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(corrupt(path, "its file db is gone"));
+        }
+        Err(error) => return Err(failed(&error)),
+    };
+    match left {
+        Left::Closed(before) if before != length => {
+            let reason = format!("its file db has {length} bytes, and was left with {before}");
+            return Err(corrupt(path, &reason));
+        }
+        Left::Closed(_) | Left::Killed | Left::Unknown => {}
+    }
+    match scrub::damage(path).map_err(|error| failed(&error))? {
+        Some(damage) => Err(corrupt(path, &damage)),
+        None => Ok(left),
+    }
+}
+
 fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
     // flush_every_ms stays on: sled collects its garbage in that thread only.
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
-    let open = || match catch_unwind(AssertUnwindSafe(|| config.open())) {
+    let open = || match quietly(|| config.open()) {
         Ok(Ok(tree)) => Some(Ok(tree)),
         Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => {
             None
         }
+        Ok(Err(sled::Error::Io(error))) if !is_damage(&error) => Some(Err(failed(&error))),
         Ok(Err(error)) => Some(Err(corrupt(path, &error.to_string()))),
-        Err(panic) => Some(Err(corrupt(path, &format!("sled panicked: {}", message(&*panic))))),
+        Err(panic) => {
+            // It panics on a disk that fails, as it does on damage.
+            let disk = repair::sync_all(path).map_err(|error| failed(&error));
+            Some(Err(disk.err().unwrap_or_else(|| corrupt(path, &format!("sled says: {panic}")))))
+        }
     };
     retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))
 }
@@ -349,6 +440,24 @@ fn next_epoch(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Epoch,
     tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_failed(&error))?;
     tree.flush().map_err(|error| sled_failed(&error))?;
     Ok(Epoch(last + 1))
+}
+
+/// The number of the newest commit that is there; an error if a newer one was answered.
+fn newest_commit(tree: &sled::Db, path: &Path) -> Result<u64, Error> {
+    let there = tree.get(NUMBER).map_err(|error| sled_failed(&error))?;
+    let there = match there.as_deref().map(<[u8; 8]>::try_from) {
+        Some(Ok(bytes)) => Some(u64::from_le_bytes(bytes)),
+        Some(Err(_)) => return Err(corrupt(path, "the number of its newest commit is damaged")),
+        None => None,
+    };
+    match (there, mark::read(path)?) {
+        (there, Some(noted)) if there.unwrap_or(0) < noted => {
+            let there = there.unwrap_or(0);
+            Err(corrupt(path, &format!("its newest commit is {there}, and {noted} was answered")))
+        }
+        (Some(_), None) => Err(corrupt(path, "its file callboard-mark is gone")),
+        (there, _) => Ok(there.unwrap_or(0)),
+    }
 }
 
 fn last_log_row(tree: &sled::Db, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {
@@ -392,6 +501,23 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     thread::Builder::new().name(name.into()).spawn(run).map_err(|error| failed(&error))
 }
 
+/// Whether sled, and not the system, found fault with a file. An error that sled copied has lost its
+/// number, but not its kind.
+fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
+}
+
+/// What the system says of the disk; or else what sled says of its file, which is damage.
 fn sled_failed(error: &sled::Error) -> Error {
-    Error::Io(error.to_string().into())
+    match error {
+        sled::Error::Io(error) if !is_damage(error) => failed(error),
+        sled::Error::Io(_)
+        | sled::Error::Corruption { .. }
+        | sled::Error::CollectionNotFound(_)
+        | sled::Error::Unsupported(_)
+        | sled::Error::ReportableBug(_) => {
+            Error::Corrupt { path: "(its file db)".into(), reason: error.to_string() }
+        }
+    }
 }

@@ -57,6 +57,23 @@ impl Random {
     }
 }
 
+/// Has the store under `directory` see that the machine was started again since it was in use.
+///
+/// # Panics
+/// If the disk of the test fails.
+pub fn boot_again(directory: &Path) {
+    for entry in fs::read_dir(directory).expect("a directory of ours") {
+        let path = entry.expect("a directory of ours").path();
+        if path.is_dir() {
+            boot_again(&path);
+        } else if path.ends_with("callboard-state")
+            && !fs::read(&path).expect("a file of ours").starts_with(b"closed")
+        {
+            fs::write(path, "another boot").expect("a file of ours");
+        }
+    }
+}
+
 /// Copies what is under `from` to `to`.
 ///
 /// # Panics

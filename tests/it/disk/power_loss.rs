@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_disk::{Log, Model, Random, Shim, copy, power_cut};
+use callboard_disk::{Log, Model, Random, Shim, boot_again, copy, power_cut};
 
 use super::load::{Amount, Fact, Ledger, check, set_up, work};
 use super::long;
@@ -118,6 +118,7 @@ impl Bench {
                 let model = if random.below(2) == 0 { Model::Ordered } else { Model::Harsh };
                 let image = self.path("image");
                 power_cut(&run.start, &run.log.events, at, model, &mut random, &image);
+                boot_again(&image);
                 let mut facts: Vec<Fact> = Vec::clone(&known);
                 let acknowledged = run.facts.iter().filter(|(after, _)| *after <= at);
                 facts.extend(acknowledged.map(|(_, fact)| fact.clone()));

@@ -20,7 +20,7 @@ use std::process::Command;
 
 use callboard_store::sled::Sabotage;
 
-use callboard_disk::{Event, Log, Model, Random, Shim, copy, power_cut};
+use callboard_disk::{Event, Log, Model, Random, Shim, boot_again, copy, power_cut};
 use work::{Progress, acknowledge, check};
 
 const WORKER: &str = "CALLBOARD_POWER_LOSS_WORKER";
@@ -110,6 +110,7 @@ impl Bench {
     ) -> Cut {
         let image = self.path("image");
         power_cut(&run.start, &run.events, at, model, random, &image);
+        boot_again(&image);
         let mut acknowledged = known;
         for event in &run.events[..at] {
             if let Event::Acknowledged { text } = event {
