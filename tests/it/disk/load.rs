@@ -321,11 +321,12 @@ async fn finish(client: &Client) {
 
 async fn ended_right(client: &Client, facts: &[Fact]) {
     let listed = all_tasks(client).await;
+    let is_listed = |id| listed.as_ref().is_none_or(|listed| listed.contains(id));
     for fact in facts {
         match fact {
             Fact::Key(_) | Fact::Plan(_) => {}
             Fact::Task { id, .. } | Fact::Output { id } => {
-                assert!(listed.contains(id), "{id} is in no list");
+                assert!(is_listed(id), "{id} is in no list");
                 task_is_right(client, id).await;
             }
             Fact::Decision { id, .. } => {
@@ -371,8 +372,13 @@ async fn task_is_right(client: &Client, id: &str) {
     }
 }
 
-async fn all_tasks(client: &Client) -> HashSet<String> {
+/// Every task that lists show; `None` if that would be pages without end.
+async fn all_tasks(client: &Client) -> Option<HashSet<String>> {
     let mut found = HashSet::new();
+    let first = client.get("/api/tasks?limit=1").await;
+    if first.body["pagination"]["total"].as_u64() > Some(5_000) {
+        return None;
+    }
     for offset in (0..).step_by(100) {
         let page = client.get(&format!("/api/tasks?limit=100&offset={offset}")).await;
         let more = page.body["pagination"]["hasMore"] == true;
@@ -380,8 +386,8 @@ async fn all_tasks(client: &Client) -> HashSet<String> {
         let tasks = page.as_array().expect("a list").iter();
         found.extend(tasks.filter_map(|task| Some(task["id"].as_str()?.to_owned())));
         if !more {
-            return found;
+            break;
         }
     }
-    found
+    Some(found)
 }
