@@ -79,6 +79,75 @@ fn lost_contents_are_no_new_store() {
     }
 }
 
+/// Whether all rows of [`used`] are there.
+fn is_whole(store: &SledStore, rows: u16) -> Result<bool, Error> {
+    let mut whole = Ok(true);
+    block_on(async {
+        for row in 0..rows {
+            match store.get(&Key::new(1, 1, &row.to_be_bytes())).await {
+                Ok(value) if value == Some(Bytes::from(vec![7; 2000])) => {}
+                Ok(_) => whole = Ok(false),
+                Err(error) => return whole = Err(error),
+            }
+        }
+    });
+    whole
+}
+
+#[test]
+fn a_flipped_bit_never_makes_commits_go_away_in_silence() {
+    let before = used(400);
+    let whole = fs::read(before.path().join("db")).unwrap();
+    let (mut left_out, mut cut_off) = (0, 0);
+    for at in (1000..whole.len()).step_by(whole.len() / 40) {
+        let directory = tempfile::tempdir().unwrap();
+        callboard_disk::copy(before.path(), directory.path());
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        fs::write(directory.path().join("db"), bytes).unwrap();
+        match open(directory.path()) {
+            Ok(store) => assert_ne!(is_whole(&store, 400).ok(), Some(false), "{at}"),
+            Err(Error::Corrupt { reason, .. }) => {
+                left_out += usize::from(reason.starts_with("its file db is damaged at"));
+                cut_off += usize::from(reason.ends_with("was answered"));
+                // And it stays so: a refusal does not make it a good directory.
+                assert!(open(directory.path()).is_err(), "{at}: {reason}");
+            }
+            Err(other) => panic!("{at}: {other}"),
+        }
+    }
+    assert!(left_out > 0 && cut_off > 0, "{left_out} {cut_off}");
+}
+
+#[test]
+fn a_missing_or_shortened_file_is_told() {
+    let directory = used(300);
+    fs::remove_file(directory.path().join("callboard-mark")).unwrap();
+    assert_eq!(reason(directory.path()), "its file callboard-mark is gone");
+
+    let directory = used(300);
+    let db = fs::OpenOptions::new().write(true).open(directory.path().join("db")).unwrap();
+    db.set_len(200_000).unwrap();
+    let reason = reason(directory.path());
+    assert!(reason.starts_with("its file db has 200000 bytes, and was left with"), "{reason}");
+}
+
+#[test]
+fn a_directory_of_a_program_without_marks_is_taken_over() {
+    let directory = used(300);
+    for file in ["callboard-mark", "callboard-state"] {
+        fs::remove_file(directory.path().join(file)).unwrap();
+    }
+    // As such a program left it: no commit has a number.
+    let db = sled::Config::new().path(directory.path()).open().unwrap();
+    db.remove(b"mn").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    drop(open(directory.path()).unwrap());
+    assert!(directory.path().join("callboard-mark").exists());
+    open(directory.path()).unwrap();
+}
+
 #[test]
 fn garbage_is_an_error_and_no_panic() {
     let directory = used(300);
