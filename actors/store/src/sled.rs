@@ -17,6 +17,7 @@
 //! trees (a batch is atomic within one only) and its `flush_async` (many at once hang for good).
 
 mod opening;
+mod waker;
 
 use std::fs::{self, File};
 use std::ops::Bound;
@@ -39,6 +40,7 @@ use crate::row::{ROWS, encode_key, split_listed};
 use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair};
 
 use opening::{NUMBER, check_left, newest_commit, next_epoch, open_tree, sled_failed};
+use waker::{Waker, close};
 
 /// How a [`SledStore`] is opened.
 pub struct SledOptions {
@@ -80,6 +82,7 @@ pub struct SledStore {
     // Dropped in this order: nobody holds the tree when its directory is given up.
     inbox: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
+    waker: Option<Waker>,
     tree: Option<sled::Db>,
     closing: Arc<AtomicBool>,
     failing: Arc<AtomicBool>,
@@ -129,13 +132,14 @@ impl SledStore {
         let begun = Self::begin(opened, on_failure);
         if begun.is_err() {
             // It panics if the disk fails.
-            let _ = quietly(|| drop(tree));
+            let _ = quietly(|| close(tree));
         }
         begun
     }
 
     fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
         let Opened { tree, path, known, lock, sabotage } = opened;
+        let waker = Some(Waker::start(tree.clone()).map_err(|error| failed(&error))?);
         let epoch = next_epoch(&tree, &path, known)?;
         let number = newest_commit(&tree, &path)?;
         let mark = Mark::open(&path, number).map_err(|error| failed(&error))?;
@@ -176,6 +180,7 @@ impl SledStore {
         Ok(Self {
             inbox,
             threads,
+            waker,
             tree: Some(tree),
             closing,
             failing,
@@ -302,10 +307,12 @@ impl Drop for SledStore {
             // The committer catches its panics; one of the loader's concerns its index only.
             let _ = thread.join();
         }
-        let tree = self.tree.take();
+        let Some(tree) = self.tree.take() else { return };
+        let flushed = catch_unwind(AssertUnwindSafe(|| tree.flush().is_ok())).unwrap_or(false);
+        self.waker = None;
         // It panics if the disk fails.
-        let closed = quietly(|| drop(tree)).is_ok();
-        if closed && !self.failing.load(Ordering::Relaxed) {
+        let closed = quietly(|| close(tree)).unwrap_or(false);
+        if flushed && closed && !self.failing.load(Ordering::Relaxed) {
             // Without this note the next opening takes the directory for that of a killed process.
             let _ = mark::closed(&self.path);
         }

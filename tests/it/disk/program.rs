@@ -77,9 +77,7 @@ impl Program {
                 Ok(program)
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(program.wait()),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                panic!("the start hangs: {}", program.stderr())
-            }
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(program.hangs("start")),
         }
     }
 
@@ -116,7 +114,17 @@ impl Program {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        panic!("the end hangs: {}", self.stderr());
+        self.hangs("end")
+    }
+
+    /// Kept alive for a debugger where `CALLBOARD_KEEP` is set.
+    fn hangs(&self, what: &str) -> Ended {
+        let id = self.child.id();
+        if std::env::var_os("CALLBOARD_KEEP").is_some() {
+            eprintln!("the {what} of process {id} hangs");
+            thread::sleep(Duration::from_mins(10));
+        }
+        Ended { code: None, stderr: format!("the {what} hangs: {}", self.stderr()) }
     }
 }
 
