@@ -8,6 +8,7 @@ mod approvals_survive;
 mod bad_input;
 mod bench;
 mod cli;
+mod disk;
 mod durability;
 mod executions;
 mod executions_survive;

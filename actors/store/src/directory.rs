@@ -73,5 +73,16 @@ pub(crate) fn corrupt(path: &Path, reason: &str) -> Error {
 
 /// A disk that failed.
 pub(crate) fn failed(error: &io::Error) -> Error {
-    Error::Io(error.to_string().into())
+    Error::Io(format!("{error}{}", advice(error)).into())
+}
+
+/// What to do about a disk that failed in this way, to be put behind the error; nothing if the error
+/// says it all.
+#[must_use]
+pub fn advice(error: &io::Error) -> &'static str {
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        "; free some space for the data directory and start again: what was acknowledged is kept"
+    } else {
+        ""
+    }
 }

@@ -126,7 +126,7 @@ pub(crate) struct Journal {
 
 /// Where the journal of a directory stands, as sled knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct Standing {
     /// The last group whose rows sled has, all synced.
     pub(crate) settled: u64,
     /// What the CRCs of this directory begin with.
@@ -142,7 +142,7 @@ impl Journal {
     /// the disk fails.
     pub(crate) fn open(
         directory: &Path,
-        mark: Mark,
+        standing: Standing,
         new: bool,
         synced: bool,
     ) -> Result<(Self, Vec<Bytes>), Error> {
@@ -162,7 +162,7 @@ impl Journal {
             })?;
             let bytes = Bytes::from(std::fs::read(&path).map_err(|error| failed(&error))?);
             sizes[at] = bytes.len() as u64;
-            for (number, group) in groups(&bytes, mark.secret) {
+            for (number, group) in groups(&bytes, standing.secret) {
                 if found.last_key_value().is_none_or(|(last, _)| *last < number) {
                     last_file = at;
                 }
@@ -171,10 +171,10 @@ impl Journal {
             Ok(file)
         };
         let files = [open(0)?, open(1)?];
-        let missing = found.split_off(&(mark.settled + 1));
-        let next = missing.last_key_value().map_or(mark.settled, |(last, _)| *last) + 1;
-        if missing.len() as u64 != next - mark.settled - 1 {
-            let gap = (mark.settled + 1..next).find(|number| !missing.contains_key(number));
+        let missing = found.split_off(&(standing.settled + 1));
+        let next = missing.last_key_value().map_or(standing.settled, |(last, _)| *last) + 1;
+        if missing.len() as u64 != next - standing.settled - 1 {
+            let gap = (standing.settled + 1..next).find(|number| !missing.contains_key(number));
             let reason = format!(
                 "group {} of its journal is damaged, and a later one is not",
                 gap.unwrap_or(next)
@@ -183,7 +183,7 @@ impl Journal {
         }
         // The newest groups stay for a while: should sled have lost its end, they are there.
         let current = if next > 1 { 1 - last_file } else { 0 };
-        let journal = Self { files, sizes, current, at: 0, next, secret: mark.secret, synced };
+        let journal = Self { files, sizes, current, at: 0, next, secret: standing.secret, synced };
         Ok((journal, missing.into_values().collect()))
     }
 

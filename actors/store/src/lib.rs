@@ -26,9 +26,12 @@ mod directory;
 mod index;
 mod journal;
 mod log;
+mod mark;
 mod overlay;
+mod quiet;
 mod repair;
 mod row;
+mod scrub;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,6 +42,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
+pub use directory::advice;
 pub use query::{Filter, Order, Page, Query};
 
 /// A boxed answer of a read: engines behind a network need to wait for it.
@@ -84,7 +88,7 @@ pub enum Error {
     Locked(String),
     /// The data directory holds something this program cannot read.
     #[error(
-        "the data directory {path} cannot be read: {reason}; restore it from a backup, or name an empty one with --data-dir (nothing in it was changed)"
+        "the data directory {path} cannot be read: {reason}; restore it from a backup, or name an empty one with --data-dir"
     )]
     Corrupt {
         /// Where it is.

@@ -12,10 +12,20 @@
 //!    and directory is synced.
 //! 5. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
-//! sled alone was safe, too (docs/adr/0001-journal.md); the journal is for speed, and tells damage.
+//! And sled takes damage for the end of its log, or leaves out what is damaged. So the number of the newest
+//! commit is noted beside its files (`mark.rs`), and what it is about to replay is checked first
+//! (`scrub.rs`).
+//!
+//! sled alone was safe against power cuts, too (docs/adr/0001-journal.md); the journal is for speed, and tells damage.
 //! Besides this module only `floor.rs`, which is measured against, names sled. Deliberately absent:
 //! sled's transactions, its several trees (a batch is atomic within one only) and its `flush_async`
 //! (many at once hang for good).
+
+mod engine;
+mod layers;
+mod opening;
+mod settle;
+mod waker;
 
 use std::fs::{self, File};
 use std::ops::Bound;
@@ -29,24 +39,20 @@ use bytes::Bytes;
 
 use crate::batch::{Batch, Epoch, Key, LogId, MAX_ROW};
 use crate::committer::{Committer, Job, Shared, read_logs};
-use crate::directory::{FORMAT, corrupt, failed, lock, read_format, retry, write_format};
+use crate::directory::{FORMAT, corrupt, failed, lock, read_format, write_format};
 use crate::index::Loader;
-use crate::journal::{self, Group, Journal, Mark};
-use crate::overlay::Rows;
+use crate::journal::Journal;
+use crate::mark::{self, Left, Mark};
 use crate::query::{Page, Query};
-use crate::row::{META, ROWS, encode_key, split_listed};
+use crate::quiet::quietly;
+use crate::row::{ROWS, encode_key, split_listed};
 use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair};
 
 use engine::SledEngine;
 use layers::Layers;
+use opening::{bring_back, check_left, check_noted, next_epoch, open_tree, sled_failed, standing};
 use settle::{Below, Rounds};
-
-/// How often the store was opened.
-const EPOCH: [u8; 2] = [META, b'e'];
-/// The last group of the journal whose rows are there.
-const SETTLED: [u8; 2] = [META, b'j'];
-/// What the CRCs of the journal begin with.
-const SECRET: [u8; 2] = [META, b's'];
+use waker::{Waker, close};
 
 /// From how many bytes in the journal on they are brought to sled at once.
 const ROUND: usize = 8 << 20;
@@ -98,22 +104,46 @@ pub struct SledStore {
     writers: Vec<JoinHandle<()>>,
     rounds: Arc<Rounds>,
     settler: Option<JoinHandle<()>>,
+    waker: Option<Waker>,
     layers: Option<Arc<Layers>>,
     closing: Arc<AtomicBool>,
+    failure: Failure,
     shared: Arc<Shared>,
     epoch: Epoch,
+    path: PathBuf,
     _lock: File,
+}
+
+/// A directory in which sled is open.
+struct Opened {
+    tree: sled::Db,
+    path: PathBuf,
+    known: Option<u32>,
+    lock: File,
+    round: usize,
+    sabotage: Option<Sabotage>,
 }
 
 /// Tells the owner of the process, once, that the disk failed.
 #[derive(Clone)]
 struct Failure(Arc<Mutex<Option<OnFailure>>>);
 
+impl std::fmt::Debug for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Failure").field(&self.has_come()).finish()
+    }
+}
+
 impl Failure {
     fn tell(&self, error: &Error) {
-        if let Some(tell) = self.0.lock().expect("no holder panics").take() {
+        let tell = self.0.lock().expect("no holder panics").take();
+        if let Some(tell) = tell {
             tell(error);
         }
+    }
+
+    fn has_come(&self) -> bool {
+        self.0.lock().expect("no holder panics").is_none()
     }
 }
 
@@ -136,60 +166,78 @@ impl SledStore {
         {
             return Err(corrupt(&path, &format!("{} should not be there", blob.display())));
         }
+        let left = check_left(&path, known)?;
+        // From here on it is not as it was left; and what a power cut has left is not known to be
+        // whole until sled has replayed it.
+        mark::taken(&path, left != Left::Unknown).map_err(|error| failed(&error))?;
         if sabotage != Some(Sabotage::NoRepair) {
             repair::repair(&path).map_err(|error| failed(&error))?;
         }
         let tree = open_tree(&path, cache_bytes)?;
+        let opened = Opened { tree: tree.clone(), path, known, lock, round, sabotage };
+        let begun = Self::begin(opened, on_failure);
+        if begun.is_err() {
+            // It panics if the disk fails.
+            let _ = quietly(|| close(tree));
+        }
+        begun
+    }
+
+    fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
+        let Opened { tree, path, known, lock, round, sabotage } = opened;
+        let waker = Some(Waker::start(tree.clone()).map_err(|error| failed(&error))?);
         let epoch = next_epoch(&tree, &path, known)?;
-        let mark = mark(&tree, &path, known)?;
-        let new = known.is_none_or(|known| known < FORMAT);
         let synced = sabotage != Some(Sabotage::NoSync);
-        let (journal, missing) = Journal::open(&path, mark, new, synced)?;
-        let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
         let settled = synced && sabotage != Some(Sabotage::NoSettling);
+        let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
         let below = Below { tree: tree.clone(), db, synced: settled };
+        let new = known.is_none_or(|known| known < FORMAT);
+        let (journal, missing) = Journal::open(&path, standing(&tree, &path, known)?, new, synced)?;
+        check_noted(&path, journal.last(), new)?;
         bring_back(&below, &path, &missing, journal.last())?;
+        let mark = Mark::open(&path, journal.last()).map_err(|error| failed(&error))?;
         repair::sync_all(&path).map_err(|error| failed(&error))?;
         if new {
             write_format(&path).map_err(|error| failed(&error))?;
         }
+        mark::taken(&path, true).map_err(|error| failed(&error))?;
 
         let max_row = if sabotage == Some(Sabotage::LargeRows) { usize::MAX } else { MAX_ROW };
         let layers = Arc::new(Layers::over(tree));
-        let rounds = Arc::new(Rounds::new(journal, round));
-        let (of_engine, of_rounds) = (Arc::clone(&layers), Arc::clone(&rounds));
-        let engine =
-            SledEngine { layers: of_engine, rounds: of_rounds, group: Group::default(), max_row };
+        let rounds = Arc::new(Rounds::new(journal, mark, round));
+        let engine = SledEngine::new(Arc::clone(&layers), Arc::clone(&rounds), max_row);
         let logs = read_logs(&engine, |id| last_log_row(&layers, id))?;
         let shared = Arc::new(Shared::new(logs));
         let (inbox, jobs) = mpsc::channel();
         let committer = Committer::new(engine, epoch, shared.clone(), max_row);
         let closing = Arc::new(AtomicBool::new(false));
+        let failure = Failure(Arc::new(Mutex::new(Some(on_failure))));
+        let commit = {
+            let failure = failure.clone();
+            let tell = Box::new(move |error: &Error| failure.tell(error));
+            move || committer.run(&jobs, tell)
+        };
         let loader = {
             let (layers, shared, closing) = (layers.clone(), shared.clone(), closing.clone());
+            let path = path.clone();
             move || load(&layers, &shared, &closing, &path)
         };
-        let failure = Failure(Arc::new(Mutex::new(Some(on_failure))));
-        let of_settler = (Arc::clone(&rounds), Arc::clone(&layers), failure.clone());
-        let settle = move || {
-            let (rounds, layers, failure) = of_settler;
-            rounds.run(&layers, &below, &failure);
+        let settle = {
+            let (rounds, layers, failure) = (rounds.clone(), layers.clone(), failure.clone());
+            move || rounds.run(&layers, &below, &failure)
         };
-        let tell = Box::new(move |error: &Error| failure.tell(error));
-        let writers = vec![
-            spawn("store-committer", move || committer.run(&jobs, tell))?,
-            spawn("store-loader", loader)?,
-        ];
-        let settler = Some(spawn("store-settler", settle)?);
         Ok(Self {
             inbox: Some(inbox),
-            writers,
+            writers: vec![spawn("store-committer", commit)?, spawn("store-loader", loader)?],
             rounds,
-            settler,
+            settler: Some(spawn("store-settler", settle)?),
+            waker,
             layers: Some(layers),
             closing,
+            failure,
             shared,
             epoch,
+            path,
             _lock: lock,
         })
     }
@@ -305,7 +353,17 @@ impl Drop for SledStore {
             // It catches its panics.
             let _ = thread.join();
         }
-        self.layers = None;
+        let Some(layers) = self.layers.take() else { return };
+        let tree = layers.tree.clone();
+        drop(layers);
+        let flushed = catch_unwind(AssertUnwindSafe(|| tree.flush().is_ok())).unwrap_or(false);
+        self.waker = None;
+        // It panics if the disk fails.
+        let closed = quietly(|| close(tree)).unwrap_or(false);
+        if flushed && closed && !self.failure.has_come() {
+            // Without this note the next opening takes the directory for that of a killed process.
+            let _ = mark::closed(&self.path);
+        }
     }
 }
 
@@ -321,77 +379,9 @@ fn value(key: &[u8], row: &[u8]) -> Result<Bytes, Error> {
     Ok(Bytes::copy_from_slice(&row[at..]))
 }
 
-fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
-    // flush_every_ms stays on: sled collects its garbage in that thread only.
-    let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
-    let open = || match catch_unwind(AssertUnwindSafe(|| config.open())) {
-        Ok(Ok(tree)) => Some(Ok(tree)),
-        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => {
-            None
-        }
-        Ok(Err(error)) => Some(Err(corrupt(path, &error.to_string()))),
-        Err(panic) => Some(Err(corrupt(path, &format!("sled panicked: {}", message(&*panic))))),
-    };
-    retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))
-}
-
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
-}
-
-/// Counts this opening, durably.
-fn next_epoch(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Epoch, Error> {
-    let last = tree.get(EPOCH).map_err(|error| corrupt(path, &error.to_string()))?;
-    let last = match last.as_deref().map(<[u8; 8]>::try_from) {
-        Some(Ok(bytes)) => u64::from_le_bytes(bytes),
-        None if known.is_none() && tree.is_empty() => 0,
-        // A store that was in use has its counter. Going on would be a silent reset.
-        None | Some(Err(_)) => return Err(corrupt(path, "its contents are lost")),
-    };
-    tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_failed(&error))?;
-    tree.flush().map_err(|error| sled_failed(&error))?;
-    Ok(Epoch(last + 1))
-}
-
-/// Where the journal stands. Noted for the first time if the directory has none yet.
-fn mark(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Mark, Error> {
-    let note = |key: [u8; 2]| -> Result<Option<u64>, Error> {
-        let note = tree.get(key).map_err(|error| corrupt(path, &error.to_string()))?;
-        Ok(note.and_then(|note| note.as_ref().try_into().ok()).map(u64::from_le_bytes))
-    };
-    match (note(SETTLED)?, note(SECRET)?) {
-        (Some(settled), Some(secret)) => Ok(Mark { settled, secret }),
-        (None, None) if known.is_none_or(|known| known < FORMAT) => {
-            let mark = Mark { settled: 0, secret: random() };
-            let mut notes = sled::Batch::default();
-            notes.insert(&SETTLED, &mark.settled.to_le_bytes());
-            notes.insert(&SECRET, &mark.secret.to_le_bytes());
-            tree.apply_batch(notes).map_err(|error| sled_failed(&error))?;
-            tree.flush().map_err(|error| sled_failed(&error))?;
-            Ok(mark)
-        }
-        _ => Err(corrupt(path, "its contents are lost")),
-    }
-}
-
-/// A number that nobody can guess: the standard library seeds its maps with such.
-fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
-}
-
-/// Brings to sled what stood in the journal only.
-fn bring_back(below: &Below, path: &Path, missing: &[Bytes], last: u64) -> Result<(), Error> {
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let mut all = Rows::new();
-    for group in missing {
-        let rows = journal::rows(group);
-        all.extend(rows.ok_or_else(|| corrupt(path, "a group of its journal makes no sense"))?);
-    }
-    settle::write(below, &all, last)
 }
 
 fn last_log_row(layers: &Layers, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {
@@ -435,8 +425,4 @@ fn load(layers: &Layers, shared: &Shared, closing: &AtomicBool, path: &Path) {
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     thread::Builder::new().name(name.into()).spawn(run).map_err(|error| failed(&error))
-}
-
-fn sled_failed(error: &sled::Error) -> Error {
-    Error::Io(error.to_string().into())
 }

@@ -13,10 +13,16 @@ use crate::journal::Group;
 
 /// What the committer writes to.
 pub(super) struct SledEngine {
-    pub(super) layers: Arc<Layers>,
-    pub(super) rounds: Arc<Rounds>,
-    pub(super) group: Group,
-    pub(super) max_row: usize,
+    layers: Arc<Layers>,
+    rounds: Arc<Rounds>,
+    group: Group,
+    max_row: usize,
+}
+
+impl SledEngine {
+    pub(super) fn new(layers: Arc<Layers>, rounds: Arc<Rounds>, max_row: usize) -> Self {
+        Self { layers, rounds, group: Group::default(), max_row }
+    }
 }
 
 impl Engine for SledEngine {

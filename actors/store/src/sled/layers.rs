@@ -5,7 +5,7 @@
 use std::ops::Bound;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::sled_failed;
+use super::opening::sled_failed;
 use crate::Error;
 use crate::overlay::Overlay;
 

@@ -20,10 +20,12 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::layers::Layers;
-use super::{Failure, SETTLED, message, sled_failed};
+use super::opening::{SETTLED, sled_failed};
+use super::{Failure, message};
 use crate::Error;
 use crate::directory::failed;
 use crate::journal::{Group, Journal};
+use crate::mark::Mark;
 use crate::overlay::Rows;
 
 /// How long a row is in the journal only, at most, but for the round under way.
@@ -37,6 +39,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Rounds {
     journal: Mutex<Journal>,
+    mark: Mark,
     state: Mutex<State>,
     changed: Condvar,
     /// From how many bytes on a round begins at once. Twice as many keep writers waiting.
@@ -51,9 +54,9 @@ struct State {
 }
 
 impl Rounds {
-    pub(super) fn new(journal: Journal, limit: usize) -> Self {
+    pub(super) fn new(journal: Journal, mark: Mark, limit: usize) -> Self {
         let journal = Mutex::new(journal);
-        Self { journal, state: Mutex::default(), changed: Condvar::new(), limit }
+        Self { journal, mark, state: Mutex::default(), changed: Condvar::new(), limit }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -65,6 +68,7 @@ impl Rounds {
         self.wait_for_room(layers)?;
         let mut journal = self.journal.lock().expect("no holder panics");
         let rows = journal.append(group).map_err(|error| failed(&error))?;
+        self.mark.write(journal.last()).map_err(|error| failed(&error))?;
         let mut overlay = layers.overlay_mut();
         overlay.take(rows);
         let due = overlay.bytes() >= self.limit;

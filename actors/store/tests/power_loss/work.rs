@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use callboard_disk::Random;
 use callboard_store::contract::block_on;
 use callboard_store::memory::MemoryStore;
 use callboard_store::sled::{Sabotage, SledOptions, SledStore};
@@ -17,8 +18,6 @@ use callboard_store::table::{Table, Texts};
 use callboard_store::{
     Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Query, Store,
 };
-
-use super::Random;
 
 pub(crate) const WRITERS: usize = 6;
 

@@ -8,20 +8,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::Random;
+use crate::Random;
+
+const SECTOR: usize = 512;
 
 /// Which names survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Model {
+pub enum Model {
+    /// Those up to some change.
     Ordered,
+    /// Each by itself.
     Harsh,
 }
 
 /// One record of the shim's log.
 #[derive(Debug)]
-pub(crate) enum Event {
+#[expect(missing_docs, reason = "they are what the calls of these names take")]
+pub enum Event {
     Open { inode: u64, created: bool, truncated: bool, directory: bool, path: PathBuf },
     Write { inode: u64, at: u64, bytes: Vec<u8> },
     Truncate { inode: u64, length: u64 },
@@ -33,47 +39,73 @@ pub(crate) enum Event {
     Acknowledged { text: String },
 }
 
-/// Reads the shim's log, with paths relative to `root`.
-pub(crate) fn read_log(log: &Path, root: &Path) -> Vec<Event> {
-    let bytes = fs::read(log).expect("the shim left a log");
-    let mut rest = bytes.as_slice();
-    let mut events = Vec::new();
-    while !rest.is_empty() {
-        let number = |at: usize| u64::from_le_bytes(rest[at..at + 8].try_into().expect("8 bytes"));
-        let length =
-            |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("4 bytes")) as usize;
-        let (op, inode, a, b) = (rest[0], number(1), number(9), number(17));
-        // A process that ends while a thread of it writes leaves half a record.
-        if rest.len() < 33 || rest.len() < 33 + length(25) + length(29) {
-            break;
+/// Everything that happened to a disk.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// In order.
+    pub events: Vec<Event>,
+    /// Where each begins in the shim's file.
+    starts: Vec<u64>,
+}
+
+impl Log {
+    /// Reads the shim's log, with paths relative to `root`. The last record of a program that was
+    /// killed may be cut short.
+    ///
+    /// # Panics
+    /// If it is no log of the shim.
+    #[must_use]
+    pub fn read(log: &Path, root: &Path) -> Self {
+        let bytes = fs::read(log).expect("the shim left a log");
+        let (mut read, mut at) = (Self::default(), 0);
+        while let Some((event, length)) = event(&bytes[at..], root) {
+            read.events.push(event);
+            read.starts.push(at as u64);
+            at += length;
         }
-        let (first, second) = (length(25), length(29));
-        let (first, second) = rest[33..33 + first + second].split_at(first);
-        let path = |bytes: &[u8]| {
-            let path = PathBuf::from(String::from_utf8(bytes.to_vec()).expect("a path of ours"));
-            path.strip_prefix(root).expect("only the root is watched").to_path_buf()
-        };
-        events.push(match op {
-            1 => Event::Open {
-                inode,
-                created: a & 1 != 0,
-                truncated: a & 2 != 0,
-                directory: b != 0,
-                path: path(first),
-            },
-            2 => Event::Write { inode, at: a, bytes: first.to_vec() },
-            3 => Event::Truncate { inode, length: a },
-            4 => Event::Sync { inode, covered: usize::try_from(a).expect("a count") },
-            5 => Event::Rename { from: path(first), to: path(second) },
-            6 => Event::Unlink { path: path(first) },
-            7 => Event::MakeDirectory { path: path(first) },
-            8 => Event::Link { from: path(first), to: path(second) },
-            9 => Event::Acknowledged { text: String::from_utf8_lossy(first).into_owned() },
-            other => panic!("the shim wrote a record of kind {other}"),
-        });
-        rest = &rest[33 + first.len() + second.len()..];
+        read
     }
-    events
+
+    /// How many events there may have been when the shim's file had this length.
+    #[must_use]
+    pub fn events_by(&self, length: u64) -> usize {
+        self.starts.partition_point(|start| *start < length)
+    }
+}
+
+/// The first event of `bytes`, and its length.
+fn event(bytes: &[u8], root: &Path) -> Option<(Event, usize)> {
+    const HEAD: usize = 33;
+    let (head, rest) = bytes.split_at_checked(HEAD)?;
+    let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
+    let length =
+        |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes")) as usize;
+    let (op, inode, a, b) = (head[0], number(1), number(9), number(17));
+    let (first, second) = (length(25), length(29));
+    let (first, second) = rest.get(..first + second)?.split_at(first);
+    let path = |bytes: &[u8]| {
+        let path = PathBuf::from(String::from_utf8(bytes.to_vec()).expect("a path of ours"));
+        path.strip_prefix(root).expect("only the root is watched").to_path_buf()
+    };
+    let event = match op {
+        1 => Event::Open {
+            inode,
+            created: a & 1 != 0,
+            truncated: a & 2 != 0,
+            directory: b != 0,
+            path: path(first),
+        },
+        2 => Event::Write { inode, at: a, bytes: first.to_vec() },
+        3 => Event::Truncate { inode, length: a },
+        4 => Event::Sync { inode, covered: usize::try_from(a).expect("a count") },
+        5 => Event::Rename { from: path(first), to: path(second) },
+        6 => Event::Unlink { path: path(first) },
+        7 => Event::MakeDirectory { path: path(first) },
+        8 => Event::Link { from: path(first), to: path(second) },
+        9 => Event::Acknowledged { text: String::from_utf8_lossy(first).into_owned() },
+        other => panic!("the shim wrote a record of kind {other}"),
+    };
+    Some((event, HEAD + first.len() + second.len()))
 }
 
 type FileId = usize;
@@ -115,23 +147,83 @@ impl Change {
     }
 }
 
+/// A file: what it was at the start, which stays where it is, and the sectors written since.
 #[derive(Debug, Default)]
 struct Content {
-    durable: Vec<u8>,
+    base: Option<PathBuf>,
+    /// How much of the base still counts.
+    base_length: u64,
+    length: u64,
+    sectors: BTreeMap<u64, [u8; SECTOR]>,
     /// Writes, and truncations (`None`), since: with the number of their record.
     pending: Vec<(usize, u64, Option<Vec<u8>>)>,
 }
 
 impl Content {
+    fn of(base: PathBuf) -> Self {
+        let length = fs::metadata(&base).expect("a file of ours").len();
+        Self { base: Some(base), base_length: length, length, ..Self::default() }
+    }
+
     fn apply(&mut self, at: u64, bytes: Option<&[u8]>) {
-        let at = usize::try_from(at).expect("a small file");
-        match bytes {
-            Some(bytes) => {
-                let end = at + bytes.len();
-                self.durable.resize(self.durable.len().max(end), 0);
-                self.durable[at..end].copy_from_slice(bytes);
+        let Some(mut bytes) = bytes else {
+            self.truncate(at);
+            return;
+        };
+        self.length = self.length.max(at + bytes.len() as u64);
+        let mut at = at;
+        while !bytes.is_empty() {
+            let (number, from) = (at / SECTOR as u64, usize::try_from(at % SECTOR as u64));
+            let from = from.expect("small");
+            let (piece, rest) = bytes.split_at(bytes.len().min(SECTOR - from));
+            let mut sector = if piece.len() == SECTOR { [0; SECTOR] } else { self.sector(number) };
+            sector[from..from + piece.len()].copy_from_slice(piece);
+            self.sectors.insert(number, sector);
+            at += piece.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    fn truncate(&mut self, length: u64) {
+        let (number, from) = (length / SECTOR as u64, usize::try_from(length % SECTOR as u64));
+        let mut last = self.sector(number);
+        last[from.expect("small")..].fill(0);
+        self.sectors.split_off(&number);
+        self.base_length = self.base_length.min(length);
+        self.length = length;
+        if !length.is_multiple_of(SECTOR as u64) {
+            self.sectors.insert(number, last);
+        }
+    }
+
+    fn sector(&self, number: u64) -> [u8; SECTOR] {
+        if let Some(sector) = self.sectors.get(&number) {
+            return *sector;
+        }
+        let mut sector = [0; SECTOR];
+        let at = number * SECTOR as u64;
+        if let Some(base) = self.base.as_ref().filter(|_| at < self.base_length) {
+            let there = usize::try_from((self.base_length - at).min(SECTOR as u64));
+            let file = fs::File::open(base).expect("a file of ours");
+            file.read_exact_at(&mut sector[..there.expect("small")], at).expect("a file of ours");
+        }
+        sector
+    }
+
+    fn write(&self, to: &Path) {
+        let file = match &self.base {
+            Some(base) => {
+                fs::copy(base, to).expect("a file can be copied");
+                fs::OpenOptions::new().write(true).open(to).expect("a file of ours")
             }
-            None => self.durable.resize(at, 0),
+            None => fs::File::create(to).expect("a file can be made"),
+        };
+        file.set_len(self.base_length).expect("a file of ours");
+        file.set_len(self.length).expect("a file of ours");
+        for (number, sector) in &self.sectors {
+            let at = number * SECTOR as u64;
+            let there = usize::try_from(self.length.saturating_sub(at).min(SECTOR as u64));
+            file.write_all_at(&sector[..there.expect("small")], at).expect("a file of ours");
         }
     }
 
@@ -155,14 +247,13 @@ impl Content {
             };
             let long = random.below(2) == 0;
             if long {
-                let end = usize::try_from(at).expect("a small file") + bytes.len();
-                self.durable.resize(self.durable.len().max(end), 0);
+                self.length = self.length.max(at + bytes.len() as u64);
             }
             let mut start = 0;
             while start < bytes.len() {
                 let from = at + start as u64;
-                let sector = usize::try_from(512 - from % 512).expect("small");
-                let end = bytes.len().min(start + sector);
+                let sector = usize::try_from(from % SECTOR as u64).expect("small");
+                let end = bytes.len().min(start + SECTOR - sector);
                 if random.below(100) < keep {
                     self.apply(from, Some(&bytes[start..end]));
                 }
@@ -201,9 +292,8 @@ impl Disk {
                     disk.names.insert(path.clone(), Node::Directory);
                     directories.push(path);
                 } else {
-                    let durable = fs::read(entry.path()).expect("a file of ours");
                     disk.names.insert(path, Node::File(disk.files.len()));
-                    disk.files.push(Content { durable, pending: Vec::new() });
+                    disk.files.push(Content::of(entry.path()));
                 }
             }
         }
@@ -310,7 +400,7 @@ impl Disk {
             match node {
                 Node::Directory => fs::create_dir_all(to).expect("a directory can be made"),
                 Node::File(id) => {
-                    fs::write(to, &self.files[*id].durable).expect("a file can be made");
+                    self.files[*id].write(&to);
                 }
             }
         }
@@ -319,7 +409,10 @@ impl Disk {
 
 /// Puts under `image` what a power cut before the event `cut` leaves of the disk that began as
 /// `start`.
-pub(crate) fn image(
+///
+/// # Panics
+/// If the disk of the test fails.
+pub fn power_cut(
     start: &Path,
     events: &[Event],
     cut: usize,
