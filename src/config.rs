@@ -49,6 +49,8 @@ pub struct Config {
     pub store: Store,
     /// `[events]`.
     pub events: Events,
+    /// `[retention]`.
+    pub retention: Retention,
     /// `[templates]`.
     pub templates: Templates,
     /// `[hitl]`.
@@ -78,6 +80,8 @@ pub struct Server {
     pub body_timeout: Duration,
     /// Open connections at most.
     pub max_connections: u32,
+    /// Bytes of all requests' bodies at once.
+    pub bodies_max_bytes: usize,
 }
 
 /// `[runtime]`.
@@ -159,6 +163,15 @@ pub struct Events {
     pub keep: Duration,
     /// How many are kept at most.
     pub keep_max: u64,
+}
+
+/// `[retention]`; `None` is forever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How long what has ended is kept.
+    pub ended: Option<Duration>,
+    /// How long the histories of approvals are kept.
+    pub history: Option<Duration>,
 }
 
 /// `[templates]`.
@@ -263,6 +276,7 @@ impl Config {
             metrics: Metrics::read(source)?,
             store: Store::read(source)?,
             events: Events::read(source)?,
+            retention: Retention::read(source)?,
             templates: Templates::read(source)?,
             hitl: Hitl::read(source)?,
             smtp: Smtp::read(source)?,

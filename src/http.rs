@@ -26,6 +26,7 @@ mod idempotency;
 pub mod limit;
 mod openapi;
 mod plans;
+mod room;
 mod routes;
 pub mod serve;
 mod system;

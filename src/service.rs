@@ -13,6 +13,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::{Email, display_name};
 use callboard_domain::approval;
+use callboard_domain::retention;
 use callboard_domain::usage::Prices;
 use callboard_domain::worker::Terms;
 use callboard_runtime::accounts::NewUser;
@@ -128,7 +129,11 @@ impl Service {
             password_rules,
             trusted_proxies: config.server.trusted_proxies,
         });
-        let edge = Edge { body_timeout: config.server.body_timeout, ..Edge::default() };
+        let edge = Edge {
+            body_timeout: config.server.body_timeout,
+            bodies_max_bytes: config.server.bodies_max_bytes,
+            ..Edge::default()
+        };
         let limits = Limits {
             header_timeout: config.server.header_timeout,
             max_connections: config.server.max_connections,
@@ -228,6 +233,7 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         },
         keep_events: config.events.keep,
         keep_events_max: config.events.keep_max,
+        retention: retention::Policy::new(config.retention.ended, config.retention.history),
         refresh_token: config.auth.refresh_token_ttl,
         usual: Arc::new(Usual {
             model: config.models.default.clone(),

@@ -12,8 +12,9 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, OnTimeout, Queue,
-    Runtime, Secret, Server, Store, Templates, Worker,
+    Retention, Runtime, Secret, Server, Store, Templates, Worker,
 };
+use crate::http::body;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -35,6 +36,11 @@ impl Server {
             header_timeout: source.get(SECTION, "header_timeout", timeout())?,
             body_timeout: source.get(SECTION, "body_timeout", timeout())?,
             max_connections: source.get(SECTION, "max_connections", rule::whole(1..=1_000_000))?,
+            bodies_max_bytes: source.get(
+                SECTION,
+                "bodies_max_bytes",
+                rule::whole(2 * body::MAX_BODY..=1 << 40),
+            )?,
         })
     }
 }
@@ -183,6 +189,16 @@ impl Events {
         Ok(Self {
             keep: source.get("events", "keep", rule::duration(60 * SECOND..=30 * DAY))?,
             keep_max: source.get("events", "keep_max", rule::whole(1..=1_000_000_000))?,
+        })
+    }
+}
+
+impl Retention {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        let kept = || rule::kept(SECOND..=36_500 * DAY);
+        Ok(Self {
+            ended: source.get("retention", "ended", kept())?,
+            history: source.get("retention", "history", kept())?,
         })
     }
 }

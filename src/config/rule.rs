@@ -186,6 +186,17 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Read
     }
 }
 
+/// A length of time in `range`, or `forever`, which is none.
+pub(super) fn kept(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Read<Option<Duration>> {
+    let duration = duration(range);
+    move |raw| {
+        if raw.text() == Some("forever") {
+            return Ok(None);
+        }
+        duration(raw).map(Some).map_err(|right| format!("{right}, or \"forever\""))
+    }
+}
+
 const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
@@ -311,5 +322,16 @@ mod tests {
         assert_eq!(cap(&plain("unlimited")), Ok(None));
         assert_eq!(cap(&Raw::Number("7".to_owned())), Ok(Some(7)));
         assert!(cap(&Raw::Number("0".to_owned())).is_err());
+    }
+
+    #[test]
+    fn what_is_kept_is_kept_for_a_time_or_forever() {
+        let kept = kept(Duration::from_secs(1)..=Duration::from_hours(24));
+        assert_eq!(kept(&Raw::Text("forever".to_owned())), Ok(None));
+        assert_eq!(kept(&Raw::Plain("60s".to_owned())), Ok(Some(Duration::from_mins(1))));
+        let right = "a duration from 1s to 1d, such as 500ms, 60s, 5m, 24h or 90d, or \"forever\"";
+        for wrong in ["0s", "0", "2d", "never", ""] {
+            assert_eq!(kept(&Raw::Text(wrong.to_owned())), Err(right.to_owned()), "{wrong}");
+        }
     }
 }

@@ -44,6 +44,8 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert_eq!(config.auth.password_min_length, 8);
     assert!(!config.metrics.public);
     assert_eq!((config.events.keep, config.events.keep_max), (seconds(24 * 3600), 100_000));
+    let days = |days: u64| Some(seconds(days * 24 * 3600));
+    assert_eq!((config.retention.ended, config.retention.history), (days(30), None));
     assert_eq!(config.hitl.missing_confidence, MissingConfidence::Hold);
     let hitl = (config.hitl.escalate_after, config.hitl.on_timeout);
     assert_eq!(hitl, (0.5, OnTimeout::Wait));
@@ -56,7 +58,9 @@ fn the_edge_and_the_shipped_file_agree() {
     let limits = crate::http::serve::Limits::default();
     assert_eq!(server.header_timeout, limits.header_timeout);
     assert_eq!(server.max_connections, limits.max_connections);
-    assert_eq!(server.body_timeout, crate::http::Edge::default().body_timeout);
+    let edge = crate::http::Edge::default();
+    assert_eq!(server.body_timeout, edge.body_timeout);
+    assert_eq!(server.bodies_max_bytes, edge.bodies_max_bytes);
 }
 
 #[test]
@@ -105,7 +109,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "c.toml line 3: queue.ageing is no setting, [queue] has aging",
     );
     let sections = "auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
-                    metrics, models, queue, runtime, server, smtp, store, templates, worker";
+                    metrics, models, queue, retention, runtime, server, smtp, store, templates, worker";
     let unknown = format!("c.toml line 1: mail.host is no setting, the sections are {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);
     assert_variable_refused(

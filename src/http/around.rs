@@ -22,6 +22,7 @@ use futures_util::FutureExt;
 
 use super::envelope::{self, Draft};
 use super::headers::{self, RequestId};
+use super::room::Room;
 use super::{Failure, body};
 
 /// What the edge grants one request; an extension of the request.
@@ -31,11 +32,17 @@ pub struct Edge {
     pub body_timeout: Duration,
     /// How many bytes the request's line and headers may have.
     pub max_header_bytes: usize,
+    /// How many bytes of all requests' bodies are held at once.
+    pub bodies_max_bytes: usize,
 }
 
 impl Default for Edge {
     fn default() -> Self {
-        Self { body_timeout: Duration::from_secs(30), max_header_bytes: 16 * 1024 }
+        Self {
+            body_timeout: Duration::from_secs(30),
+            max_header_bytes: 16 * 1024,
+            bodies_max_bytes: 64 << 20,
+        }
     }
 }
 
@@ -43,20 +50,29 @@ impl Default for Edge {
 /// route it was, by an extension of the response.
 pub fn layers(router: Router, edge: Edge) -> Router {
     // Axum writes `Allow` outside of a router's own layers.
-    Router::new().fallback_service(router).layer(from_fn_with_state(edge, around))
+    Router::new()
+        .fallback_service(router)
+        .layer(from_fn_with_state((edge, Room::new(edge.bodies_max_bytes)), around))
 }
 
-async fn around(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
+async fn around(
+    State((edge, room)): State<(Edge, Room)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let method = request.method().clone();
 
+    // Dropped with the answer: until then what was sent is held somewhere.
+    let share = room.share();
     let mut response = if headers::size(&request) > edge.max_header_bytes {
         let limit = edge.max_header_bytes;
         Failure(Error::HeadersTooLarge { limit }).into_response()
     } else {
         request.extensions_mut().insert(id.clone());
         request.extensions_mut().insert(edge);
+        request.extensions_mut().insert(share.clone());
         // The panic hook has logged it.
         let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         handled.unwrap_or_else(|_| Failure(Error::Internal).into_response())

@@ -11,6 +11,7 @@ use callboard_domain::Error;
 use futures_util::StreamExt;
 
 use super::Edge;
+use super::room::Share;
 use crate::wire::read::Format;
 
 /// The largest body taken, in bytes (PROTOCOL.md 2, Limits).
@@ -73,7 +74,8 @@ fn format_of(content_type: &str, taken: &[(&str, Format)]) -> Option<Format> {
 /// # Errors
 ///
 /// [`Error::PayloadTooLarge`] above [`MAX_BODY`], however it is sent; [`Error::BodyTooSlow`] if it
-/// takes longer than [`Edge::body_timeout`]; [`Error::InvalidJson`] if it breaks off.
+/// takes longer than [`Edge::body_timeout`]; [`Error::InvalidJson`] if it breaks off;
+/// [`Error::Unavailable`] if those of other requests take up [`Edge::bodies_max_bytes`].
 pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
     let limit = request.extensions().get::<Edge>().copied().unwrap_or_default().body_timeout;
     let announced = request
@@ -82,26 +84,39 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
         .and_then(|length| length.to_str().ok()?.parse::<usize>().ok())
         .unwrap_or(0);
     let waits = request.headers().contains_key(EXPECT);
-    let mut body = Incoming(request.into_body().into_data_stream());
+    let share = request.extensions().get::<Share>().cloned();
+    let mut body = Incoming { pieces: request.into_body().into_data_stream(), share };
     if announced > MAX_BODY && waits {
         // It has not been sent yet and now never will be.
         return Err(Error::PayloadTooLarge { limit: MAX_BODY });
     }
     let all = tokio::time::timeout(limit, body.collect(announced)).await;
     let all = all.map_err(|_| Error::BodyTooSlow { seconds: limit.as_secs() })?;
-    if matches!(all, Err(Error::PayloadTooLarge { .. })) {
+    if matches!(all, Err(Error::PayloadTooLarge { .. } | Error::Unavailable(_))) {
         // Out of time or not, the answer is the same.
         let _ = tokio::time::timeout(MAX_DROPPING.min(limit), body.drop_rest()).await;
     }
     all
 }
 
-struct Incoming(axum::body::BodyDataStream);
+struct Incoming {
+    pieces: axum::body::BodyDataStream,
+    share: Option<Share>,
+}
 
 impl Incoming {
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let broken = |_| Error::InvalidJson("it breaks off".to_owned());
-        self.0.next().await.transpose().map_err(broken)
+        self.pieces.next().await.transpose().map_err(broken)
+    }
+
+    /// The next piece, for which there is room.
+    async fn next_held(&mut self) -> Result<Option<Bytes>, Error> {
+        let piece = self.next().await?;
+        if let (Some(piece), Some(share)) = (&piece, &self.share) {
+            share.take(piece.len())?;
+        }
+        Ok(piece)
     }
 
     async fn collect(&mut self, announced: usize) -> Result<Bytes, Error> {
@@ -110,13 +125,13 @@ impl Incoming {
             return Err(too_large);
         }
         // Most bodies are one piece, which is taken as it is.
-        let Some(first) = self.next().await? else {
+        let Some(first) = self.next_held().await? else {
             return Ok(Bytes::new());
         };
         if first.len() > MAX_BODY {
             return Err(too_large);
         }
-        let Some(second) = self.next().await? else {
+        let Some(second) = self.next_held().await? else {
             return Ok(first);
         };
         let mut all = BytesMut::with_capacity(announced.max(first.len() + second.len()));
@@ -127,7 +142,7 @@ impl Incoming {
                 return Err(too_large);
             }
             all.extend_from_slice(&piece);
-            next = self.next().await?;
+            next = self.next_held().await?;
         }
         Ok(all.freeze())
     }

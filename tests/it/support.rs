@@ -39,6 +39,16 @@ impl Server {
         Self { child, url, dir, settings }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its data is.
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.dir.path().join("data")
+    }
+
     /// SIGKILL, and nothing else.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
@@ -309,15 +319,27 @@ impl FakeWorker {
         Self::register(url, key, register).await
     }
 
+    /// The same, if the server is there.
+    pub(crate) async fn try_connect(url: &str, key: &str, concurrency: usize) -> Option<Self> {
+        let register = json!({
+            "type": "register", "name": "fake", "version": "0", "queues": ["default"],
+            "models": ["*"], "concurrency": concurrency,
+        });
+        Self::try_register(url, key, register).await
+    }
+
     /// A worker that registers with this frame.
     pub(crate) async fn register(url: &str, key: &str, register: Value) -> Self {
-        let (socket, _) =
-            tokio_tungstenite::connect_async(upgrade(url, key)).await.expect("a connection");
+        Self::try_register(url, key, register).await.expect("a connection")
+    }
+
+    async fn try_register(url: &str, key: &str, register: Value) -> Option<Self> {
+        let (socket, _) = tokio_tungstenite::connect_async(upgrade(url, key)).await.ok()?;
         let mut worker = Self { socket, id: String::new(), registered: Value::Null };
-        worker.send(register).await;
-        worker.registered = worker.receive("registered").await;
+        worker.try_send(register).await.ok()?;
+        worker.registered = worker.next().await.filter(|frame| frame["type"] == "registered")?;
         worker.id = worker.registered["workerId"].as_str().expect("an id").to_owned();
-        worker
+        Some(worker)
     }
 
     /// The status with which a connection is refused.

@@ -25,6 +25,7 @@ pub mod query;
 pub mod queue;
 pub mod rate;
 pub mod render;
+pub mod retention;
 pub mod retry;
 pub mod schema;
 pub mod session;

@@ -126,6 +126,23 @@ pub enum State {
     },
 }
 
+impl State {
+    /// When it ended, however it did; `None` while it has not.
+    #[must_use]
+    pub const fn ended_at(&self) -> Option<Timestamp> {
+        match *self {
+            Self::Completed { at }
+            | Self::Failed { at }
+            | Self::Cancelled { at }
+            | Self::Rejected { at } => Some(at),
+            Self::Ready
+            | Self::Backoff { .. }
+            | Self::Running { .. }
+            | Self::AwaitingApproval { .. } => None,
+        }
+    }
+}
+
 /// Why the outputs wait that were held before it was written down.
 const fn required() -> Why {
     Why::Required

@@ -96,6 +96,13 @@ impl Catalog {
         plans.young.insert((environment, id), plan);
     }
 
+    /// Forgets a plan that is removed.
+    pub(crate) fn forget_plan(&self, environment: Environment, id: PlanId) {
+        let mut plans = self.plans();
+        plans.young.remove(&(environment, id));
+        plans.old.remove(&(environment, id));
+    }
+
     /// A version of a template, or the highest one.
     pub(crate) fn template(
         &self,

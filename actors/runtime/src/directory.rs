@@ -143,6 +143,12 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         done
     }
 
+    /// What `then` says, unless the actor is awake or starting; nobody wakes it meanwhile.
+    pub(crate) fn if_asleep<T>(&self, address: &A, then: impl FnOnce() -> Option<T>) -> Option<T> {
+        let seats = self.seats();
+        if seats.contains_key(address) { None } else { then() }
+    }
+
     /// How many are awake or starting.
     #[must_use]
     pub(crate) fn awake(&self) -> usize {

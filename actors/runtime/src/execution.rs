@@ -158,6 +158,10 @@ impl ExecutionActor {
         let Address { environment, execution: id } = state.birth.address;
         let store = &*self.shard(state.birth.address).store;
         let shard = self.shard(state.birth.address);
+        // One that is being removed is gone for whoever wakes it.
+        if shard.leaving.is_leaving(&state.birth.address) {
+            return Ok(());
+        }
         if let Some((execution, script)) = shard.new_executions.take(&state.birth.address) {
             let durable = Durable::loaded(environment, execution);
             state.own = Some(Own { durable, script, outputs: Outputs::default() });

@@ -198,6 +198,10 @@ impl Handle {
             None => (self.node.ports.entropy.bits() & 0xff) as u8,
         };
         let (wait, keyed) = if key.is_some() { (SAME_KEY, true) } else { (COMMAND, false) };
+        let weight = u32::try_from(order.weight().min(intake::UNDER_WAY)).unwrap_or(u32::MAX);
+        let admitted = Arc::clone(&self.node.submissions).try_acquire_many_owned(weight);
+        let admitted =
+            admitted.map_err(|_| Error::Unavailable("too much is on its way to the disk"))?;
         let submission = Submission {
             environment: owner.environment,
             account: owner.id.clone(),
@@ -205,6 +209,7 @@ impl Handle {
             order,
             key,
             partition,
+            admitted,
         };
         let (reply, answer) = oneshot::channel();
         let intake = self.node.shard(partition).intake.get().ok_or(STOPPING)?;

@@ -13,17 +13,37 @@ use crate::node::Node;
 use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
 use crate::{accounts, durable, intake};
 
-const EVERY: Duration = Duration::from_mins(1);
+/// How often the number of events is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// After how many of these everything else is.
+const TIDY: u64 = 60;
 const PAGE: usize = 1_000;
+/// How many idempotency keys are looked at each minute: they stand in no order of time, so each is
+/// looked at in its turn, and one may be forgotten hours later than it could be.
+const KEYS: usize = 20_000;
 
-/// Tidies up once a minute, for as long as the process lives.
+/// The idempotency key that was looked at last, of each environment.
+type Places = [Option<[u8; 32]>; Environment::ALL.len()];
+
+/// Tidies up once a minute, for as long as the process lives. What comes by the thousand in that time
+/// is looked at more often.
 pub(crate) async fn run(node: Arc<Node>) {
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut ticks = tokio::time::interval(LOOK);
+    let mut places = Places::default();
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
+    for look in 0.. {
         ticks.tick().await;
+        if look % TIDY != 0 {
+            for environment in Environment::ALL {
+                if let Err(error) = cap_events(&node, environment).await {
+                    tracing::warn!(%error, "could not tidy up");
+                }
+            }
+            continue;
+        }
         for environment in Environment::ALL {
-            if let Err(error) = tidy(&node, environment).await {
+            let place = &mut places[usize::from(environment.number())];
+            if let Err(error) = tidy(&node, environment, place).await {
                 tracing::warn!(%error, "could not tidy up");
             }
         }
@@ -34,10 +54,26 @@ pub(crate) async fn run(node: Arc<Node>) {
     }
 }
 
-async fn tidy(node: &Node, environment: Environment) -> Result<(), Error> {
+async fn tidy(
+    node: &Node,
+    environment: Environment,
+    place: &mut Option<[u8; 32]>,
+) -> Result<(), Error> {
     trim_events(node, environment).await?;
-    forget_keys(node, environment).await?;
+    forget_keys(node, environment, place).await?;
     forget_deliveries(node, environment).await
+}
+
+/// Forgets events that are a tenth too many: at once, as a minute may bring a million.
+async fn cap_events(node: &Node, environment: Environment) -> Result<(), Error> {
+    let (shard, log) = (node.shard(0), tables::events(environment));
+    let (oldest, newest) = shard.store.log_bounds(log).await?;
+    let most = node.settings.keep_events_max;
+    if (newest + 1).saturating_sub(oldest) > most.saturating_add(most / 10) {
+        let before = (newest + 1).saturating_sub(most);
+        drop(durable::commit_rows(shard, 0, vec![Op::Trim { log, before }]));
+    }
+    Ok(())
 }
 
 /// Forgets events that are too old or too many (`[events] keep, keep_max`).
@@ -67,17 +103,21 @@ async fn trim_events(node: &Node, environment: Environment) -> Result<(), Error>
     Ok(())
 }
 
-/// Forgets idempotency keys that have served their time and whose tasks have ended.
-async fn forget_keys(node: &Node, environment: Environment) -> Result<(), Error> {
+/// Forgets idempotency keys that have served their time and whose tasks have ended; the next ones
+/// after `place`.
+async fn forget_keys(
+    node: &Node,
+    environment: Environment,
+    place: &mut Option<[u8; 32]>,
+) -> Result<(), Error> {
     let now = node.now();
-    let mut after = None;
-    loop {
+    for _ in 0..KEYS / PAGE {
         let store = node.store();
-        let page = IDEMPOTENCY.scan(store, environment.number(), after.as_ref(), PAGE).await?;
-        let Some((last, _)) = page.last() else {
+        let page = IDEMPOTENCY.scan(store, environment.number(), place.as_ref(), PAGE).await?;
+        *place = page.last().map(|(last, _)| *last);
+        if place.is_none() {
             return Ok(());
-        };
-        after = Some(*last);
+        }
         for (scope, row) in page {
             if now.since(row.at) < intake::KEPT {
                 continue;
@@ -95,7 +135,10 @@ async fn forget_keys(node: &Node, environment: Environment) -> Result<(), Error>
                 drop(durable::commit_rows(node.shard(scope[0]), scope[0], ops));
             }
         }
+        // A scan of the embedded store never waits; others are to have their turn.
+        tokio::task::yield_now().await;
     }
+    Ok(())
 }
 
 /// Forgets deliveries that are over and old; they stand in the order in which they were made.

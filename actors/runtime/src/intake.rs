@@ -20,14 +20,21 @@ use callboard_domain::task::{Request, Task};
 use callboard_domain::{Error, Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::node::Node;
+use crate::read::runs::whole;
 use crate::script::{Compiled, Terms};
 use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
 
 /// How long a key is remembered, and longer while what it made has not ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
+
+/// How much may be on its way to the disk before more is refused, in KiB: a disk that stands still
+/// must not fill the memory with what callers send again.
+pub(crate) const UNDER_WAY: usize = 64 << 10;
+/// About what a submission takes besides its texts, in KiB.
+const OVERHEAD: usize = 2;
 
 /// Something to be made durable, whole or not at all.
 #[derive(Debug)]
@@ -39,6 +46,24 @@ pub(crate) struct Submission {
     pub(crate) key: Option<Key>,
     /// The partition it lives in: that of the key, if there is one.
     pub(crate) partition: u8,
+    /// Its share of what may be on its way.
+    pub(crate) admitted: OwnedSemaphorePermit,
+}
+
+impl Order {
+    /// About how much memory it takes, in KiB.
+    pub(crate) fn weight(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let task = |request: &Request| {
+            let texts = request.inputs.prompt.len() + text(&request.inputs.system_prompt);
+            OVERHEAD + texts / 1024
+        };
+        match self {
+            Self::Tasks(requests, _) => requests.iter().map(task).sum(),
+            Self::Plan(source, _) => OVERHEAD * (1 + source.steps.len()),
+            Self::Execution(begin) => OVERHEAD * (1 + begin.compiled.graph.len()),
+        }
+    }
 }
 
 /// What is to be made.
@@ -191,17 +216,21 @@ impl Intake {
         let store = &*self.0.shard(submission.partition).store;
         let row = IDEMPOTENCY.get(store, environment.number(), &key.scope).await?;
         let Some(row) = row else { return Ok(None) };
-        let Some((made, ended)) = self.made(environment, &row).await? else { return Ok(None) };
+        let made = self.made(environment, &row).await?;
+        let ended = made.as_ref().is_none_or(|(_, ended)| *ended);
         if self.0.now().since(row.at) >= KEPT && ended {
             return Ok(None);
         }
         if row.body != key.body {
             return Ok(Some(Err(Error::IdempotencyKeyReused)));
         }
-        Ok(Some(Ok(Submitted { made, replayed: true })))
+        // Made again, it would be done twice.
+        let removed = "what this idempotency key made has ended and was removed; use another key";
+        let made = made.map(|(made, _)| Submitted { made, replayed: true });
+        Ok(Some(made.ok_or_else(|| Error::InvalidState(removed.into()))))
     }
 
-    /// What a key made, as it was then, and whether it has ended.
+    /// What a key made, as it was then, and whether it has ended; `None` if some of it was removed.
     async fn made(
         &self,
         environment: Environment,
@@ -212,7 +241,9 @@ impl Intake {
             let Some(head) = executions::head(store, environment, id).await? else {
                 return Ok(None);
             };
-            let (execution, _, compiled) = self.0.execution(environment, id, head).await?;
+            let Some((execution, compiled)) = whole(&self.0, environment, id, head).await? else {
+                return Ok(None);
+            };
             let (spec, started_at) =
                 ((*execution.head.spec).clone(), execution.head.spec.created_at);
             let graph = Arc::clone(&compiled.graph);
@@ -221,7 +252,10 @@ impl Intake {
         }
         let mut tasks = Vec::with_capacity(row.tasks.len());
         for id in &row.tasks {
-            tasks.extend(tables::task(store, environment, *id).await?.map(|found| found.task));
+            let Some(found) = tables::task(store, environment, *id).await? else {
+                return Ok(None);
+            };
+            tasks.push(found.task);
         }
         let ended = tasks.iter().all(Machine::is_finished);
         let batch = tasks.first().and_then(|task| task.spec.origin.batch);

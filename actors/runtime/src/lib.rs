@@ -25,6 +25,7 @@ pub mod ports;
 mod queue;
 pub mod read;
 mod recovery;
+mod retention;
 mod reviewers;
 pub mod script;
 mod seat;

@@ -10,14 +10,16 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval::{self, Asked, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::execution::Execution;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, PlanId, TaskId};
 use callboard_domain::queue::Ready;
+use callboard_domain::retention;
 use callboard_domain::task::{Inputs, LeaseToken, State, Task};
 use callboard_domain::template::Template;
 use callboard_domain::usage::{Prices, estimate_tokens};
 use callboard_domain::worker::Terms;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
+use tokio::sync::Semaphore;
 
 use crate::accounts::{self, Register};
 use crate::advance::{Born, Delivery};
@@ -25,8 +27,10 @@ use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
 use crate::events::Events;
+use crate::intake;
 use crate::ports::Ports;
 use crate::queue::QueueKind;
+use crate::retention::Holds;
 use crate::reviewers::Reviewers;
 use crate::script::{Compiled, Script, Usual};
 use crate::shard::{Address, Shard};
@@ -71,6 +75,8 @@ pub struct Settings {
     pub keep_events: Duration,
     /// How many events are kept at most.
     pub keep_events_max: u64,
+    /// How long what has ended is kept.
+    pub retention: retention::Policy,
     /// How long a refresh token is taken.
     pub refresh_token: Duration,
 }
@@ -88,6 +94,10 @@ pub(crate) struct Node {
     pub(crate) catalog: Catalog,
     pub(crate) reviewers: Reviewers,
     pub(crate) track: Track,
+    /// Plans that are being removed, or executed.
+    pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
+    /// How much more may be on its way to the disk.
+    pub(crate) submissions: Arc<Semaphore>,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
@@ -118,6 +128,8 @@ impl Node {
             catalog: Catalog::default(),
             reviewers: Reviewers::default(),
             track: Track::default(),
+            leaving_plans: Holds::default(),
+            submissions: Arc::new(Semaphore::new(intake::UNDER_WAY)),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),
@@ -230,7 +242,7 @@ impl Node {
         let mut tasks = Vec::with_capacity(page.len());
         for (id, life) in page {
             let id = TaskId::from_u128(id);
-            tasks.push(tables::unfinished(store, environment, id, life).await?);
+            tasks.extend(tables::unfinished(store, environment, id, life).await?);
         }
         Ok(tasks)
     }

@@ -4,6 +4,7 @@ pub mod approvals;
 pub mod runs;
 
 use callboard_domain::id::{Environment, TaskId, first_at};
+use callboard_domain::machine::Machine;
 use callboard_domain::query::{Page, TaskOrder, Tasks};
 use callboard_domain::task::{Inputs, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
@@ -29,8 +30,16 @@ pub(crate) async fn task(
     let Some(mut found) = tables::task(store, environment, id).await? else {
         return Ok(None);
     };
-    let inputs = found.inputs(store, environment).await?;
-    let output = found.output(store, environment).await?;
+    let read = async {
+        let inputs = found.inputs(store, environment).await?;
+        Ok((inputs, found.output(store, environment).await?))
+    };
+    let read = read.await;
+    // Its texts may have gone while they were read.
+    if found.task.is_finished() && tables::is_removed(store, environment, id).await? {
+        return Ok(None);
+    }
+    let (inputs, output) = read?;
     Ok(Some(TaskDetail { task: found.task, inputs, output }))
 }
 

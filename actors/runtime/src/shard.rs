@@ -15,6 +15,7 @@ use crate::delivery::DeliveryKind;
 use crate::execution::ExecutionKind;
 use crate::newborn::Newborns;
 use crate::ports::Ports;
+use crate::retention::Holds;
 use crate::script::Script;
 use crate::supervisor::DirectoryOf;
 use crate::tables::Found;
@@ -41,6 +42,8 @@ pub(crate) struct Shard {
     pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
     pub(crate) newborns: Newborns<Address, Found>,
     pub(crate) new_executions: Newborns<execution::Address, (Execution, Arc<Script>)>,
+    /// Executions that are being removed: nobody wakes them.
+    pub(crate) leaving: Holds<execution::Address>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
     pub(crate) intake: OnceLock<ActorRef<intake::Message>>,
 }
@@ -64,6 +67,7 @@ impl Shard {
             deliveries: Arc::default(),
             newborns: Newborns::default(),
             new_executions: Newborns::default(),
+            leaving: Holds::default(),
             timers: OnceLock::new(),
             intake: OnceLock::new(),
         }

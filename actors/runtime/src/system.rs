@@ -5,7 +5,7 @@
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           ├▶ workers ─▶ Worker
-//!           └▶ events, housekeeping, the track record
+//!           └▶ events, housekeeping, retention, the track record
 //! ```
 //!
 //! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
@@ -31,6 +31,7 @@ use crate::intake::Intake;
 use crate::node::{Node, Settings};
 use crate::ports::Ports;
 use crate::queue::QueueKind;
+use crate::retention;
 use crate::supervisor::Supervisor;
 use crate::task::TaskKind;
 use crate::timers::Timers;
@@ -78,6 +79,7 @@ impl System {
         let node = Arc::clone(&system.node);
         let loader = tokio::spawn(async move { node.track.load(node.store()).await });
         system.followers.push(loader);
+        system.followers.push(tokio::spawn(retention::run(Arc::clone(&system.node))));
         Ok(system)
     }
 

@@ -33,7 +33,8 @@ pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
 pub(crate) use tasks::{
-    Ended, Found, Life, first_rows, inputs, status_terms, task, unfinished, unfinished_state,
+    Ended, Found, Life, first_rows, inputs, is_removed, made, status_terms, task, unfinished,
+    unfinished_state,
 };
 
 /// Long texts, by task and field.
@@ -76,6 +77,8 @@ pub(crate) const TRACK: Table<u128, Record> = Table::new(0x1b, 1);
 
 /// The history of approvals, by task and number.
 pub(crate) const HISTORY: Table<(u128, u16), approval::Entry> = Table::new(0x1e, 1);
+/// Items that were removed and of which something is left: texts, or steps.
+pub(crate) const REMOVALS: Table<u128, ()> = Table::new(0x20, 1);
 /// Approvals that are undecided.
 pub(crate) const LIVE_APPROVALS: Table<u128, ApprovalRow> = Table::new(0x86, 1);
 /// Approvals that were decided or cancelled.

@@ -4,6 +4,7 @@ mod approvals;
 mod deliveries;
 mod executions;
 mod model;
+mod retention;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Tasks;
+use callboard_domain::retention::Policy as Keeping;
 use callboard_domain::task::{
     Completion, Ending, EndingCode, Failure, Inputs, LeaseToken, Request, State, Status, Task,
 };
@@ -42,6 +44,7 @@ pub(crate) fn settings() -> Settings {
         approvals: approval::Policy { escalate_after: 0.5, rejects: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
+        retention: Keeping::default(),
         usual: Arc::new(Usual { model: "m".into(), ..Usual::default() }),
         env_allow: Vec::new(),
         built_in: Vec::new(),

@@ -18,7 +18,7 @@
 mod group;
 mod held;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -116,14 +116,17 @@ pub(crate) struct Committer<E> {
     logs: BTreeMap<LogId, Bounds>,
     stamp: u64,
     max_row: usize,
+    /// Logs of which trimmed rows may be left on the disk.
+    unswept: BTreeSet<LogId>,
 }
 
 impl<E: Engine> Committer<E> {
     /// A committer for one opening of `engine`. Rows over `max_row` bytes are refused.
     pub(crate) fn new(engine: E, epoch: Epoch, shared: Arc<Shared>, max_row: usize) -> Self {
         let logs = shared.logs.read().expect("no holder panics").clone();
+        let unswept = logs.keys().copied().collect();
         // Stamps grow with every put, over openings too: 2^40 puts an opening, 2^24 openings.
-        Self { engine, epoch, shared, logs, stamp: epoch.0 << 40, max_row }
+        Self { engine, epoch, shared, logs, stamp: epoch.0 << 40, max_row, unswept }
     }
 
     /// Commits what comes in until nobody can send any more, or until the engine fails.
@@ -155,13 +158,13 @@ impl<E: Engine> Committer<E> {
     }
 
     fn commit(&mut self, batches: &[Batch]) -> Result<Vec<Outcome>, Error> {
-        let mut group =
-            Group::new(&self.engine, self.epoch, &mut self.logs, &mut self.stamp, self.max_row);
+        let Self { engine, epoch, logs, stamp, max_row, unswept, .. } = self;
+        let mut group = Group::new(engine, *epoch, logs, stamp, *max_row, unswept);
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
             outcomes.push(group.stage(batch)?);
         }
-        let written = group.finish();
+        let written = group.finish()?;
         if written.is_empty() {
             return Ok(outcomes);
         }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Nothing that the server says of its histories is believed; only the formula counts
-//! ([`callboard_domain::approval::history`]). Deliberately absent: a proof against whoever can
+//! ([`callboard_domain::approval::history`]). A history outlives its item: of one that was removed, its
+//! entries are checked, and nothing can be said of its texts. Deliberately absent: a proof against whoever can
 //! write the whole database and compute a new chain. For that, keep the hashes that `-o json` shows
 //! somewhere else.
 
@@ -51,6 +52,8 @@ struct Finding {
     task: String,
     entries: usize,
     hash: String,
+    /// The item was removed: only the entries were looked at.
+    removed: bool,
     broken: Option<Broken>,
 }
 
@@ -120,7 +123,14 @@ fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
 
 /// Reads an item and its history; again, if something happened to it in between.
 async fn examine(client: &Client, task: &str) -> Result<Finding, Failure> {
-    let mut item = client.data(Call::get(&["hitl", task])).await?;
+    let mut item = match client.data(Call::get(&["hitl", task])).await {
+        Ok(item) => item,
+        Err(Failure::Refused(refusal)) if refusal.status == 404 => {
+            let entries = client.data(Call::get(&["hitl", task, "history"])).await?;
+            return Ok(Finding::of_removed(task, &entries));
+        }
+        Err(failure) => return Err(failure),
+    };
     for _ in 1..TRIES {
         let entries = client.data(Call::get(&["hitl", task, "history"])).await?;
         let finding = Finding::of(task, &item, &entries);
@@ -143,15 +153,43 @@ impl Finding {
             task: task.to_owned(),
             entries: entries.len(),
             hash: text(&item["history"], "hash").to_owned(),
+            removed: false,
             broken: check(task, item, entries).err(),
         }
     }
 
+    /// Whether the entries of an item that is gone hang together.
+    fn of_removed(task: &str, entries: &Value) -> Self {
+        let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
+        let (read, unread) = read(entries);
+        let known: Vec<Entry> = read.into_iter().map(|(_, entry)| entry).collect();
+        let head = known.last().map_or(Digest::ZERO, |entry| entry.hash);
+        let links = |task: TaskId| {
+            let chain = Chain { length: count(known.len()), head };
+            let links = chain.verify(task, &known);
+            links
+                .err()
+                .map(|broken| Broken { number: broken.number, why: broken.fault.to_string() })
+        };
+        let nobodys = Broken { number: 0, why: "the item has no identifier of a task".to_owned() };
+        let broken = task.parse().map_or(Some(nobodys), links).or(unread);
+        let (task, hash) = (task.to_owned(), head.to_string());
+        Self { task, entries: entries.len(), hash, removed: true, broken }
+    }
+
     fn json(&self) -> Value {
-        let Self { task, entries, hash, broken } = self;
+        let Self { task, entries, hash, removed, broken } = self;
         let mut shown = json!({"taskId": task, "ok": broken.is_none(), "entries": entries,
                                "hash": hash});
-        shown["result"] = if broken.is_none() { "ok" } else { "broken" }.into();
+        if *removed {
+            shown["removed"] = true.into();
+        }
+        shown["result"] = match (broken, removed) {
+            (Some(_), _) => "broken",
+            (None, true) => "ok, item removed",
+            (None, false) => "ok",
+        }
+        .into();
         if let Some(Broken { number, why }) = broken {
             shown["broken"] = json!({"number": number, "why": why});
         }

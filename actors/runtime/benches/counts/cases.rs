@@ -304,6 +304,7 @@ impl Whole {
             approvals: callboard_domain::approval::Policy { escalate_after: 0.5, rejects: false },
             keep_events: Duration::from_hours(24),
             keep_events_max: 100_000,
+            retention: callboard_domain::retention::Policy::default(),
             usual: Arc::new(Usual { model: "m".into(), env: HashMap::new(), pass_unknown: false }),
             env_allow: Vec::new(),
             built_in: Vec::new(),

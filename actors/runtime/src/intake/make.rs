@@ -15,9 +15,10 @@ use crate::advance::{Advance, Born, Delivery};
 use crate::durable::{self, Persist};
 use crate::execution::{self, Address};
 use crate::node::Node;
+use crate::retention::Used;
 use crate::script::{Compiled, Outputs, Script};
 use crate::tables::executions::{self, Begun};
-use crate::tables::{IDEMPOTENCY, IdempotencyRow, PlanRow, first_rows, plans};
+use crate::tables::{IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, first_rows, plans};
 use crate::timers;
 
 /// About how many bytes a fresh execution takes in memory, and how many for each step.
@@ -35,11 +36,14 @@ struct Making<'n> {
     born: Vec<Born>,
     begun: Option<(Step<Execution>, Arc<Script>)>,
     plan: Option<(PlanId, Arc<Compiled>)>,
+    /// The plan that is executed: it stays until that is durable.
+    kept: Option<Used<'n, (Environment, PlanId)>>,
 }
 
 /// Makes a submission durable, and sends what it made on its way.
 pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
-    let Submission { environment, account, concurrent, order, key, partition } = submission;
+    let Submission { environment, account, concurrent, order, key, partition, admitted } =
+        submission;
     let mut making = Making {
         node,
         environment,
@@ -51,6 +55,7 @@ pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Sub
         born: Vec::new(),
         begun: None,
         plan: None,
+        kept: None,
     };
     let made = match order {
         super::Order::Tasks(requests, as_batch) => making.tasks(requests, as_batch),
@@ -67,6 +72,7 @@ pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Sub
         making.rows.push(IDEMPOTENCY.put(environment.number(), &key.scope, &row, None));
     }
     let rows = std::mem::take(&mut making.rows);
+    let _kept = making.kept.take();
     let delivered = making.remember();
     let ticket = durable::commit_rows(node.shard(partition), partition, rows);
     #[cfg(test)]
@@ -81,7 +87,9 @@ pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Sub
         });
         return Ok(Submitted { made, replayed: false });
     }
-    match ticket.await {
+    let outcome = ticket.await;
+    drop(admitted);
+    match outcome {
         Outcome::Committed => {
             delivered.send_on_its_way(node);
             Ok(Submitted { made, replayed: false })
@@ -119,11 +127,28 @@ impl Making<'_> {
         Made::Plan(id, self.now)
     }
 
+    /// Keeps a plan that a deploy made, which goes with its last execution.
+    async fn keep(&mut self, plan: PlanId) -> Result<(), Error> {
+        self.kept = self.node.leaving_plans.keep(&(self.environment, plan));
+        let (store, number) = (self.node.store(), self.environment.number());
+        let row = PLANS.get(store, number, &plan.as_u128()).await;
+        let row = row.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        match (&self.kept, row) {
+            (Some(_), Some(_)) => Ok(()),
+            (None, _) | (_, None) => Err(Error::not_found("plan", plan)),
+        }
+    }
+
     async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
         let Begin { runs, compiled, terms, input, options } = begin;
         let id = ExecutionId::from_u128(self.node.fresh_id(self.partition));
         let (plan, template) = match runs {
-            Runs::Plan(plan, template) => (plan, template),
+            Runs::Plan(plan, template) => {
+                if template.is_some() {
+                    self.keep(plan).await?;
+                }
+                (plan, template)
+            }
             Runs::Deployed(deployed) => {
                 let plan = PlanId::from_u128(self.node.fresh_id(self.partition));
                 let (id, version) = (deployed.template.clone(), deployed.version.clone());

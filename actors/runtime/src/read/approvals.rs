@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callboard_domain::approval::{Action, Approval, Entry};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::machine::Machine;
 use callboard_domain::query::{Approvals, Page};
 use callboard_domain::task::Inputs;
 use callboard_store::{Error, Filter, Order, Query, Store};
@@ -33,7 +34,7 @@ pub struct ApprovalDetail {
     pub remark: Option<String>,
 }
 
-/// An entry of a history with what was written.
+/// An entry of a history with what was written, as long as the task is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryEntry {
     /// The entry.
@@ -51,17 +52,21 @@ pub(crate) async fn approval(
 ) -> Result<Option<ApprovalDetail>, Error> {
     let Some(row) = approvals::row(store, environment, task).await? else { return Ok(None) };
     let Some(mut found) = tables::task(store, environment, task).await? else { return Ok(None) };
-    let inputs = found.inputs(store, environment).await?;
     let approval = row.of(Arc::clone(&found.task.spec));
-    let Written { edit, remark } = written(store, environment, &approval).await?;
-    Ok(Some(ApprovalDetail {
-        approval,
-        confidence_source: found.task.result.and_then(|result| result.confidence_source),
-        inputs,
-        output: approvals::original(store, environment, task).await?.unwrap_or_default(),
-        edit,
-        remark,
-    }))
+    let read = async {
+        let inputs = found.inputs(store, environment).await?;
+        let Written { edit, remark } = written(store, environment, &approval).await?;
+        let output = approvals::original(store, environment, task).await?.unwrap_or_default();
+        Ok((inputs, edit, remark, output))
+    };
+    let read = read.await;
+    // Its texts may have gone while they were read.
+    if approval.is_finished() && approvals::row(store, environment, task).await?.is_none() {
+        return Ok(None);
+    }
+    let (inputs, edit, remark, output) = read?;
+    let confidence_source = found.task.result.and_then(|result| result.confidence_source);
+    Ok(Some(ApprovalDetail { approval, confidence_source, inputs, output, edit, remark }))
 }
 
 async fn written(
@@ -116,11 +121,16 @@ pub(crate) async fn history(
     environment: Environment,
     task: TaskId,
 ) -> Result<Option<Vec<HistoryEntry>>, Error> {
-    let Some(approval) = approvals::approval(store, environment, task).await? else {
-        return Ok(None);
+    let approval = approvals::approval(store, environment, task).await?;
+    let Written { edit, remark } = match &approval {
+        Some(approval) => written(store, environment, approval).await?,
+        None => Written::default(),
     };
-    let Written { edit, remark } = written(store, environment, &approval).await?;
     let entries = approvals::history(store, environment, task).await?;
+    // A history outlives its task.
+    if approval.is_none() && entries.is_empty() {
+        return Ok(None);
+    }
     let whole = |entry: Entry| {
         let decides = matches!(entry.action, Action::Approved | Action::Rejected);
         let (edit, remark) = (edit.clone().filter(|_| decides), remark.clone().filter(|_| decides));

@@ -7,6 +7,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::estimate::Past;
 use callboard_domain::execution::{Execution, Live, Progress, Stage, Template};
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
+use callboard_domain::machine::Machine;
 use callboard_domain::query::{Executions, Page, Plans, Window};
 use callboard_domain::task::{State, Task};
 use callboard_store::{Error, Filter, Order, Query};
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::node::Node;
 use crate::script::Compiled;
 use crate::tables::{
-    self, Deployed, ENDED_EXECUTIONS, PLAN_NAMES, PLANS, execution_list, execution_term,
+    self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
     executions, plan_list, plan_term, term_of,
 };
 
@@ -129,7 +130,7 @@ pub(crate) async fn overview(
     let Some(head) = executions::head(node.store(), environment, id).await? else {
         return Ok(None);
     };
-    let (execution, ..) = node.execution(environment, id, head).await?;
+    let Some((execution, _)) = whole(node, environment, id, head).await? else { return Ok(None) };
     let mut live = HashMap::new();
     for (_, task) in execution.out() {
         if let Some(state) = tables::unfinished_state(node.store(), environment, task).await? {
@@ -139,7 +140,40 @@ pub(crate) async fn overview(
     Ok(Some(seen(execution, &live)))
 }
 
+/// An execution whose head was read, and its plan; `None` if it was removed since then.
+pub(crate) async fn whole(
+    node: &Node,
+    environment: Environment,
+    id: ExecutionId,
+    head: HeadRow,
+) -> Result<Option<(Execution, Arc<Compiled>)>, Error> {
+    let ended = head.ended_at().is_some();
+    let read = node.execution(environment, id, head).await;
+    if ended && executions::head(node.store(), environment, id).await?.is_none() {
+        return Ok(None);
+    }
+    read.map(|(execution, _, compiled)| Some((execution, compiled)))
+}
+
 pub(crate) async fn execution(
+    node: &Node,
+    environment: Environment,
+    id: ExecutionId,
+) -> Result<Option<ExecutionDetail>, Error> {
+    let read = detail(node, environment, id).await;
+    // Outputs may have gone while they were read.
+    let unsure = match &read {
+        Ok(Some(detail)) => detail.overview.execution.is_finished(),
+        Ok(None) => false,
+        Err(_) => true,
+    };
+    if unsure && executions::head(node.store(), environment, id).await?.is_none() {
+        return Ok(None);
+    }
+    read
+}
+
+async fn detail(
     node: &Node,
     environment: Environment,
     id: ExecutionId,
@@ -148,7 +182,7 @@ pub(crate) async fn execution(
     let Some(head) = executions::head(store, environment, id).await? else {
         return Ok(None);
     };
-    let (execution, ..) = node.execution(environment, id, head).await?;
+    let Some((execution, _)) = whole(node, environment, id, head).await? else { return Ok(None) };
     let (mut tasks, mut outputs) = (HashMap::new(), HashMap::new());
     for (number, row) in execution.steps() {
         let Some(id) = row.task else { continue };
@@ -250,7 +284,9 @@ pub(crate) async fn past(
         let head = ENDED_EXECUTIONS.get(node.store(), environment.number(), &id).await?;
         let Some(head) = head else { continue };
         let id = ExecutionId::from_u128(id);
-        let (execution, _, compiled) = node.execution(environment, id, head).await?;
+        let Some((execution, compiled)) = whole(node, environment, id, head).await? else {
+            continue;
+        };
         for (number, row) in execution.steps() {
             let (Some(started), Some(completed)) = (row.started_at, row.completed_at) else {
                 continue;

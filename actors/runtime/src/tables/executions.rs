@@ -60,6 +60,11 @@ impl HeadRow {
         self.deadline.filter(|_| self.state == State::Running)
     }
 
+    /// When it ended; `None` while it has not.
+    pub(crate) const fn ended_at(&self) -> Option<Timestamp> {
+        self.state.ended_at()
+    }
+
     /// Whether it runs for the first time: then no task of it is being stopped.
     pub(crate) fn is_first_run(&self) -> bool {
         self.run == 1 && self.state == State::Running

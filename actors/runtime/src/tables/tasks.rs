@@ -65,6 +65,11 @@ impl From<&Task> for Life {
 }
 
 impl Life {
+    /// How far it is.
+    pub(crate) const fn state(&self) -> &task::State {
+        &self.state
+    }
+
     /// The task that this is the life of.
     pub(super) fn of(self, spec: Arc<Spec>) -> Task {
         Task {
@@ -203,7 +208,7 @@ fn length(inputs: &Inputs) -> usize {
 }
 
 /// What a task was made with.
-pub(super) async fn made(
+pub(crate) async fn made(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
@@ -258,14 +263,14 @@ pub(crate) async fn task(
 ) -> Result<Option<Found>, Error> {
     let (number, id) = (environment.number(), task.as_u128());
     if let Some(life) = LIVE_TASKS.get(store, number, &id).await? {
-        return found(store, environment, task, life, None).await.map(Some);
+        return found(store, environment, task, life, None).await;
     }
     if let Some(Ended(life, output)) = ENDED_TASKS.get(store, number, &id).await? {
-        return found(store, environment, task, life, output).await.map(Some);
+        return found(store, environment, task, life, output).await;
     }
     // The third look is for one that was made, not moved, between the first two.
     match LIVE_TASKS.get(store, number, &id).await? {
-        Some(life) => found(store, environment, task, life, None).await.map(Some),
+        Some(life) => found(store, environment, task, life, None).await,
         None => Ok(None),
     }
 }
@@ -280,28 +285,45 @@ pub(crate) async fn unfinished_state(
     Ok(life.map(|life| life.state))
 }
 
-/// The task whose unfinished row this is.
+/// The task whose unfinished row this is; `None` if it has ended and was removed since then.
 pub(crate) async fn unfinished(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
     life: Life,
-) -> Result<Task, Error> {
-    Ok(found(store, environment, task, life, None).await?.task)
+) -> Result<Option<Task>, Error> {
+    Ok(found(store, environment, task, life, None).await?.map(|found| found.task))
 }
 
+/// `None` if it was removed since its row was read.
 async fn found(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
     life: Life,
     output: Option<String>,
-) -> Result<Found, Error> {
-    let made = made(store, environment, task).await?.ok_or_else(|| Error::Corrupt {
-        path: format!("texts of {task}"),
-        reason: "what it was asked to be is missing".into(),
-    })?;
-    Ok(Found { task: life.of(made.spec), inputs: made.inputs, output })
+) -> Result<Option<Found>, Error> {
+    match made(store, environment, task).await? {
+        Some(made) => Ok(Some(Found { task: life.of(made.spec), inputs: made.inputs, output })),
+        None if is_removed(store, environment, task).await? => Ok(None),
+        None => Err(Error::Corrupt {
+            path: format!("texts of {task}"),
+            reason: "what it was asked to be is missing".into(),
+        }),
+    }
+}
+
+/// Whether a task that has been seen is not there any more. Whoever has read several rows of one that
+/// ended asks this afterwards: if it is still there, they were whole.
+pub(crate) async fn is_removed(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<bool, Error> {
+    let (number, id) = (environment.number(), task.as_u128());
+    // One that ends meanwhile is found in the second look.
+    Ok(LIVE_TASKS.get(store, number, &id).await?.is_none()
+        && ENDED_TASKS.get(store, number, &id).await?.is_none())
 }
 
 /// A task's inputs, wherever they stand.

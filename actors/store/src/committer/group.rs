@@ -3,7 +3,7 @@
 //! A batch is checked against the store *and* against the batches before it in the group, and
 //! then adds to the group's rows, or changes nothing at all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 
@@ -15,8 +15,11 @@ use crate::row;
 use crate::{Error, Outcome, Record};
 
 /// How many rows of a log one trim removes from the disk. The rest is invisible at once, and goes
-/// with the next trims.
+/// bit by bit with what is appended.
 const TRIM: usize = 1024;
+/// How many of those a group removes that appends, besides as many as it appends records: so they
+/// become fewer.
+const SWEEP: usize = 16;
 
 /// What a row comes to.
 struct Row<'g> {
@@ -39,6 +42,8 @@ pub(super) struct Group<'e, 'g, E> {
     logs: &'e mut BTreeMap<LogId, Bounds>,
     stamp: &'e mut u64,
     max_row: usize,
+    /// Logs of which trimmed rows may be left.
+    unswept: &'e mut BTreeSet<LogId>,
     written: Written<'g>,
 }
 
@@ -57,8 +62,9 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
         logs: &'e mut BTreeMap<LogId, Bounds>,
         stamp: &'e mut u64,
         max_row: usize,
+        unswept: &'e mut BTreeSet<LogId>,
     ) -> Self {
-        Self { engine, epoch, logs, stamp, max_row, written: Written::default() }
+        Self { engine, epoch, logs, stamp, max_row, unswept, written: Written::default() }
     }
 
     /// Adds `batch`, or says why not. An error is the engine's, and the end.
@@ -91,8 +97,15 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
         Ok(Outcome::Committed)
     }
 
-    pub(super) fn finish(self) -> Written<'g> {
-        self.written
+    /// What it comes to, with some of what earlier trims have left. An error is the engine's.
+    pub(super) fn finish(mut self) -> Result<Written<'g>, Error> {
+        for log in self.unswept.clone() {
+            let appended = self.written.records.iter().filter(|record| record.log == log).count();
+            if appended > 0 && !self.written.trims.contains_key(&log) {
+                self.sweep(log, SWEEP + appended)?;
+            }
+        }
+        Ok(self.written)
     }
 
     /// The first key that `batch` wants to insert and that is there by then.
@@ -158,12 +171,22 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
             return Ok(());
         };
         bounds.trim(before);
-        let oldest = bounds.oldest;
-        let keys = self.engine.keys(&log::key(log, 0, 0), &log::key(log, oldest, 0), TRIM)?;
+        self.sweep(log, TRIM)
+    }
+
+    /// Removes up to `limit` rows of records that are trimmed.
+    fn sweep(&mut self, log: LogId, limit: usize) -> Result<(), Error> {
+        let oldest = self.logs.get(&log).map_or(0, |bounds| bounds.oldest);
+        let keys = self.engine.keys(&log::key(log, 0, 0), &log::key(log, oldest, 0), limit)?;
+        if keys.len() < limit {
+            self.unswept.remove(&log);
+        } else {
+            self.unswept.insert(log);
+        }
         let first = |key: &Vec<u8>| log::read_key(key).map_or(0, |(first, _)| first);
         // A row goes when the next one begins at or before the oldest record to keep. For the
         // last of these rows the next one is on the disk, or is what this group appends.
-        let next_begins_there = keys.len() < TRIM
+        let next_begins_there = keys.len() < limit
             && (self.first_unwritten(log) <= oldest
                 || !self
                     .engine

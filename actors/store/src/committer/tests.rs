@@ -118,3 +118,59 @@ fn an_engine_that_panics_has_failed() {
     assert_eq!(said, ["Unknown(Io(\"the engine panicked\"))", "Unknown(Stopped)"]);
     assert_eq!(calls, 1);
 }
+
+/// An engine that keeps rows in memory.
+#[derive(Default)]
+struct Kept(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Engine for Kept {
+    fn read<R>(&self, key: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error> {
+        Ok(with(self.0.get(key).map(Vec::as_slice)))
+    }
+
+    fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(self
+            .0
+            .range(from.to_vec()..to.to_vec())
+            .take(limit)
+            .map(|(key, _)| key.clone())
+            .collect())
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.0.insert(key.to_vec(), value.to_vec());
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        self.0.remove(key);
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_one_trim_is_too_small_for_goes_with_what_is_appended() {
+    let log = LogId(1);
+    let batch = |ops| Batch { id: BatchId(0), guards: Vec::new(), ops };
+    let append = || batch(vec![Op::Append { log, record: Bytes::from_static(b"r") }]);
+    let shared = Arc::new(Shared::new(BTreeMap::new()));
+    let mut committer = Committer::new(Kept::default(), Epoch(1), shared, 4096);
+    // Each alone, so that each has a row.
+    for _ in 0..5_000 {
+        committer.commit(&[append()]).unwrap();
+    }
+    committer.commit(&[batch(vec![Op::Trim { log, before: 4_900 }])]).unwrap();
+    assert!(committer.engine.0.len() > 3_900, "one trim is too small");
+    for _ in 0..400 {
+        committer.commit(&[append()]).unwrap();
+    }
+    // The records that are kept, the one before them, and the note of the trim.
+    let rows = committer.engine.0.len();
+    assert!((501..=503).contains(&rows), "{rows} rows");
+    let shared = Arc::new(Shared::new(committer.logs.clone()));
+    let mut reopened = Committer::new(committer.engine, Epoch(2), shared, 4096);
+    reopened.commit(&[batch(vec![Op::Trim { log, before: u64::MAX }]), append()]).unwrap();
+    assert!(reopened.engine.0.len() <= 3, "{}", reopened.engine.0.len());
+}

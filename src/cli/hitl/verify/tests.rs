@@ -182,3 +182,22 @@ fn a_history_that_was_written_anew_as_a_whole_ends_with_another_hash() {
     let broken = check(&TASK.to_string(), &item, &forged.json()).unwrap_err();
     assert_eq!((broken.number, broken.why.as_str()), (3, "is not the last that was written"));
 }
+
+#[test]
+fn the_history_of_a_removed_item_is_checked_without_its_texts() {
+    let mut entries = History::approved().json();
+    for entry in &mut entries {
+        for text in ["comment", "reason", "modifiedOutput"] {
+            entry.as_object_mut().unwrap().remove(text);
+        }
+    }
+    let task = TASK.to_string();
+    let finding = Finding::of_removed(&task, &entries.clone().into());
+    assert_eq!((finding.entries, finding.broken.as_ref()), (3, None));
+    assert_eq!(finding.json()["result"], "ok, item removed");
+    let mut shorter = entries.clone();
+    shorter.remove(1);
+    assert!(Finding::of_removed(&task, &shorter.into()).broken.is_some());
+    entries[0]["actor"] = "usr_bob".into();
+    assert!(Finding::of_removed(&task, &entries.into()).broken.is_some());
+}

@@ -1,0 +1,363 @@
+//! Removes what ended long ago: executions with their tasks, tasks alone, histories of approvals.
+//!
+//! ```text
+//!   oldest ─▶ … ─▶ made later than anything that goes: stop
+//!     │ goes?   ─▶ its rows, in one commit ────────────▶ gone
+//!     │             └ too many: what is seen of it, and a mark ─▶ the rest, in parts ─▶ the mark
+//!     └ stays: passed over
+//! ```
+//!
+//! Ended rows stand in the order in which they were made, and nothing goes that was made later than
+//! the policy says, so a look reads what goes and what took unusually long to end, however much is
+//! stored. What is seen goes in the first commit: nobody finds half an item, and a crash leaves a
+//! mark, from which the next look goes on, or an execution's tasks, which it finds without their
+//! execution. Looks pause after each lot, three times as long as it took, so that users do not
+//! notice. Deliberately absent: when something goes ([`callboard_domain::retention`] decides); events,
+//! keys and deliveries, which are [`crate::housekeeping`]'s; the track record, which is kept for good.
+
+mod holds;
+mod rows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::Timestamp;
+use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
+use callboard_domain::retention::{Policy, Whole};
+use callboard_store::{Error, Filter, Op, Order, Outcome, Query, Ticket};
+use tokio::time::Instant;
+
+use crate::execution;
+use crate::node::Node;
+use crate::tables::{
+    self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, HISTORY, HeadRow, LIVE_APPROVALS, PLANS, REMOVALS,
+    approvals, execution_list, execution_term, executions,
+};
+
+pub(crate) use holds::{Holds, Leaving, Used};
+
+/// How many rows are read, and how many items removed, before a pause.
+const LOT: usize = 64;
+/// How many rows one commit removes at most, beyond those that are seen.
+const BATCH: usize = 512;
+/// How many times as long as a lot took the pause after it is.
+const PAUSE: u32 = 3;
+
+/// What a look has removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Removed {
+    executions: u64,
+    tasks: u64,
+    histories: u64,
+}
+
+/// Looks again and again, for as long as the process lives.
+pub(crate) async fn run(node: Arc<Node>) {
+    let policy = node.settings.retention;
+    let Some(every) = policy.every() else { return };
+    loop {
+        tokio::time::sleep(every).await;
+        for environment in Environment::ALL {
+            let started = Instant::now();
+            let mut look = Look {
+                node: &node,
+                environment,
+                policy,
+                now: node.now(),
+                lot: Lot::new(),
+                removed: Removed::default(),
+            };
+            if let Err(error) = look.all().await {
+                tracing::warn!(%error, "could not remove what ended long ago");
+            }
+            let Removed { executions, tasks, histories } = look.removed;
+            if look.removed != Removed::default() {
+                let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                tracing::info!(
+                    ?environment,
+                    executions,
+                    tasks,
+                    histories,
+                    ms,
+                    "removed what ended long ago"
+                );
+            }
+        }
+    }
+}
+
+/// One look at an environment.
+struct Look<'n> {
+    node: &'n Node,
+    environment: Environment,
+    policy: Policy,
+    now: Timestamp,
+    lot: Lot<'n>,
+    removed: Removed,
+}
+
+/// What is on its way to the disk.
+struct Lot<'n> {
+    started: Instant,
+    tickets: Vec<Ticket>,
+    executions: Vec<Leaving<'n, execution::Address>>,
+    plans: Vec<Leaving<'n, (Environment, PlanId)>>,
+}
+
+impl Lot<'_> {
+    fn new() -> Self {
+        let (tickets, executions, plans) = (Vec::new(), Vec::new(), Vec::new());
+        Self { started: Instant::now(), tickets, executions, plans }
+    }
+}
+
+impl Look<'_> {
+    async fn all(&mut self) -> Result<(), Error> {
+        self.leftovers().await?;
+        if let Some(until) = self.policy.made_until(self.now) {
+            self.executions(past(until)).await?;
+            self.tasks(past(until)).await?;
+        }
+        if let Some(until) = self.policy.history_made_until(self.now) {
+            self.histories(past(until)).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on where a crash interrupted.
+    async fn leftovers(&mut self) -> Result<(), Error> {
+        let (store, number) = (self.node.store(), self.environment.number());
+        loop {
+            let page = REMOVALS.scan(store, number, None, LOT).await?;
+            let Some((id, ())) = page.first() else { return Ok(()) };
+            let rest = rows::own(store, self.environment, *id).await?;
+            self.rest(*id, rest).await?;
+        }
+    }
+
+    async fn executions(&mut self, end: u128) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let (store, number) = (self.node.store(), self.environment.number());
+            let page = ENDED_EXECUTIONS.scan(store, number, after.as_ref(), LOT).await?;
+            for (id, head) in &page {
+                if *id >= end {
+                    return self.settle().await;
+                }
+                if self.policy.execution_goes(head.ended_at(), self.now) {
+                    self.execution(ExecutionId::from_u128(*id)).await?;
+                }
+            }
+            self.settle().await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+        }
+    }
+
+    /// Removes an execution; its tasks with it, if they are not too many.
+    async fn execution(&mut self, id: ExecutionId) -> Result<(), Error> {
+        let (node, environment) = (self.node, self.environment);
+        let address = execution::Address { environment, execution: id };
+        let shard = node.shard(id.partition());
+        let (store, number) = (&*shard.store, environment.number());
+        // One that is awake may be about to run again; it sleeps soon, and there is another look.
+        let Some(leaving) = shard.executions.if_asleep(&address, || shard.leaving.leave(&address))
+        else {
+            return Ok(());
+        };
+        // From here on nobody wakes it. Until here somebody may have.
+        let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
+        let goes = |head: &HeadRow| self.policy.execution_goes(head.ended_at(), self.now);
+        if !head.as_ref().is_some_and(goes) {
+            return Ok(());
+        }
+        let mut seen = vec![ENDED_EXECUTIONS.delete(number, &id.as_u128())];
+        let rest = rows::own(store, environment, id.as_u128()).await?;
+        let (tasks, of_tasks) = rows::of_tasks(store, environment, id, BATCH).await?;
+        if of_tasks.len() + rest.len() <= BATCH {
+            seen.extend(of_tasks);
+            self.removed.tasks += tasks;
+        }
+        let plan = self.plan_of(id).await?;
+        let mut of_plan = Vec::new();
+        if let Some(plan) = plan {
+            node.catalog.forget_plan(environment, plan);
+            of_plan.push(PLANS.delete(number, &plan.as_u128()));
+            // Most live where the execution lives that was deployed with them.
+            if plan.partition() == id.partition() {
+                seen.append(&mut of_plan);
+            }
+        }
+        drop(shard.new_executions.take(&address));
+        self.lot.executions.push(leaving);
+        self.removed.executions += 1;
+        self.remove(id.as_u128(), seen, rest).await?;
+        if let Some(plan) = plan.filter(|_| !of_plan.is_empty()) {
+            // A crash just here leaves the plan, which harms nobody.
+            self.lot.tickets.push(rows::commit(node, plan.as_u128(), of_plan));
+        }
+        Ok(())
+    }
+
+    /// The plan that was made for this execution alone, if no other runs it.
+    async fn plan_of(&mut self, id: ExecutionId) -> Result<Option<PlanId>, Error> {
+        let (store, number) = (self.node.store(), self.environment.number());
+        let Some(begun) = executions::begun(store, self.environment, id).await? else {
+            return Ok(None);
+        };
+        if begun.spec.template.is_none() {
+            return Ok(None);
+        }
+        let plan = begun.spec.plan;
+        let row = PLANS.get(store, number, &plan.as_u128()).await?;
+        if row.is_none_or(|row| row.deployed.is_none()) {
+            return Ok(None);
+        }
+        if self.runs_of(plan).await? > 1 {
+            // Others in this lot may be about to go as well.
+            self.commit().await?;
+            if self.runs_of(plan).await? > 1 {
+                return Ok(None);
+            }
+        }
+        let Some(leaving) = self.node.leaving_plans.leave(&(self.environment, plan)) else {
+            return Ok(None);
+        };
+        // From here on nobody executes it. Until here somebody may have.
+        if self.runs_of(plan).await? > 1 {
+            return Ok(None);
+        }
+        self.lot.plans.push(leaving);
+        Ok(Some(plan))
+    }
+
+    /// How many executions of a plan there are.
+    async fn runs_of(&self, plan: PlanId) -> Result<u64, Error> {
+        let term = Box::from(plan.as_u128().to_be_bytes());
+        let query = Query {
+            list: execution_list(self.environment),
+            filters: vec![Filter::AnyOf(execution_term::PLAN, vec![term])],
+            order: Order::Document,
+            descending: false,
+            offset: 0,
+            limit: 0,
+        };
+        Ok(self.node.store().query(&query).await?.total)
+    }
+
+    async fn tasks(&mut self, end: u128) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let (store, number) = (self.node.store(), self.environment.number());
+            let page = ENDED_TASKS.scan(store, number, after.as_ref(), LOT).await?;
+            for (id, Ended(life, _)) in &page {
+                if *id >= end {
+                    return self.settle().await;
+                }
+                let task = TaskId::from_u128(*id);
+                let ended = life.state().ended_at();
+                // The cheap question first: most that stay are too young.
+                if !self.policy.task_goes(ended, Whole::Nothing, self.now) {
+                    continue;
+                }
+                let held = LIVE_APPROVALS.get(store, number, id).await?.is_some();
+                if held || !self.policy.task_goes(ended, self.part_of(task).await?, self.now) {
+                    continue;
+                }
+                let seen = rows::seen_of_task(self.environment, task);
+                let rest = rows::own(store, self.environment, *id).await?;
+                self.removed.tasks += 1;
+                self.remove(*id, seen, rest).await?;
+            }
+            self.settle().await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+        }
+    }
+
+    async fn part_of(&self, task: TaskId) -> Result<Whole, Error> {
+        let store = self.node.store();
+        let made = tables::made(store, self.environment, task).await?;
+        let Some((execution, _)) = made.and_then(|made| made.spec.origin.step.clone()) else {
+            return Ok(Whole::Nothing);
+        };
+        let head = executions::head(store, self.environment, execution).await?;
+        Ok(head.map_or(Whole::Removed, |_| Whole::Kept))
+    }
+
+    async fn histories(&mut self, end: u128) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let (store, number) = (self.node.store(), self.environment.number());
+            for _ in 0..LOT {
+                let next = HISTORY.scan(store, number, after.as_ref(), 1).await?;
+                let Some(((id, _), _)) = next.first().filter(|((id, _), _)| *id < end) else {
+                    return self.settle().await;
+                };
+                let (first, last) = ((*id, 0), (*id, u16::MAX));
+                after = Some(last);
+                let entries = HISTORY.range(store, number, &first, &last).await?;
+                let Some((_, newest)) = entries.last() else { continue };
+                let task = TaskId::from_u128(*id);
+                let there = approvals::row(store, self.environment, task).await?.is_some();
+                if !there && self.policy.history_goes(newest.at, self.now) {
+                    let ops = entries.iter().map(|(key, _)| HISTORY.delete(number, key)).collect();
+                    self.removed.histories += 1;
+                    self.remove(*id, ops, Vec::new()).await?;
+                }
+            }
+            self.settle().await?;
+        }
+    }
+
+    /// Puts the removal of an item in line: in one commit if that is small enough.
+    async fn remove(&mut self, id: u128, mut seen: Vec<Op>, rest: Vec<Op>) -> Result<(), Error> {
+        if rest.len() <= BATCH {
+            seen.extend(rest);
+            self.lot.tickets.push(rows::commit(self.node, id, seen));
+            return Ok(());
+        }
+        seen.push(REMOVALS.put(self.environment.number(), &id, &(), None));
+        self.lot.tickets.push(rows::commit(self.node, id, seen));
+        self.rest(id, rest).await
+    }
+
+    /// Removes what nobody sees any more, and then the mark.
+    async fn rest(&mut self, id: u128, rest: Vec<Op>) -> Result<(), Error> {
+        for part in rest.chunks(BATCH) {
+            self.lot.tickets.push(rows::commit(self.node, id, part.to_vec()));
+            self.settle().await?;
+        }
+        let ops = vec![REMOVALS.delete(self.environment.number(), &id)];
+        self.lot.tickets.push(rows::commit(self.node, id, ops));
+        self.settle().await
+    }
+
+    /// Waits until the lot is durable, and then a while for others' sake.
+    async fn settle(&mut self) -> Result<(), Error> {
+        self.commit().await?;
+        let took = self.lot.started.elapsed();
+        tokio::time::sleep((took * PAUSE).max(Duration::from_millis(1))).await;
+        self.lot.started = Instant::now();
+        Ok(())
+    }
+
+    /// Waits until the lot is durable.
+    async fn commit(&mut self) -> Result<(), Error> {
+        for ticket in self.lot.tickets.drain(..) {
+            match ticket.await {
+                Outcome::Committed => {}
+                Outcome::NotApplied(error) | Outcome::Unknown(error) => return Err(error),
+                Outcome::Fenced | Outcome::Conflict(_) => return Err(Error::Stopped),
+            }
+        }
+        self.lot.executions.clear();
+        self.lot.plans.clear();
+        Ok(())
+    }
+}
+
+/// The first number of what was made after `until`.
+fn past(until: Timestamp) -> u128 {
+    first_at(until.after(Duration::from_millis(1)))
+}

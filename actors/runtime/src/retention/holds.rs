@@ -1,0 +1,109 @@
+//! What is about to be built on, and what is about to go: never both.
+//!
+//! Deliberately absent: waiting. Whoever finds an item held does without it, or comes back later.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The items of one kind that are held just now.
+#[derive(Debug)]
+pub(crate) struct Holds<A>(Mutex<HashMap<A, Hold>>);
+
+#[derive(Debug)]
+enum Hold {
+    /// By so many that build on it.
+    Used(usize),
+    /// It is being removed.
+    Leaving,
+}
+
+/// Somebody builds on an item: until this is dropped, it stays.
+#[derive(Debug)]
+pub(crate) struct Used<'h, A: Eq + Hash>(&'h Holds<A>, A);
+
+/// An item is being removed: until this is dropped, nobody builds on it.
+#[derive(Debug)]
+pub(crate) struct Leaving<'h, A: Eq + Hash>(&'h Holds<A>, A);
+
+impl<A> Default for Holds<A> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<A: Eq + Hash + Clone> Holds<A> {
+    /// Keeps an item, unless it is leaving.
+    pub(crate) fn keep(&self, item: &A) -> Option<Used<'_, A>> {
+        let mut holds = self.lock();
+        match holds.entry(item.clone()).or_insert(Hold::Used(0)) {
+            Hold::Used(count) => *count += 1,
+            Hold::Leaving => return None,
+        }
+        Some(Used(self, item.clone()))
+    }
+
+    /// Lets an item go, unless somebody has it.
+    pub(crate) fn leave(&self, item: &A) -> Option<Leaving<'_, A>> {
+        let mut holds = self.lock();
+        if holds.contains_key(item) {
+            return None;
+        }
+        holds.insert(item.clone(), Hold::Leaving);
+        Some(Leaving(self, item.clone()))
+    }
+
+    /// Whether an item is being removed.
+    pub(crate) fn is_leaving(&self, item: &A) -> bool {
+        matches!(self.lock().get(item), Some(Hold::Leaving))
+    }
+}
+
+impl<A> Holds<A> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<A, Hold>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<A: Eq + Hash> Drop for Used<'_, A> {
+    fn drop(&mut self) {
+        let mut holds = self.0.lock();
+        if let Some(Hold::Used(count)) = holds.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                holds.remove(&self.1);
+            }
+        }
+    }
+}
+
+impl<A: Eq + Hash> Drop for Leaving<'_, A> {
+    fn drop(&mut self) {
+        self.0.lock().remove(&self.1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_until_the_last_has_let_go() {
+        let holds = Holds::default();
+        let (first, second) = (holds.keep(&1), holds.keep(&1));
+        drop(first);
+        assert!(holds.leave(&1).is_none());
+        assert!(holds.leave(&2).is_some());
+        drop(second);
+        assert!(holds.leave(&1).is_some());
+    }
+
+    #[test]
+    fn nobody_builds_on_what_is_leaving() {
+        let holds = Holds::default();
+        let leaving = holds.leave(&1);
+        assert!(holds.is_leaving(&1) && holds.keep(&1).is_none() && holds.leave(&1).is_none());
+        drop(leaving);
+        assert!(!holds.is_leaving(&1) && holds.keep(&1).is_some());
+    }
+}

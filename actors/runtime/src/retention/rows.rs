@@ -1,0 +1,62 @@
+//! The rows that an item consists of, as orders to remove them.
+//!
+//! Deliberately absent: rows that stay when it goes: its history, its record, its events.
+
+use callboard_domain::id::{Environment, ExecutionId, TaskId, partition_of};
+use callboard_store::{Error, Op, Store, Ticket};
+
+use crate::durable;
+use crate::node::Node;
+use crate::tables::{ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS};
+
+/// What stands under an item's identifier and is found by way of it only: texts and steps.
+pub(super) async fn own(
+    store: &dyn Store,
+    environment: Environment,
+    id: u128,
+) -> Result<Vec<Op>, Error> {
+    let number = environment.number();
+    let mut ops = TEXTS.delete_all(store, number, id).await?;
+    let steps = STEPS.range(store, number, &(id, 0), &(id, u16::MAX)).await?;
+    ops.extend(steps.iter().map(|(key, _)| STEPS.delete(number, key)));
+    Ok(ops)
+}
+
+/// The rows by which an ended task is found.
+pub(super) fn seen_of_task(environment: Environment, task: TaskId) -> Vec<Op> {
+    let (number, id) = (environment.number(), task.as_u128());
+    vec![ENDED_TASKS.delete(number, &id), ENDED_APPROVALS.delete(number, &id)]
+}
+
+/// All rows of the tasks that an ended execution's steps name, and how many tasks these are; more
+/// than `enough` rows are not gathered. Tasks of earlier runs are not named any more.
+pub(super) async fn of_tasks(
+    store: &dyn Store,
+    environment: Environment,
+    execution: ExecutionId,
+    enough: usize,
+) -> Result<(u64, Vec<Op>), Error> {
+    let (number, id) = (environment.number(), execution.as_u128());
+    let (mut count, mut ops) = (0, Vec::new());
+    for (_, step) in STEPS.range(store, number, &(id, 0), &(id, u16::MAX)).await? {
+        let Some(task) = step.task else { continue };
+        let ended = ENDED_TASKS.get(store, number, &task.as_u128()).await?.is_some();
+        let held = LIVE_APPROVALS.get(store, number, &task.as_u128()).await?.is_some();
+        if !ended || held {
+            continue;
+        }
+        ops.extend(seen_of_task(environment, task));
+        ops.extend(own(store, environment, task.as_u128()).await?);
+        count += 1;
+        if ops.len() > enough {
+            break;
+        }
+    }
+    Ok((count, ops))
+}
+
+/// Puts rows of the item `id`'s partition in line to be removed.
+pub(super) fn commit(node: &Node, id: u128, ops: Vec<Op>) -> Ticket {
+    let partition = partition_of(id);
+    durable::commit_rows(node.shard(partition), partition, ops)
+}
