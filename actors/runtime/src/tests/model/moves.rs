@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use callboard_domain::Error;
 use callboard_domain::approval::State as Held;
 use callboard_domain::execution::Status as Phase;
 use callboard_domain::id::{ExecutionId, TaskId};
-use callboard_domain::query::{Approvals, Executions, Tasks, Window};
-use callboard_domain::task::Status;
+use callboard_domain::query::{Approvals, Executions, Page, Tasks, Window};
+use callboard_domain::task::{LeaseToken, Status};
 
 use super::asks;
 use super::chance::Chance;
@@ -173,16 +174,25 @@ impl World {
             let mut shared = self.shared();
             shared.hear();
             let old = |player: &Player| player.old.clone();
+            let held = |lease: &LeaseToken| {
+                let mut held = shared.players.iter().flat_map(|player| &player.holds);
+                held.any(|held| held.task == lease.task)
+            };
             let there = shared.players.iter().filter(|player| player.link().is_some());
             let there = there.map(|player| player.number).collect();
-            (shared.players.iter().flat_map(old).collect(), there)
+            let mut leases: Vec<_> = shared.players.iter().flat_map(old).collect();
+            // Those are worth most whose task somebody else works on by now.
+            if leases.iter().any(held) {
+                leases.retain(held);
+            }
+            (leases, there)
         };
         if let (Some(number), Some(lease)) = (self.chance.pick(&there), self.chance.pick(&leases)) {
             self.answer(number, lease);
         }
     }
 
-    fn answer(&mut self, number: usize, lease: callboard_domain::task::LeaseToken) {
+    fn answer(&mut self, number: usize, lease: LeaseToken) {
         let answer = match self.chance.below(100) {
             0..80 => Ok(format!("out {}", self.next())),
             80..95 => Err(true),
@@ -197,12 +207,23 @@ impl World {
         shared.players[number].answer(&mut shared.oracle, lease, answer, confidence);
     }
 
+    /// What is on a page, which can always be read.
+    pub(super) fn read<T>(&self, page: Result<Page<T>, Error>) -> Vec<T> {
+        match page {
+            Ok(page) => page.items,
+            Err(error) => {
+                self.shared().oracle.fault(format!("a list cannot be read: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
     /// What waits for a reviewer.
     pub(super) async fn held(&self) -> Vec<TaskId> {
         let statuses = vec![Held::Pending, Held::Assigned, Held::Escalated, Held::Expired];
         let query = Approvals { statuses, window: ALL, ..Approvals::default() };
-        let page = self.handle.approvals(LIVE, &query).await.expect("memory can be read");
-        page.items.iter().map(|item| item.approval.id()).collect()
+        let items = self.read(self.handle.approvals(LIVE, &query).await);
+        items.iter().map(|item| item.approval.id()).collect()
     }
 
     async fn some_review(&mut self) {
@@ -235,8 +256,8 @@ impl World {
             Status::ALL.to_vec()
         };
         let query = Tasks { statuses, window: ALL, ..Tasks::default() };
-        let page = self.handle.tasks(LIVE, &query).await.expect("memory can be read");
-        let ids: Vec<_> = page.items.iter().map(|task| task.spec.id).collect();
+        let items = self.read(self.handle.tasks(LIVE, &query).await);
+        let ids: Vec<_> = items.iter().map(|task| task.spec.id).collect();
         if let Some(id) = self.chance.pick(&ids) {
             self.cancel(id);
         }
@@ -244,8 +265,8 @@ impl World {
 
     async fn some_execution_that(&mut self, is: Vec<Phase>) -> Option<ExecutionId> {
         let query = Executions { statuses: is, window: ALL, ..Executions::default() };
-        let page = self.handle.executions(LIVE, &query).await.expect("memory can be read");
-        let ids: Vec<_> = page.items.iter().map(|item| item.execution.head.spec.id).collect();
+        let items = self.read(self.handle.executions(LIVE, &query).await);
+        let ids: Vec<_> = items.iter().map(|item| item.execution.head.spec.id).collect();
         self.chance.pick(&ids)
     }
 

@@ -81,10 +81,10 @@ impl World {
     async fn open(&self) -> Vec<String> {
         let statuses = vec![Status::Pending, Status::Running];
         let query = Tasks { statuses, window: ALL, ..Tasks::default() };
-        let tasks = self.handle.tasks(LIVE, &query).await.expect("memory can be read").items;
+        let tasks = self.read(self.handle.tasks(LIVE, &query).await);
         let query =
             Executions { statuses: vec![Phase::Running], window: ALL, ..Executions::default() };
-        let runs = self.handle.executions(LIVE, &query).await.expect("memory can be read").items;
+        let runs = self.read(self.handle.executions(LIVE, &query).await);
         let task =
             |task: &callboard_domain::task::Task| format!("{} {:?}", task.spec.id, task.state);
         let run = |run: &crate::read::runs::Overview| run.execution.head.spec.id.to_string();
