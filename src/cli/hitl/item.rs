@@ -17,7 +17,7 @@ const FIELDS: [Column; 24] = [
     ("status", "status"),
     ("held because", "why"),
     ("confidence", "confidence"),
-    ("  made by", "confidenceSource"),
+    ("confidence by", "confidenceSource"),
     ("waiting", "waiting"),
     ("since", "createdAt"),
     ("until", "timeoutAt"),

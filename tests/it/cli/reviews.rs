@@ -81,3 +81,20 @@ async fn who_may_not_decide_is_told_so() {
     let found: Value = operator.json(&["hitl", "verify", &task]).await;
     assert_eq!(found["ok"], true, "{found}");
 }
+
+#[tokio::test]
+async fn what_the_clock_rejected_can_be_recomputed_too() {
+    let server = Server::with(&[("HITL__ON_TIMEOUT", "reject")]);
+    let home = Home::new(&server.url).signed_in().await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let client = server.client("operator").await;
+    let hitl = json!({"required": true, "timeoutMs": 1_000});
+    let task = client.submit(&json!({"prompt": "x", "hitl": hitl})).await;
+    let assigned = worker.assignment().await;
+    worker.complete(&assigned["lease"], "y").await;
+    client.task_with_status(&task, "rejected").await;
+    let found = home.json(&["hitl", "verify", &task]).await;
+    assert_eq!((&found["ok"], &found["entries"]), (&json!(true), &json!(5)), "{found}");
+    let history = home.run(&["hitl", "history", &task]).await.ok();
+    assert!(history.contains("rejected") && history.contains("system"), "{history}");
+}

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash, User};
-use callboard_domain::approval::{Mail, MailCause};
+use callboard_domain::approval::{
+    self, Approval, Asked, Decider, Entry, Fate, Held, Mail, MailCause, Policy as Hurry,
+};
 use callboard_domain::budget::Money;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery};
@@ -25,7 +27,7 @@ use callboard_domain::retry::Policy;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::task::{
     Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Origin, Spec,
-    Task,
+    Task, Why,
 };
 use callboard_domain::usage::Usage;
 use callboard_store::{Op, Record};
@@ -33,9 +35,10 @@ use callboard_store::{Op, Record};
 use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
 use super::{
-    Deployed, ENDED_DELIVERIES, ENDED_TASKS, EVENTS, Ended, EventRow, HeadRow, IDEMPOTENCY,
-    IdempotencyRow, KEYS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS,
-    PlanRow, SESSIONS, STEPS, TEMPLATES, USERS, WorkerRow, events, tasks::Made,
+    ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_TASKS, EVENTS, Ended, EventRow,
+    HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES,
+    LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS, STEPS, TEMPLATES,
+    TRACK, USERS, WorkerRow, events, tasks::Made,
 };
 use crate::script::Terms;
 
@@ -208,6 +211,55 @@ fn the_rows_of_deliveries_are_pinned() {
         ..fresh
     };
     pinned("delivery-ended-v1", &bytes(ENDED_DELIVERIES.put(0, &ID, &dead, None)));
+}
+
+/// An approval that was assigned, escalated, claimed and approved with another text, and the whole
+/// of its history.
+fn full_approval() -> (Approval, Approval, Vec<Entry>) {
+    let user = |number: u128| Some(UserId::from_u128(number << 10));
+    let held =
+        Held { why: Why::BelowThreshold, confidence: Some(0.75), shown: Digest::of("an output") };
+    let hurry = Hurry { escalate_after: 0.5, rejects: true };
+    let asked = |number| Asked { reviewer: user(number), mail: None };
+    let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
+    let (edit, comment) = (Some(Digest::of("an edit")), Some(Digest::of("why")));
+    let step = Approval::opened(full_task().spec, &held, hurry, asked(1), NOW);
+    let later = step.next.opening.escalates_at;
+    let (mut approval, mut history) = (step.next, step.facts);
+    let mut open = approval.clone();
+    for event in [
+        approval::Event::TimePassed { asked: asked(2) },
+        approval::Event::Claimed { by: by.clone() },
+        approval::Event::Approved { by, edit, comment },
+    ] {
+        open = approval;
+        let step = open.transition(event, later).expect("it is open");
+        approval = step.next;
+        history.extend(step.facts);
+    }
+    (open, approval, history)
+}
+
+#[test]
+fn the_rows_of_approvals_are_pinned() {
+    let (open, decided, history) = full_approval();
+    pinned("approval-v1", &bytes(LIVE_APPROVALS.put(0, &ID, &ApprovalRow::from(&open), None)));
+    let row = ApprovalRow::from(&decided);
+    pinned("approval-ended-v1", &bytes(ENDED_APPROVALS.put(0, &ID, &row, None)));
+    for entry in &history {
+        let name = format!("history-{}-{}-v1", entry.number, entry.action.as_str());
+        pinned(&name, &bytes(HISTORY.put(0, &(ID, 1), entry, None)));
+    }
+    let mut record = approval::Record::from(&decided);
+    pinned("track-approved-v1", &bytes(TRACK.put(0, &ID, &record, None)));
+    record.fate = Fate::Passed;
+    pinned("track-passed-v1", &bytes(TRACK.put(0, &ID, &record, None)));
+    let facts = history.iter().filter_map(|entry| entry.action.event()).collect();
+    let event = EventRow::of_approval(NOW, (TaskId::from_u128(ID), row, facts));
+    let golden =
+        pinned("event-approval-v1", &bytes(EVENTS.append(events(Environment::Live), &event)));
+    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
+    assert_eq!(EVENTS.read(&record).expect("it is readable"), event);
 }
 
 fn full_execution() -> Execution {
