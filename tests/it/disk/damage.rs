@@ -138,6 +138,7 @@ async fn damage_is_told_and_never_shown_as_data() {
             let (file, what) = damage(&root.join("data"), &mut random);
             if let Err(reason) = outcome(&root, &facts, &mut sum).await {
                 let name = file.file_name().unwrap_or_default().to_owned();
+                eprintln!("wrong: {what:?} of {name:?}, directory {number}: {reason}");
                 wrong.push(format!("{what:?} of {name:?}, directory {number}: {reason}\n"));
             }
             fs::remove_dir_all(root).expect("a directory of ours");
