@@ -130,7 +130,7 @@ async fn damage_is_told_and_never_shown_as_data() {
     for number in 0..directories {
         let start = bench.path().join(format!("start-{number}"));
         fs::create_dir_all(&start).expect("a directory can be made");
-        let rounds = if number < 2 { 6 } else { 40 };
+        let rounds = if number < 2 { 6 } else { 16 };
         let facts = used(&start, number % 2 == 0, rounds, random.draw() >> 8).await;
         for _ in 0..damages {
             let root = bench.path().join("damaged");
@@ -138,6 +138,7 @@ async fn damage_is_told_and_never_shown_as_data() {
             let (file, what) = damage(&root.join("data"), &mut random);
             if let Err(reason) = outcome(&root, &facts, &mut sum).await {
                 let name = file.file_name().unwrap_or_default().to_owned();
+                eprintln!("wrong: {what:?} of {name:?}, directory {number}: {reason}");
                 wrong.push(format!("{what:?} of {name:?}, directory {number}: {reason}\n"));
             }
             fs::remove_dir_all(root).expect("a directory of ours");

@@ -134,7 +134,10 @@ impl Bench {
                                 sum.runs += 1;
                                 sum.met += usize::from(met.faults > 0);
                             }
-                            Err(reason) => sum.wrong.push(format!("{case:?}: {reason}")),
+                            Err(reason) => {
+                                eprintln!("{case:?}: {reason}");
+                                sum.wrong.push(format!("{case:?}: {reason}"));
+                            }
                         }
                     }
                 })
