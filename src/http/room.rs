@@ -1,7 +1,8 @@
 //! How much of all requests' bodies is held at once.
 //!
-//! A body counts from its first byte until its request is answered, so that many slow or large ones
-//! are refused before they fill the memory. Deliberately absent: how large one may be, and how long
+//! What of a body is more than a connection's buffer holds anyway counts until its request is
+//! answered, so that many slow or large ones are refused before they fill the memory, and small ones
+//! go on. Deliberately absent: how large one may be, and how long
 //! it may take, which [`super::body`] says.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What one permit stands for, in bytes.
 const UNIT: usize = 1024;
+/// What of each body does not count.
+const FREE: usize = 8 * UNIT;
 
 /// What is left, for all requests.
 #[derive(Debug, Clone)]
@@ -49,7 +52,8 @@ impl Share {
     pub(super) fn take(&self, bytes: usize) -> Result<(), Error> {
         let full = Error::Unavailable("too much is being sent at once");
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let units = (taken.bytes + bytes).div_ceil(UNIT) - taken.bytes.div_ceil(UNIT);
+        let units = |bytes: usize| bytes.saturating_sub(FREE).div_ceil(UNIT);
+        let units = units(taken.bytes + bytes) - units(taken.bytes);
         if units > 0 {
             let units = u32::try_from(units).map_err(|_| full.clone())?;
             let more = Arc::clone(&self.room.0).try_acquire_many_owned(units).map_err(|_| full)?;
@@ -71,11 +75,12 @@ mod tests {
     fn what_is_taken_is_given_back_with_the_request() {
         let room = Room::new(4 * UNIT);
         let (first, second) = (room.share(), room.share());
-        assert_eq!(first.take(1), Ok(()));
+        assert_eq!(first.take(FREE + 1), Ok(()));
         assert_eq!(first.take(2 * UNIT), Ok(()));
-        assert_eq!(second.take(UNIT), Ok(()));
+        assert_eq!(second.take(FREE + UNIT), Ok(()));
         assert!(second.take(1).is_err(), "the first has three units");
         assert_eq!(first.take(UNIT - 1), Ok(()), "what it has is not full");
+        assert_eq!(room.share().take(FREE), Ok(()), "small ones go on");
         drop(first);
         assert_eq!(second.take(3 * UNIT), Ok(()));
     }

@@ -17,6 +17,7 @@ mod overload;
 mod plans;
 mod real_model;
 mod real_model_provider;
+mod retention;
 mod sessions;
 mod soak;
 mod structure;

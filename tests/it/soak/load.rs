@@ -11,6 +11,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::support::{Answer, Client, FakeWorker};
 
@@ -89,13 +90,13 @@ pub(crate) fn template() -> Value {
 pub(crate) fn begin(site: &Arc<Site>, access: &Access) -> JoinSet<()> {
     let mut all = JoinSet::new();
     for number in 0..3 {
-        all.spawn(submit(Seat::new(site, access), number));
+        all.spawn(submit(Seat::new(site, access, 80), number));
     }
-    all.spawn(execute(Seat::new(site, access)));
-    all.spawn(deploy(Seat::new(site, access)));
-    all.spawn(review(Seat::new(site, access)));
-    all.spawn(list(Seat::new(site, access)));
-    all.spawn(listen(Seat::new(site, access)));
+    all.spawn(execute(Seat::new(site, access, 200)));
+    all.spawn(deploy(Seat::new(site, access, 400)));
+    all.spawn(review(Seat::new(site, access, 100)));
+    all.spawn(list(Seat::new(site, access, 100)));
+    all.spawn(listen(Seat::new(site, access, 500)));
     // Two that stay, and one that comes and goes.
     for stays in [Duration::from_hours(1), Duration::from_hours(1), Duration::from_millis(700)] {
         all.spawn(work(Arc::clone(site), access.worker.clone(), stays));
@@ -108,12 +109,16 @@ struct Seat {
     site: Arc<Site>,
     access: Access,
     client: Client,
+    turn: Interval,
 }
 
 impl Seat {
-    fn new(site: &Arc<Site>, access: &Access) -> Self {
+    /// One who asks every so many milliseconds; later, if an answer took longer.
+    fn new(site: &Arc<Site>, access: &Access, every: u64) -> Self {
         let client = Client::new(&site.url(), &access.operator);
-        Self { site: Arc::clone(site), access: access.clone(), client }
+        let mut turn = tokio::time::interval(Duration::from_millis(every));
+        turn.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        Self { site: Arc::clone(site), access: access.clone(), client, turn }
     }
 
     /// The answer; nothing while the server is away.
@@ -136,21 +141,21 @@ impl Seat {
         Some(answer)
     }
 
-    /// Whether to make more, after a while.
-    async fn more_after(&self, pause: Duration) -> bool {
-        self.after(pause).await && !self.site.full.load(Ordering::Relaxed)
+    /// Waits for its turn; whether to make more then.
+    async fn makes(&mut self) -> bool {
+        self.asks().await && !self.site.full.load(Ordering::Relaxed)
     }
 
-    /// Whether to go on, after a while.
-    async fn after(&self, pause: Duration) -> bool {
-        tokio::time::sleep(pause).await;
+    /// Waits for its turn; whether to go on then.
+    async fn asks(&mut self) -> bool {
+        self.turn.tick().await;
         self.site.goes_on()
     }
 }
 
 async fn submit(mut seat: Seat, number: usize) {
     let mut count = number;
-    while seat.more_after(Duration::from_millis(25)).await {
+    while seat.makes().await {
         count += 1;
         let task = match count % 8 {
             0 => json!({"prompt": "held", "hitl": {"required": true}}),
@@ -170,7 +175,7 @@ async fn submit(mut seat: Seat, number: usize) {
 async fn execute(mut seat: Seat) {
     let path = format!("/api/plans/{}/execute", seat.access.plan);
     let mut count = 0;
-    while seat.more_after(Duration::from_millis(80)).await {
+    while seat.makes().await {
         count += 1;
         let body = json!({"input": {"deep": count % 2 == 0}});
         let made = seat.ask(Method::POST, &path, Some(&body)).await;
@@ -184,7 +189,7 @@ async fn execute(mut seat: Seat) {
 
 async fn deploy(mut seat: Seat) {
     let path = format!("/api/templates/{}/deploy", seat.access.template);
-    while seat.more_after(Duration::from_millis(150)).await {
+    while seat.makes().await {
         seat.ask(Method::POST, &path, Some(&json!({"input": {}}))).await;
     }
 }
@@ -192,7 +197,7 @@ async fn deploy(mut seat: Seat) {
 /// Decides all that waits, every third to its disadvantage.
 async fn review(mut seat: Seat) {
     let mut count = 0;
-    while seat.after(Duration::from_millis(100)).await {
+    while seat.asks().await {
         let waiting = seat.ask(Method::GET, "/api/hitl/pending?limit=50", None).await;
         let items = waiting.map_or(Value::Null, |mut answer| answer.body["data"].take());
         for item in items.as_array().into_iter().flatten() {
@@ -220,7 +225,7 @@ async fn list(mut seat: Seat) {
         "/api/plans?limit=20",
     ];
     for path in paths.iter().cycle() {
-        if !seat.after(Duration::from_millis(100)).await {
+        if !seat.asks().await {
             return;
         }
         let page = seat.ask(Method::GET, path, None).await;
@@ -234,7 +239,7 @@ async fn list(mut seat: Seat) {
 
 /// Opens an event stream, reads for a while, and leaves.
 async fn listen(mut seat: Seat) {
-    while seat.after(Duration::from_millis(50)).await {
+    while seat.asks().await {
         let url = seat.site.url();
         if seat.client.url != url {
             seat.client = seat.client.at(&url);
