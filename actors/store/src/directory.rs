@@ -43,6 +43,7 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
     let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(failed(&error)),
     };
     match text.trim().parse() {
