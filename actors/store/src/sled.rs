@@ -4,7 +4,7 @@
 //! refuse to open, and large values go to files that it never syncs. Five measures, each of
 //! which the power-loss test shows to be needed:
 //!
-//! 1. A commit is one synced write to the [journal](crate::journal), by one thread.
+//! 1. A commit is one synced write to the journal (`journal.rs`), by one thread.
 //! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
 //!    then they stand in the journal (`settle.rs`).
 //! 3. Before opening: broken and half-made files that sled can make again are removed.
