@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 mod access;
 mod auth;
+mod bench;
 mod client;
 mod dev;
 mod doctor;
@@ -73,6 +74,11 @@ pub enum Command {
     Workers(Remote<workers::Workers>),
     /// Find out what stands between this machine and a server that works.
     Doctor(Access),
+    /// Measure how fast this program is on this machine, beside what the machine can do.
+    Bench(bench::Bench),
+    /// What a measurement is held against; `bench` starts it.
+    #[command(hide = true)]
+    BenchFloor(bench::BenchFloor),
     /// Write what a shell needs to complete commands, to standard output.
     Completions {
         /// The shell.
@@ -187,6 +193,8 @@ pub fn run(cli: Cli) -> u8 {
         Command::Users(asked) => remote(users::run(asked)),
         Command::Workers(asked) => remote(workers::run(asked)),
         Command::Doctor(access) => remote(doctor::run(&access)),
+        Command::Bench(asked) => remote(bench::run(asked)),
+        Command::BenchFloor(asked) => serve::exit(serve::block_on(bench::be_floor(asked))),
         Command::Completions { shell } => exit(&completions(shell)),
     }
 }

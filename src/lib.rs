@@ -3,6 +3,7 @@
 //! It translates: requests into actor calls, answers into the wire's shapes. It decides nothing.
 
 pub mod auth;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod http;

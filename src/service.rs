@@ -72,7 +72,10 @@ impl Service {
     /// Whatever stands in the way, in words that say what to do.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let dir = config.server.data_dir.clone();
-        create_private(&dir).map_err(|e| failed("the data directory cannot be made")(&e))?;
+        create_private(&dir).map_err(|e| {
+            let why = format!("{e}{}", callboard_store::advice(&e));
+            failed("the data directory cannot be made")(&why)
+        })?;
         let store = open_store(&dir, config.store.cache_bytes).await?;
         let key_path = dir.join("signing.key");
         let configured = config.auth.signing_key.as_ref().map(|key| key.expose().to_owned());
@@ -271,10 +274,22 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| failed("a thread broke")(&e))
 }
 
-/// A directory that only its owner may enter.
+/// A directory that only its owner may enter, and that a power cut does not take away: its name is
+/// durable once its parent was synced. An earlier start may have died between the two.
 fn create_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    let missing = dir.ancestors().take_while(|dir| !dir.exists()).count();
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    for parent in dir.ancestors().skip(1).take(missing.max(1)) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match std::fs::File::open(parent) {
+            Ok(parent) => parent.sync_all()?,
+            // Somebody else's, who made the directory for us.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Nothing is known about the disk any more, or an actor broke that all others need: the process

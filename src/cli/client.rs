@@ -188,7 +188,8 @@ impl Client {
         }
     }
 
-    async fn bearer(&self) -> Result<Option<Secret>, Failure> {
+    /// What its calls carry, renewed if it is about to end.
+    pub(super) async fn bearer(&self) -> Result<Option<Secret>, Failure> {
         Ok(match &self.credential {
             Credential::None => None,
             Credential::Key(key) => Some(key.clone()),

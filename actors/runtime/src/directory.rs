@@ -46,13 +46,13 @@ impl<M: ractor::Message> Seat<M> {
     }
 }
 
-impl<A: Eq + Hash + Clone + Debug, M: ractor::Message> Default for Directory<A, M> {
+impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Default for Directory<A, M> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A: Eq + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
+impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// An empty directory.
     #[must_use]
     pub(crate) fn new() -> Self {
@@ -87,9 +87,10 @@ impl<A: Eq + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// Sends a message to every actor that is awake or starting.
+    /// Sends a message to every actor that is awake or starting, in the order of their addresses.
     pub(crate) fn send_to_all_awake(&self, message: impl Fn() -> M) {
-        let awake: Vec<A> = self.seats().keys().cloned().collect();
+        let mut awake: Vec<A> = self.seats().keys().cloned().collect();
+        awake.sort_unstable();
         for address in awake {
             self.send_if_awake(&address, message());
         }

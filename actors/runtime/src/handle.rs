@@ -400,6 +400,12 @@ impl Handle {
         self.node.awake()
     }
 
+    /// How many asked to be woken.
+    #[cfg(test)]
+    pub(crate) async fn sleepers(&self) -> usize {
+        self.node.sleepers().await
+    }
+
     fn admit(&self) -> Result<(), Error> {
         if self.node.awake() >= self.node.settings.active {
             return Err(Error::Unavailable("too much is under way"));

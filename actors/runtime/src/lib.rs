@@ -15,6 +15,7 @@ mod directory;
 mod durable;
 pub mod events;
 mod execution;
+pub mod floor;
 pub mod handle;
 mod housekeeping;
 pub mod intake;
@@ -42,5 +43,7 @@ pub use intake::Submitted;
 pub use node::Settings;
 pub use system::System;
 
+#[cfg(test)]
+mod planted;
 #[cfg(test)]
 mod tests;

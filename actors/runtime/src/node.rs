@@ -367,6 +367,18 @@ impl Node {
         }
     }
 
+    /// How many asked to be woken.
+    #[cfg(test)]
+    pub(crate) async fn sleepers(&self) -> usize {
+        let mut count = 0;
+        for shard in &self.shards {
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            shard.timers(crate::timers::Message::Count(reply));
+            count += answer.await.unwrap_or_default();
+        }
+        count
+    }
+
     /// Ends every worker's connection.
     pub(crate) fn close_workers(&self) {
         self.workers.directory.send_to_all_awake(|| worker::Message::Close);

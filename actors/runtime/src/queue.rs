@@ -17,7 +17,7 @@ use crate::supervisor::{Birth, Kind, Reason};
 use crate::{shard, task};
 
 /// A queue's address.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Address {
     /// Production or sandbox.
     pub(crate) environment: Environment,

@@ -28,7 +28,7 @@ pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// A kind of supervised actor.
 pub(crate) trait Kind: Send + Sync + 'static {
     /// What tells two of them apart.
-    type Address: Eq + Hash + Clone + Debug + Send + Sync + 'static;
+    type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
     /// The actor.
     type Actor: Actor<Arguments = Birth<Self>>;
     /// Its name in logs.

@@ -3,6 +3,7 @@
 mod approvals;
 mod deliveries;
 mod executions;
+mod model;
 mod retention;
 
 use std::sync::Arc;

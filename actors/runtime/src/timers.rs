@@ -44,6 +44,9 @@ pub(crate) enum Message {
     Forget(Sleeper),
     /// Look at the clock.
     Look,
+    /// Say how many are to be woken.
+    #[cfg(test)]
+    Count(tokio::sync::oneshot::Sender<usize>),
 }
 
 /// Who is woken when.
@@ -148,6 +151,10 @@ impl Actor for Timers {
         match message {
             Message::Set(sleeper, at) => state.agenda.set(sleeper, at),
             Message::Forget(sleeper) => state.agenda.forget(sleeper),
+            #[cfg(test)]
+            Message::Count(reply) => {
+                let _ = reply.send(state.agenda.instants.len());
+            }
             Message::Look => {
                 state.nap = None;
                 let now = state.clock.now();

@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// A worker's address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Address {
     /// Production or sandbox.
     pub environment: Environment,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// The format of a data directory. Greater ones are a newer program's.
-const FORMAT: u32 = 1;
+/// The format of a data directory. Greater ones are a newer program's; 1 had no journal.
+pub(crate) const FORMAT: u32 = 2;
 const FORMAT_FILE: &str = "callboard-format";
 
 /// Takes the directory for this process. A store that was just closed holds on for a moment.
@@ -43,6 +43,7 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
     let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(failed(&error)),
     };
     match text.trim().parse() {
@@ -73,5 +74,16 @@ pub(crate) fn corrupt(path: &Path, reason: &str) -> Error {
 
 /// A disk that failed.
 pub(crate) fn failed(error: &io::Error) -> Error {
-    Error::Io(error.to_string().into())
+    Error::Io(format!("{error}{}", advice(error)).into())
+}
+
+/// What to do about a disk that failed in this way, to be put behind the error; nothing if the error
+/// says it all.
+#[must_use]
+pub fn advice(error: &io::Error) -> &'static str {
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        "; free some space for the data directory and start again: what was acknowledged is kept"
+    } else {
+        ""
+    }
 }

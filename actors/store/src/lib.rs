@@ -13,8 +13,8 @@ pub mod batch;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 pub mod faulty;
+pub mod floor;
 pub mod memory;
-#[cfg(feature = "contract")]
 #[doc(hidden)]
 pub mod probe;
 pub mod query;
@@ -24,9 +24,14 @@ pub mod table;
 mod committer;
 mod directory;
 mod index;
+mod journal;
 mod log;
+mod mark;
+mod overlay;
+mod quiet;
 mod repair;
 mod row;
+mod scrub;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -37,6 +42,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
+pub use directory::advice;
 pub use query::{Filter, Order, Page, Query};
 
 /// A boxed answer of a read: engines behind a network need to wait for it.
@@ -82,7 +88,7 @@ pub enum Error {
     Locked(String),
     /// The data directory holds something this program cannot read.
     #[error(
-        "the data directory {path} cannot be read: {reason}; restore it from a backup, or name an empty one with --data-dir (nothing in it was changed)"
+        "the data directory {path} cannot be read: {reason}; restore it from a backup, or name an empty one with --data-dir"
     )]
     Corrupt {
         /// Where it is.

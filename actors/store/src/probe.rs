@@ -1,4 +1,4 @@
-//! The index without a store, for the benchmark that measures its latency and its memory.
+//! The index without a store, for the benchmarks that measure its latency and its memory.
 //!
 //! Deliberately absent: everything that makes it durable.
 

@@ -1,36 +1,61 @@
-//! The embedded store: sled 0.34.7, made to survive a power cut.
+//! The embedded store: sled 0.34.7 behind a journal, made to survive a power cut.
 //!
-//! As it comes it does not: its flush is no fsync, a half-written `conf` or snapshot makes it
-//! refuse to open, and large values go to files that it never syncs. Four measures, each of
+//! As it comes sled does not: its flush is no fsync, a half-written `conf` or snapshot makes it
+//! refuse to open, and large values go to files that it never syncs. Five measures, each of
 //! which the power-loss test shows to be needed:
 //!
-//! 1. One committer thread: one `apply_batch` on one tree, `flush()`, `sync_data()` of `db`.
-//! 2. Before opening: broken and half-made files that sled can make again are removed.
-//! 3. After opening, before the first answer: every file and directory is synced.
-//! 4. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
+//! 1. A commit is one synced write to the journal (`journal.rs`), by one thread.
+//! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
+//!    then they stand in the journal (`settle.rs`).
+//! 3. Before opening: broken and half-made files that sled can make again are removed.
+//! 4. After opening, before the first answer: the journal's rows are brought to sled, and every file
+//!    and directory is synced.
+//! 5. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
-//! This is the only file that names sled. Deliberately absent: sled's transactions, its several
-//! trees (a batch is atomic within one only) and its `flush_async` (many at once hang for good).
+//! And sled takes damage for the end of its log, or leaves out what is damaged. So the number of the newest
+//! commit is noted beside its files (`mark.rs`), and what it is about to replay is checked first
+//! (`scrub.rs`).
+//!
+//! sled alone was safe against power cuts, too (docs/adr/0001-journal.md); the journal is for speed, and tells damage.
+//! Besides this module only `floor.rs`, which is measured against, names sled. Deliberately absent:
+//! sled's transactions, its several trees (a batch is atomic within one only) and its `flush_async`
+//! (many at once hang for good).
+
+mod engine;
+mod layers;
+mod opening;
+mod settle;
+mod waker;
 
 use std::fs::{self, File};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 
 use crate::batch::{Batch, Epoch, Key, LogId, MAX_ROW};
-use crate::committer::{Committer, Engine, Job, Shared, read_logs};
-use crate::directory::{corrupt, failed, lock, read_format, retry, write_format};
+use crate::committer::{Committer, Job, Shared, read_logs};
+use crate::directory::{FORMAT, corrupt, failed, lock, read_format, write_format};
 use crate::index::Loader;
+use crate::journal::Journal;
+use crate::mark::{self, Left, Mark};
 use crate::query::{Page, Query};
-use crate::row::{META, ROWS, encode_key, split_listed};
+use crate::quiet::quietly;
+use crate::row::{ROWS, encode_key, split_listed};
 use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair};
 
-const EPOCH: [u8; 2] = [META, b'e'];
+use engine::SledEngine;
+use layers::Layers;
+use opening::{bring_back, check_left, check_noted, next_epoch, open_tree, sled_failed, standing};
+use settle::{Below, Rounds};
+use waker::{Waker, close};
+
+/// From how many bytes in the journal on they are brought to sled at once.
+const ROUND: usize = 8 << 20;
 
 /// How a [`SledStore`] is opened.
 pub struct SledOptions {
@@ -40,7 +65,10 @@ pub struct SledOptions {
     pub cache_bytes: u64,
     /// Called once if a write or a sync fails.
     pub on_failure: OnFailure,
-    /// Leaves out one of the four measures.
+    /// From how many bytes in the journal on they are brought to sled at once: few in tests.
+    #[doc(hidden)]
+    pub round: usize,
+    /// Leaves out one of the measures.
     #[doc(hidden)]
     pub sabotage: Option<Sabotage>,
 }
@@ -49,7 +77,7 @@ impl SledOptions {
     /// A store at `path`.
     #[must_use]
     pub fn new(path: PathBuf, cache_bytes: u64, on_failure: OnFailure) -> Self {
-        Self { path, cache_bytes, on_failure, sabotage: None }
+        Self { path, cache_bytes, on_failure, round: ROUND, sabotage: None }
     }
 }
 
@@ -60,6 +88,8 @@ impl SledOptions {
 pub enum Sabotage {
     /// Commits are answered without a sync.
     NoSync,
+    /// Rows are brought to sled without a sync, and the journal is overwritten all the same.
+    NoSettling,
     /// Broken files are left where they are.
     NoRepair,
     /// Rows of any size are let through.
@@ -71,12 +101,50 @@ pub enum Sabotage {
 pub struct SledStore {
     // Dropped in this order: nobody holds the tree when its directory is given up.
     inbox: Option<mpsc::Sender<Job>>,
-    threads: Vec<JoinHandle<()>>,
-    tree: Option<sled::Db>,
+    writers: Vec<JoinHandle<()>>,
+    rounds: Arc<Rounds>,
+    settler: Option<JoinHandle<()>>,
+    waker: Option<Waker>,
+    layers: Option<Arc<Layers>>,
     closing: Arc<AtomicBool>,
+    failure: Failure,
     shared: Arc<Shared>,
     epoch: Epoch,
+    path: PathBuf,
     _lock: File,
+}
+
+/// A directory in which sled is open.
+struct Opened {
+    tree: sled::Db,
+    path: PathBuf,
+    known: Option<u32>,
+    lock: File,
+    round: usize,
+    sabotage: Option<Sabotage>,
+}
+
+/// Tells the owner of the process, once, that the disk failed.
+#[derive(Clone)]
+struct Failure(Arc<Mutex<Option<OnFailure>>>);
+
+impl std::fmt::Debug for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Failure").field(&self.has_come()).finish()
+    }
+}
+
+impl Failure {
+    fn tell(&self, error: &Error) {
+        let tell = self.0.lock().expect("no holder panics").take();
+        if let Some(tell) = tell {
+            tell(error);
+        }
+    }
+
+    fn has_come(&self) -> bool {
+        self.0.lock().expect("no holder panics").is_none()
+    }
 }
 
 impl SledStore {
@@ -89,7 +157,7 @@ impl SledStore {
     /// [`Error::Locked`] if another process has the directory, [`Error::Corrupt`] if it holds
     /// anything that this program cannot read, [`Error::Io`] if the disk fails.
     pub fn open(options: SledOptions) -> Result<Self, Error> {
-        let SledOptions { path, cache_bytes, on_failure, sabotage } = options;
+        let SledOptions { path, cache_bytes, on_failure, round, sabotage } = options;
         fs::create_dir_all(&path).map_err(|error| failed(&error))?;
         let lock = lock(&path)?;
         let known = read_format(&path)?;
@@ -98,69 +166,104 @@ impl SledStore {
         {
             return Err(corrupt(&path, &format!("{} should not be there", blob.display())));
         }
+        let left = check_left(&path, known)?;
+        // From here on it is not as it was left; and what a power cut has left is not known to be
+        // whole until sled has replayed it.
+        mark::taken(&path, left != Left::Unknown).map_err(|error| failed(&error))?;
         if sabotage != Some(Sabotage::NoRepair) {
             repair::repair(&path).map_err(|error| failed(&error))?;
         }
         let tree = open_tree(&path, cache_bytes)?;
+        let opened = Opened { tree: tree.clone(), path, known, lock, round, sabotage };
+        let begun = Self::begin(opened, on_failure);
+        if begun.is_err() {
+            // It panics if the disk fails.
+            let _ = quietly(|| close(tree));
+        }
+        begun
+    }
+
+    fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
+        let Opened { tree, path, known, lock, round, sabotage } = opened;
+        let waker = Some(Waker::start(tree.clone()).map_err(|error| failed(&error))?);
         let epoch = next_epoch(&tree, &path, known)?;
+        let synced = sabotage != Some(Sabotage::NoSync);
+        let settled = synced && sabotage != Some(Sabotage::NoSettling);
         let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
+        let below = Below { tree: tree.clone(), db, synced: settled };
+        let new = known.is_none_or(|known| known < FORMAT);
+        let (journal, missing) = Journal::open(&path, standing(&tree, &path, known)?, new, synced)?;
+        check_noted(&path, journal.last(), new)?;
+        bring_back(&below, &path, &missing, journal.last())?;
+        let mark = Mark::open(&path, journal.last()).map_err(|error| failed(&error))?;
         repair::sync_all(&path).map_err(|error| failed(&error))?;
-        if known.is_none() {
+        if new {
             write_format(&path).map_err(|error| failed(&error))?;
         }
+        mark::taken(&path, true).map_err(|error| failed(&error))?;
 
-        let synced = sabotage != Some(Sabotage::NoSync);
         let max_row = if sabotage == Some(Sabotage::LargeRows) { usize::MAX } else { MAX_ROW };
-        let engine =
-            SledEngine { tree: tree.clone(), db, batch: sled::Batch::default(), synced, max_row };
-        let logs = read_logs(&engine, |id| last_log_row(&tree, id))?;
+        let layers = Arc::new(Layers::over(tree));
+        let rounds = Arc::new(Rounds::new(journal, mark, round));
+        let engine = SledEngine::new(Arc::clone(&layers), Arc::clone(&rounds), max_row);
+        let logs = read_logs(&engine, |id| last_log_row(&layers, id))?;
         let shared = Arc::new(Shared::new(logs));
         let (inbox, jobs) = mpsc::channel();
         let committer = Committer::new(engine, epoch, shared.clone(), max_row);
         let closing = Arc::new(AtomicBool::new(false));
-        let loader = {
-            let (tree, shared, closing) = (tree.clone(), shared.clone(), closing.clone());
-            move || load(&tree, &shared, &closing, &path)
+        let failure = Failure(Arc::new(Mutex::new(Some(on_failure))));
+        let commit = {
+            let failure = failure.clone();
+            let tell = Box::new(move |error: &Error| failure.tell(error));
+            move || committer.run(&jobs, tell)
         };
-        let threads = vec![
-            spawn("store-committer", move || committer.run(&jobs, on_failure))?,
-            spawn("store-loader", loader)?,
-        ];
+        let loader = {
+            let (layers, shared, closing) = (layers.clone(), shared.clone(), closing.clone());
+            let path = path.clone();
+            move || load(&layers, &shared, &closing, &path)
+        };
+        let settle = {
+            let (rounds, layers, failure) = (rounds.clone(), layers.clone(), failure.clone());
+            move || rounds.run(&layers, &below, &failure)
+        };
         Ok(Self {
             inbox: Some(inbox),
-            threads,
-            tree: Some(tree),
+            writers: vec![spawn("store-committer", commit)?, spawn("store-loader", loader)?],
+            rounds,
+            settler: Some(spawn("store-settler", settle)?),
+            waker,
+            layers: Some(layers),
             closing,
+            failure,
             shared,
             epoch,
+            path,
             _lock: lock,
         })
     }
 
-    fn tree(&self) -> &sled::Db {
-        self.tree.as_ref().expect("only drop takes the tree")
+    fn layers(&self) -> &Layers {
+        self.layers.as_ref().expect("only drop takes it")
     }
 
     fn read(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         let mut on_disk = Vec::with_capacity(1 + key.0.len());
         encode_key(&key.0, &mut on_disk);
-        let row = self.tree().get(&on_disk).map_err(|error| sled_failed(&error))?;
-        row.map(|row| value(&key.0, &row)).transpose()
+        self.layers().read(&on_disk, |row| row.map(|row| value(&key.0, row)).transpose())?
     }
 
     fn read_rows(&self, from: &Key, to: &Key, limit: usize) -> Result<Vec<Row>, Error> {
         let (mut first, mut last) = (Vec::new(), Vec::new());
         encode_key(&from.0, &mut first);
         encode_key(&to.0, &mut last);
-        if first >= last {
-            return Ok(Vec::new());
+        let mut rows = Vec::new();
+        if first < last && limit > 0 {
+            self.layers().walk(&first, Bound::Excluded(&last), |key, row| {
+                rows.push((Key(key[1..].into()), value(&key[1..], row)?));
+                Ok(rows.len() < limit)
+            })?;
         }
-        let rows = self.tree().range(first..last).take(limit).map(|row| {
-            let (key, row) = row.map_err(|error| sled_failed(&error))?;
-            let value = value(&key[1..], &row)?;
-            Ok((Key(key[1..].into()), value))
-        });
-        rows.collect()
+        Ok(rows)
     }
 
     fn read_records(&self, id: LogId, after: u64, limit: usize) -> Result<Vec<Record>, Error> {
@@ -170,31 +273,23 @@ impl SledStore {
         if start > bounds.newest || limit == 0 {
             return Ok(records);
         }
-        let before = self.tree().range(log::key(id, 0, 0)..=log::key(id, start, 0)).next_back();
-        let before = before.transpose().map_err(|error| sled_failed(&error))?;
-        let first =
-            before.and_then(|(key, _)| log::read_key(&key)).map_or(start, |(first, _)| first);
+        let before = self.layers().last(&log::key(id, 0, 0), &log::key(id, start, 0))?;
+        let first = before.and_then(|key| log::read_key(&key)).map_or(start, |(first, _)| first);
         let mut unpacker = log::Unpacker::default();
-        for row in self.tree().range(log::key(id, first, 0)..=log::key(id, bounds.newest, u8::MAX))
-        {
-            let (key, row) = row.map_err(|error| sled_failed(&error))?;
+        let (from, to) = (log::key(id, first, 0), log::key(id, bounds.newest, u8::MAX));
+        self.layers().walk(&from, Bound::Included(&to), |key, row| {
             let record = |sequence, bytes: &[u8]| {
                 if sequence >= start && sequence <= bounds.newest && records.len() < limit {
-                    records.push(Record {
-                        log: id,
-                        sequence,
-                        bytes: Bytes::copy_from_slice(bytes),
-                    });
+                    let bytes = Bytes::copy_from_slice(bytes);
+                    records.push(Record { log: id, sequence, bytes });
                 }
             };
-            if unpacker.row(&key, &row, record).is_none() {
+            if unpacker.row(key, row, record).is_none() {
                 let reason = "its rows do not follow each other".into();
                 return Err(Error::Corrupt { path: format!("log {}", id.0), reason });
             }
-            if records.len() == limit {
-                break;
-            }
-        }
+            Ok(records.len() < limit)
+        })?;
         Ok(records)
     }
 }
@@ -240,7 +335,7 @@ impl Store for SledStore {
     }
 
     fn stats(&self) -> Stats {
-        let bytes_on_disk = self.tree().size_on_disk().unwrap_or(0);
+        let bytes_on_disk = self.layers().tree.size_on_disk().unwrap_or(0);
         Stats { bytes_on_disk, ..self.shared.stats() }
     }
 }
@@ -249,60 +344,26 @@ impl Drop for SledStore {
     fn drop(&mut self) {
         self.inbox = None;
         self.closing.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
+        for thread in self.writers.drain(..) {
             // The committer catches its panics; one of the loader's concerns its index only.
             let _ = thread.join();
         }
-        self.tree = None;
-    }
-}
-
-/// The committer's side of sled.
-struct SledEngine {
-    tree: sled::Db,
-    db: File,
-    batch: sled::Batch,
-    synced: bool,
-    max_row: usize,
-}
-
-impl Engine for SledEngine {
-    fn read<R>(&self, key: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error> {
-        let row = self.tree.get(key).map_err(|error| sled_failed(&error))?;
-        Ok(with(row.as_deref()))
-    }
-
-    fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error> {
-        if from >= to {
-            return Ok(Vec::new());
+        self.rounds.close();
+        if let Some(thread) = self.settler.take() {
+            // It catches its panics.
+            let _ = thread.join();
         }
-        let keys = self.tree.range(from..to).keys().take(limit);
-        keys.map(|key| key.map(|key| key.to_vec()).map_err(|error| sled_failed(&error))).collect()
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) {
-        // Checked before; one row too large here would cost everyone's data at a power cut.
-        assert!(
-            key.len() + value.len() <= self.max_row,
-            "a row of {} bytes got past the checks",
-            value.len()
-        );
-        self.batch.insert(key, value);
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        self.batch.remove(key);
-    }
-
-    fn commit(&mut self) -> Result<(), Error> {
-        let batch = std::mem::take(&mut self.batch);
-        self.tree.apply_batch(batch).map_err(|error| sled_failed(&error))?;
-        self.tree.flush().map_err(|error| sled_failed(&error))?;
-        if self.synced {
-            // sled's flush only asks the kernel to begin (sync_file_range).
-            self.db.sync_data().map_err(|error| failed(&error))?;
+        let Some(layers) = self.layers.take() else { return };
+        let tree = layers.tree.clone();
+        drop(layers);
+        let flushed = catch_unwind(AssertUnwindSafe(|| tree.flush().is_ok())).unwrap_or(false);
+        self.waker = None;
+        // It panics if the disk fails.
+        let closed = quietly(|| close(tree)).unwrap_or(false);
+        if flushed && closed && !self.failure.has_come() {
+            // Without this note the next opening takes the directory for that of a killed process.
+            let _ = mark::closed(&self.path);
         }
-        Ok(())
     }
 }
 
@@ -318,57 +379,31 @@ fn value(key: &[u8], row: &[u8]) -> Result<Bytes, Error> {
     Ok(Bytes::copy_from_slice(&row[at..]))
 }
 
-fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
-    // flush_every_ms stays on: sled collects its garbage in that thread only.
-    let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
-    let open = || match catch_unwind(AssertUnwindSafe(|| config.open())) {
-        Ok(Ok(tree)) => Some(Ok(tree)),
-        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => {
-            None
-        }
-        Ok(Err(error)) => Some(Err(corrupt(path, &error.to_string()))),
-        Err(panic) => Some(Err(corrupt(path, &format!("sled panicked: {}", message(&*panic))))),
-    };
-    retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))
-}
-
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
 }
 
-/// Counts this opening, durably.
-fn next_epoch(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Epoch, Error> {
-    let last = tree.get(EPOCH).map_err(|error| corrupt(path, &error.to_string()))?;
-    let last = match last.as_deref().map(<[u8; 8]>::try_from) {
-        Some(Ok(bytes)) => u64::from_le_bytes(bytes),
-        None if known.is_none() && tree.is_empty() => 0,
-        // A store that was in use has its counter. Going on would be a silent reset.
-        None | Some(Err(_)) => return Err(corrupt(path, "its contents are lost")),
-    };
-    tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_failed(&error))?;
-    tree.flush().map_err(|error| sled_failed(&error))?;
-    Ok(Epoch(last + 1))
-}
-
-fn last_log_row(tree: &sled::Db, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {
-    let row = tree.range(log::key(id, 0, 0)..=log::key(id, u64::MAX, u8::MAX)).next_back();
-    let row = row.transpose().map_err(|error| sled_failed(&error))?;
-    Ok(row.map(|(key, row)| (Bytes::copy_from_slice(&key), Bytes::copy_from_slice(&row))))
+fn last_log_row(layers: &Layers, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {
+    let key = layers.last(&log::key(id, 0, 0), &log::key(id, u64::MAX, u8::MAX))?;
+    let Some(key) = key else { return Ok(None) };
+    let row = layers.read(&key, |row| row.map(Bytes::copy_from_slice))?;
+    Ok(row.map(|row| (Bytes::from(key), row)))
 }
 
 /// Builds the index from the rows.
-fn load(tree: &sled::Db, shared: &Shared, closing: &AtomicBool, path: &Path) {
+fn load(layers: &Layers, shared: &Shared, closing: &AtomicBool, path: &Path) {
     let fetch = |key: &Key| {
         let mut on_disk = Vec::new();
         encode_key(&key.0, &mut on_disk);
-        let row = tree.get(on_disk).ok().flatten()?;
-        split_listed(&row).and_then(|(block, _)| block.map(Box::from))
+        let block = |row: Option<&[u8]>| split_listed(row?)?.0.map(Box::from);
+        layers.read(&on_disk, block).ok().flatten()
     };
     let read = || {
         let mut loader = Loader::default();
         let listed = (Bound::Included([ROWS, Key::FIRST_LISTED]), Bound::Excluded([ROWS + 1, 0]));
-        for row in tree.range(listed) {
+        // What comes above it meanwhile stands among the index's changes.
+        for row in layers.tree.range(listed) {
             if closing.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
@@ -390,8 +425,4 @@ fn load(tree: &sled::Db, shared: &Shared, closing: &AtomicBool, path: &Path) {
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     thread::Builder::new().name(name.into()).spawn(run).map_err(|error| failed(&error))
-}
-
-fn sled_failed(error: &sled::Error) -> Error {
-    Error::Io(error.to_string().into())
 }

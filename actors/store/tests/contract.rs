@@ -53,16 +53,18 @@ struct Sled {
     directory: tempfile::TempDir,
 }
 
-fn open(directory: &tempfile::TempDir) -> SledStore {
+fn open(directory: &tempfile::TempDir, round: Option<usize>) -> SledStore {
     let on_failure = Box::new(|error: &_| panic!("{error}"));
     let path = directory.path().join("data");
-    SledStore::open(SledOptions::new(path, 16 << 20, on_failure)).expect("the store opens")
+    let options = SledOptions::new(path, 16 << 20, on_failure);
+    let round = round.unwrap_or(options.round);
+    SledStore::open(SledOptions { round, ..options }).expect("the store opens")
 }
 
 impl Lab for Sled {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory can be had");
-        Self { store: open(&directory), directory }
+        Self { store: open(&directory, None), directory }
     }
 
     fn store(&self) -> &dyn Store {
@@ -71,10 +73,31 @@ impl Lab for Sled {
 
     fn reopen(self) -> Self {
         drop(self.store);
-        Self { store: open(&self.directory), directory: self.directory }
+        Self { store: open(&self.directory, None), directory: self.directory }
+    }
+}
+
+/// One whose rows are on their way from the journal to sled all the time.
+struct Settling(Sled);
+
+impl Lab for Settling {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        Self(Sled { store: open(&directory, Some(1)), directory })
+    }
+
+    fn store(&self) -> &dyn Store {
+        &self.0.store
+    }
+
+    fn reopen(self) -> Self {
+        drop(self.0.store);
+        let (store, directory) = (open(&self.0.directory, Some(1)), self.0.directory);
+        Self(Sled { store, directory })
     }
 }
 
 contract_tests!(memory, Memory);
 contract_tests!(faulty, Faulty);
 contract_tests!(sled, Sled);
+contract_tests!(settling, Settling);

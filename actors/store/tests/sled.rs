@@ -49,10 +49,10 @@ fn a_directory_in_use_is_locked_and_then_free() {
 #[test]
 fn a_directory_of_a_newer_program_is_refused() {
     let directory = used(1);
-    fs::write(directory.path().join("callboard-format"), "2\n").unwrap();
+    fs::write(directory.path().join("callboard-format"), "3\n").unwrap();
     assert_eq!(
         reason(directory.path()),
-        "it has format 2, of a newer program; this one reads up to 1"
+        "it has format 3, of a newer program; this one reads up to 2"
     );
 }
 
@@ -77,6 +77,81 @@ fn lost_contents_are_no_new_store() {
         }
         reason(directory.path());
     }
+}
+
+/// Whether all rows of [`used`] are there.
+fn is_whole(store: &SledStore, rows: u16) -> Result<bool, Error> {
+    let mut whole = Ok(true);
+    block_on(async {
+        for row in 0..rows {
+            match store.get(&Key::new(1, 1, &row.to_be_bytes())).await {
+                Ok(value) if value == Some(Bytes::from(vec![7; 2000])) => {}
+                Ok(_) => whole = Ok(false),
+                Err(error) => return whole = Err(error),
+            }
+        }
+    });
+    whole
+}
+
+#[test]
+fn a_flipped_bit_never_makes_commits_go_away_in_silence() {
+    let before = used(400);
+    let whole = fs::read(before.path().join("db")).unwrap();
+    let (mut left_out, mut made_good) = (0, 0);
+    for at in (1000..whole.len()).step_by(whole.len() / 40) {
+        let directory = tempfile::tempdir().unwrap();
+        callboard_disk::copy(before.path(), directory.path());
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        fs::write(directory.path().join("db"), bytes).unwrap();
+        match open(directory.path()) {
+            Ok(store) => {
+                let whole = is_whole(&store, 400).ok();
+                assert_ne!(whole, Some(false), "{at}");
+                made_good += usize::from(whole == Some(true));
+            }
+            Err(Error::Corrupt { reason, .. }) => {
+                left_out += usize::from(reason.starts_with("its file db is damaged at"));
+                // And it stays so: a refusal does not make it a good directory.
+                assert!(open(directory.path()).is_err(), "{at}: {reason}");
+            }
+            Err(other) => panic!("{at}: {other}"),
+        }
+    }
+    assert!(left_out > 0 && made_good > 0, "{left_out} {made_good}");
+}
+
+#[test]
+fn a_missing_or_shortened_file_is_told() {
+    let directory = used(300);
+    fs::remove_file(directory.path().join("callboard-mark")).unwrap();
+    assert_eq!(reason(directory.path()), "its file callboard-mark is gone");
+
+    let directory = used(300);
+    let db = fs::OpenOptions::new().write(true).open(directory.path().join("db")).unwrap();
+    db.set_len(200_000).unwrap();
+    let reason = reason(directory.path());
+    assert!(reason.starts_with("its file db has 200000 bytes, and was left with"), "{reason}");
+}
+
+#[test]
+fn a_directory_of_a_program_without_a_journal_is_taken_over() {
+    let directory = used(300);
+    for file in ["callboard-mark", "callboard-state", "journal.0", "journal.1"] {
+        fs::remove_file(directory.path().join(file)).unwrap();
+    }
+    // As such a program left it: there was no journal.
+    fs::write(directory.path().join("callboard-format"), "1\n").unwrap();
+    let db = sled::Config::new().path(directory.path()).open().unwrap();
+    for note in ["mj", "ms"] {
+        db.remove(note).unwrap();
+    }
+    db.flush().unwrap();
+    drop(db);
+    drop(open(directory.path()).unwrap());
+    assert!(directory.path().join("callboard-mark").exists());
+    open(directory.path()).unwrap();
 }
 
 #[test]
@@ -119,4 +194,30 @@ fn a_second_directory_level_is_made() {
     let directory = tempfile::tempdir().unwrap();
     open(&directory.path().join("a/b")).unwrap();
     assert!(directory.path().join("a/b/callboard-format").exists());
+}
+
+#[test]
+fn the_last_commit_before_a_kill_damaged_in_the_journal_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    for row in 0..3_u16 {
+        let key = Key::new(1, 1, &row.to_be_bytes());
+        let op = Op::Put { key, value: Bytes::from(vec![7; 2000]), entry: None };
+        let batch = Batch { id: BatchId(0), guards: Vec::new(), ops: vec![op] };
+        block_on(async {
+            assert!(matches!(store.commit(batch).await, Outcome::Committed));
+        });
+    }
+    // As a killed process leaves it.
+    callboard_disk::copy(directory.path(), copy.path());
+    // Whatever of it sled has by now does not matter.
+    for journal in ["journal.0", "journal.1"].map(|name| copy.path().join(name)) {
+        let mut bytes = fs::read(&journal).unwrap();
+        if let Some(last) = bytes.iter().rposition(|byte| *byte == 7) {
+            bytes[last] ^= 1;
+        }
+        fs::write(&journal, bytes).unwrap();
+    }
+    assert_eq!(reason(copy.path()), "its newest commit is 2, and 3 was answered");
 }

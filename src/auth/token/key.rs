@@ -54,7 +54,7 @@ pub enum KeyError {
         bytes: usize,
     },
     /// The file could not be read or made.
-    #[error("cannot {deed} the signing key {path}: {source}")]
+    #[error("cannot {deed} the signing key {path}: {source}{}", callboard_store::advice(.source))]
     File {
         /// What was attempted.
         deed: &'static str,

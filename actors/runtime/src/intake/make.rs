@@ -41,7 +41,7 @@ struct Making<'n> {
 }
 
 /// Makes a submission durable, and sends what it made on its way.
-pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitted, Error> {
+pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
     let Submission { environment, account, concurrent, order, key, partition, admitted } =
         submission;
     let mut making = Making {
@@ -74,7 +74,20 @@ pub(super) async fn make(node: &Node, submission: Submission) -> Result<Submitte
     let rows = std::mem::take(&mut making.rows);
     let _kept = making.kept.take();
     let delivered = making.remember();
-    let outcome = durable::commit_rows(node.shard(partition), partition, rows).await;
+    let ticket = durable::commit_rows(node.shard(partition), partition, rows);
+    #[cfg(test)]
+    let delivered = delivered.ahead_if_planted(node);
+    #[cfg(test)]
+    if crate::planted::is(crate::planted::Bug::ReplyBeforeCommit) {
+        let node = Arc::clone(node);
+        tokio::spawn(async move {
+            if matches!(ticket.await, Outcome::Committed) {
+                delivered.send_on_its_way(&node);
+            }
+        });
+        return Ok(Submitted { made, replayed: false });
+    }
+    let outcome = ticket.await;
     drop(admitted);
     match outcome {
         Outcome::Committed => {
@@ -204,6 +217,15 @@ struct Departure {
 }
 
 impl Departure {
+    #[cfg(test)]
+    fn ahead_if_planted(self, node: &Node) -> Self {
+        if !crate::planted::is(crate::planted::Bug::EffectBeforeCommit) {
+            return self;
+        }
+        self.send_on_its_way(node);
+        Self { execution: None, deliveries: Vec::new() }
+    }
+
     fn send_on_its_way(self, node: &Node) {
         node.deliver(self.deliveries);
         let Some((address, effects)) = self.execution else { return };

@@ -13,7 +13,6 @@
 //!
 //! The test itself is tested: with any of the measures in `sled.rs` left out it must fail.
 
-mod disk;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -21,30 +20,10 @@ use std::process::Command;
 
 use callboard_store::sled::Sabotage;
 
-use disk::{Event, Model};
+use callboard_disk::{Event, Log, Model, Random, Shim, boot_again, copy, power_cut};
 use work::{Progress, acknowledge, check};
 
 const WORKER: &str = "CALLBOARD_POWER_LOSS_WORKER";
-
-/// Chance that can be repeated.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let n = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        n ^ n >> 31
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).expect("below a usize")
-    }
-}
 
 /// Which power cuts are made.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +38,7 @@ struct Plan {
 /// Where power cuts are made.
 struct Bench {
     directory: tempfile::TempDir,
-    shim: PathBuf,
+    shim: Shim,
     runs: usize,
 }
 
@@ -80,14 +59,7 @@ struct Cut {
 impl Bench {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory can be had");
-        let shim = directory.path().join("shim.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/power_loss/shim.c");
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
-            .args([shim.as_path(), source.as_path()])
-            .args(["-ldl", "-lpthread"])
-            .status();
-        assert!(compiled.is_ok_and(|status| status.success()), "the shim needs a C compiler, cc");
+        let shim = Shim::build(directory.path());
         Self { directory, shim, runs: 0 }
     }
 
@@ -106,21 +78,20 @@ impl Bench {
     ) -> Run {
         let (root, log, acks) = (self.path("disk"), self.path("log"), self.path("acks"));
         copy(start, &root);
-        let worker = Command::new(std::env::current_exe().expect("this test has a binary"))
+        let mut command = Command::new(std::env::current_exe().expect("this test has a binary"));
+        command
             .args(["--exact", "the_worker_works_only_when_told_to", "--test-threads=1"])
-            .env(WORKER, format!("{batches} {} {}", u8::from(orderly), name(sabotage)))
-            .env("LD_PRELOAD", &self.shim)
-            .env("SHIM_ROOT", &root)
-            .env("SHIM_LOG", &log)
-            .env("SHIM_ACKS", &acks)
-            .output()
-            .expect("the worker starts");
+            .env(WORKER, format!("{batches} {} {}", u8::from(orderly), name(sabotage)));
+        self.shim.load(&mut command, &root);
+        Shim::log(&mut command, &log);
+        Shim::log_acknowledgements(&mut command, &acks);
+        let worker = command.output().expect("the worker starts");
         assert!(
             worker.status.success(),
             "the worker failed: {}",
             String::from_utf8_lossy(&worker.stderr)
         );
-        let events = disk::read_log(&log, &root);
+        let events = Log::read(&log, &root).events;
         std::fs::remove_dir_all(&root).expect("a directory of ours");
         std::fs::remove_file(&log).expect("a file of ours");
         let acknowledged = |event: &Event| matches!(event, Event::Acknowledged { .. });
@@ -138,7 +109,8 @@ impl Bench {
         random: &mut Random,
     ) -> Cut {
         let image = self.path("image");
-        disk::image(&run.start, &run.events, at, model, random, &image);
+        power_cut(&run.start, &run.events, at, model, random, &image);
+        boot_again(&image);
         let mut acknowledged = known;
         for event in &run.events[..at] {
             if let Event::Acknowledged { text } = event {
@@ -200,32 +172,14 @@ impl Bench {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory can be made");
-    for entry in std::fs::read_dir(from).expect("a directory of ours") {
-        let entry = entry.expect("a directory of ours");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a file of ours").is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).expect("a file can be copied");
-        }
-    }
-}
-
 fn name(sabotage: Option<Sabotage>) -> &'static str {
     match sabotage {
         None => "none",
         Some(Sabotage::NoSync) => "no-sync",
+        Some(Sabotage::NoSettling) => "no-settling",
         Some(Sabotage::NoRepair) => "no-repair",
         Some(Sabotage::LargeRows) => "large-rows",
     }
-}
-
-fn seed() -> u64 {
-    let chosen = std::env::var("CALLBOARD_SEED").ok().and_then(|seed| seed.parse().ok());
-    let now = std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_nanos();
-    chosen.unwrap_or_else(|| Random::new(u64::try_from(now).expect("before 2554")).next())
 }
 
 #[test]
@@ -236,9 +190,8 @@ fn the_worker_works_only_when_told_to() {
     let words: Vec<_> = order.split(' ').collect();
     let [batches, orderly, sabotage] = words.as_slice() else { panic!("{order} is no order") };
     let sabotages =
-        [None, Some(Sabotage::NoSync), Some(Sabotage::NoRepair), Some(Sabotage::LargeRows)];
-    let sabotage =
-        sabotages.into_iter().find(|known| name(*known) == *sabotage).expect("a known one");
+        [Sabotage::NoSync, Sabotage::NoSettling, Sabotage::NoRepair, Sabotage::LargeRows];
+    let sabotage = sabotages.into_iter().find(|known| name(Some(*known)) == *sabotage);
     let [root, acks] = ["SHIM_ROOT", "SHIM_ACKS"]
         .map(|name| PathBuf::from(std::env::var(name).expect("it is set")));
     work::work(
@@ -254,7 +207,7 @@ fn the_worker_works_only_when_told_to() {
 fn whatever_was_acknowledged_survives_a_power_cut() {
     let cuts =
         if std::env::var_os("CALLBOARD_LONG").is_some_and(|long| long == "1") { 500 } else { 20 };
-    let seed = seed();
+    let (_, seed) = Random::chosen();
     let mut bench = Bench::new();
     if let Err(reason) = bench.torture(Plan { cuts, seed, sabotage: None, openings: false }) {
         let kept = bench.directory.keep();
@@ -264,7 +217,7 @@ fn whatever_was_acknowledged_survives_a_power_cut() {
 
 /// A measure left out must not go unnoticed for long.
 fn is_caught(sabotage: Sabotage, openings: bool) {
-    let plan = Plan { cuts: 500, seed: seed(), sabotage: Some(sabotage), openings };
+    let plan = Plan { cuts: 500, seed: Random::chosen().1, sabotage: Some(sabotage), openings };
     match Bench::new().torture(plan) {
         Ok(()) => panic!("{plan:?} went unnoticed"),
         Err(reason) => eprintln!("{plan:?} is caught: {reason}"),
@@ -274,6 +227,11 @@ fn is_caught(sabotage: Sabotage, openings: bool) {
 #[test]
 fn a_commit_without_a_sync_is_caught() {
     is_caught(Sabotage::NoSync, false);
+}
+
+#[test]
+fn a_journal_overwritten_too_early_is_caught() {
+    is_caught(Sabotage::NoSettling, false);
 }
 
 #[test]

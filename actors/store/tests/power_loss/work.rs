@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use callboard_disk::Random;
 use callboard_store::contract::block_on;
 use callboard_store::memory::MemoryStore;
 use callboard_store::sled::{Sabotage, SledOptions, SledStore};
@@ -17,8 +18,6 @@ use callboard_store::table::{Table, Texts};
 use callboard_store::{
     Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Query, Store,
 };
-
-use super::Random;
 
 pub(crate) const WRITERS: usize = 6;
 
@@ -120,9 +119,11 @@ fn batch(ops: Vec<Op>) -> Batch {
     Batch { id: BatchId(0), guards: Vec::new(), ops }
 }
 
-fn open(path: &Path, sabotage: Option<Sabotage>) -> Result<SledStore, String> {
+/// `round`: how many bytes stand in the journal until they are brought to sled.
+fn open(path: &Path, sabotage: Option<Sabotage>, round: usize) -> Result<SledStore, String> {
     let on_failure = Box::new(|error: &_| panic!("{error}"));
-    let options = SledOptions { sabotage, ..SledOptions::new(path.into(), 8 << 20, on_failure) };
+    let options = SledOptions::new(path.into(), 8 << 20, on_failure);
+    let options = SledOptions { sabotage, round, ..options };
     SledStore::open(options).map_err(|error| format!("it does not open: {error}"))
 }
 
@@ -135,7 +136,9 @@ pub(crate) fn work(
     orderly: bool,
     sabotage: Option<Sabotage>,
 ) {
-    let store = open(path, sabotage).expect("the store opens");
+    // From every group by itself to all of them at the end.
+    let round = [1, 50_000, 500_000, usize::MAX / 2][count as usize % 4];
+    let store = open(path, sabotage, round).expect("the store opens");
     let acks = std::fs::File::create(acks).expect("a file can be made");
     let acks = Mutex::new(acks);
     std::thread::scope(|scope| {
@@ -184,7 +187,7 @@ pub(crate) fn check(
     sabotage: Option<Sabotage>,
 ) -> Result<Progress, String> {
     let check = || {
-        let store = open(path, sabotage)?;
+        let store = open(path, sabotage, 1 << 20)?;
         let mut found = Err(String::new());
         block_on(async {
             found = compare(&store, acknowledged, sabotage == Some(Sabotage::LargeRows)).await;

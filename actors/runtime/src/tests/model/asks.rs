@@ -1,0 +1,97 @@
+//! What clients of the model ask for: tasks with and without gates, plans of a few steps.
+
+use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
+use callboard_domain::task::{Gate, Hold, Inputs, Request};
+use serde_json::json;
+
+use super::chance::Chance;
+use crate::Owner;
+use crate::handle::Start;
+use crate::intake::Options;
+use crate::tests::{owner, request};
+
+/// How many of its tasks the bounded account may run at once.
+pub(super) const BOUND: u32 = 2;
+
+/// The account whose plan bounds how many of its tasks run at once, or the other.
+pub(super) fn account(bounded: bool) -> Owner {
+    if bounded { Owner { id: "usr_2".into(), concurrent: Some(BOUND), ..owner() } } else { owner() }
+}
+
+/// A task; `prompt` tells it apart.
+pub(super) fn task(chance: &mut Chance, prompt: String) -> Request {
+    let queue = if chance.percent(70) { "default" } else { "other" };
+    Request {
+        queue: queue.into(),
+        priority: u8::try_from(chance.within(1, 10)).expect("small"),
+        timeout_ms: chance.within(1_500, 12_000),
+        gate: chance.percent(50).then(|| gate(chance)),
+        inputs: Inputs { prompt, ..Inputs::default() },
+        ..request()
+    }
+}
+
+fn gate(chance: &mut Chance) -> Gate {
+    let hold = [Hold::Always, Hold::Always, Hold::Below, Hold::Never][chance.index(4)];
+    let threshold = (hold == Hold::Below).then_some(0.5);
+    Gate {
+        hold,
+        threshold,
+        timeout_ms: chance.within(2_000, 15_000),
+        pass_unknown: chance.percent(50),
+        sample_rate: if chance.percent(50) { 0.5 } else { 0.0 },
+        ..Gate::ALWAYS
+    }
+}
+
+/// A plan of a few steps, each of which says its name and repeats what it waits for; and each step's
+/// dependencies.
+pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
+    let count = u16::try_from(chance.within(1, 5)).expect("small");
+    let density = chance.within(20, 100);
+    let mut depends_on: Vec<Vec<u16>> = Vec::new();
+    let mut steps = Vec::new();
+    for number in 0..count {
+        let on: Vec<u16> = (0..number).filter(|_| chance.percent(density)).collect();
+        let outputs: Vec<_> = on.iter().map(|on| format!("{{{{s{on}.output}}}}")).collect();
+        steps.push(StepSource {
+            id: format!("s{number}"),
+            prompt: format!("s{number}({})", outputs.join(",")),
+            queue: chance.percent(30).then(|| "other".into()),
+            depends_on: on.iter().map(|on| format!("s{on}")).collect(),
+            requires_approval: chance.percent(30),
+            condition: chance.percent(15).then(|| "input.go == true".into()),
+            timeout_ms: Some(chance.within(2_000, 12_000)),
+            retry: Some(RetrySource {
+                max_attempts: Some(u32::try_from(chance.within(1, 3)).expect("small")),
+                backoff_ms: Some(chance.within(100, 1_000)),
+            }),
+            ..StepSource::default()
+        });
+        depends_on.push(on);
+    }
+    (PlanSource { name: "p".into(), steps, ..PlanSource::default() }, depends_on)
+}
+
+/// What the prompt of a step says once its dependencies have these outputs.
+pub(super) fn prompt(step: u16, outputs: &[&str]) -> String {
+    format!("s{step}({})", outputs.join(","))
+}
+
+/// What an execution of a plan with so many steps is started with.
+pub(super) fn start(chance: &mut Chance, steps: usize) -> Start {
+    let input = json!({"go": chance.percent(50)}).as_object().cloned().expect("an object");
+    let hitl = chance.percent(40).then(|| HitlSource {
+        required_for: chance.percent(50).then(|| vec![format!("s{}", chance.index(steps))]),
+        confidence_threshold: chance.percent(50).then_some(0.5),
+        timeout_ms: Some(chance.within(2_000, 15_000)),
+        sample_rate: chance.percent(30).then_some(0.5),
+        notify: None,
+    });
+    let options = Options {
+        timeout_ms: chance.percent(30).then(|| chance.within(3_000, 40_000)),
+        max_cost: None,
+        fail_fast: chance.percent(40),
+    };
+    Start { input, hitl, options }
+}

@@ -1,0 +1,55 @@
+//! Compares the books with what the store holds.
+//!
+//! Everything is read as anybody outside reads it; what is read is durable, so it must agree with
+//! whatever was acknowledged, at any moment. Deliberately absent: what only holds at rest, which
+//! [`rest`] looks at.
+
+mod approvals;
+mod events;
+mod executions;
+mod rest;
+mod tasks;
+
+use std::collections::BTreeMap;
+
+use callboard_domain::id::{ExecutionId, TaskId};
+
+use super::world::World;
+use crate::read::TaskDetail;
+use crate::read::approvals::ApprovalDetail;
+use crate::read::runs::ExecutionDetail;
+
+/// All that there is.
+pub(super) struct Picture {
+    pub(super) tasks: BTreeMap<TaskId, TaskDetail>,
+    pub(super) approvals: BTreeMap<TaskId, ApprovalDetail>,
+    pub(super) executions: BTreeMap<ExecutionId, ExecutionDetail>,
+}
+
+/// `Err` with what is wrong, unless it holds.
+fn must(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+impl World {
+    /// Reads everything and compares it.
+    ///
+    /// # Errors
+    /// Something is not as it was acknowledged, or does not fit together.
+    pub(super) async fn audit(&self) -> Result<Picture, String> {
+        self.shared().hear();
+        let picture = Picture {
+            tasks: self.all_tasks().await?,
+            approvals: self.all_approvals().await?,
+            executions: self.all_executions().await?,
+        };
+        let mut shared = self.shared();
+        let oracle = &mut shared.oracle;
+        tasks::judge(oracle, &picture)?;
+        approvals::judge(oracle, &picture)?;
+        executions::judge(oracle, &picture)?;
+        drop(shared);
+        self.verdict()?;
+        Ok(picture)
+    }
+}

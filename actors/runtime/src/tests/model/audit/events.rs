@@ -1,0 +1,133 @@
+//! The event log: without a hole, in order for each item, and with the end of everything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use callboard_domain::id::{ExecutionId, TaskId};
+use callboard_domain::machine::Machine;
+use callboard_domain::task::Status;
+use callboard_store::Store;
+
+use super::super::world::{LIVE, World};
+use super::{Picture, must};
+use crate::events::Told;
+use crate::tables::{self, Event, Subject};
+
+/// The place before the first record.
+const BEFORE_ALL: u64 = 63;
+
+/// What the log tells of each item: the names, and the versions they came with.
+#[derive(Default)]
+struct Log {
+    tasks: BTreeMap<TaskId, Vec<(String, u64)>>,
+    approvals: BTreeMap<TaskId, Vec<(String, u64)>>,
+    executions: BTreeMap<ExecutionId, Vec<(String, u64)>>,
+}
+
+impl World {
+    /// Reads the whole log, and compares it with what there is at rest.
+    ///
+    /// # Errors
+    /// Something is missing, out of order, or told twice.
+    pub(super) async fn judge_events(&self, picture: &Picture) -> Result<(), String> {
+        self.is_dense().await?;
+        let subscribed = self.handle.subscribe(LIVE, Some(BEFORE_ALL)).await;
+        let mut subscription = subscribed.map_err(|e| e.to_string())?;
+        must(subscription.resumed(), || "the log has lost its beginning".into())?;
+        let mut log = Log::default();
+        let mut place = 0;
+        // At rest all of it is there; nothing more comes.
+        while let Ok(told) =
+            tokio::time::timeout(Duration::from_millis(50), subscription.next()).await
+        {
+            match told.map_err(|error| error.to_string())? {
+                Some(Told::Stored(at, event)) => {
+                    must(at > place, || format!("the log goes from {place} to {at}"))?;
+                    place = at;
+                    log.take(&event);
+                }
+                Some(Told::Delta { .. }) => {}
+                None => break,
+            }
+        }
+        log.judge(picture)
+    }
+
+    async fn is_dense(&self) -> Result<(), String> {
+        let log = tables::events(LIVE);
+        let (oldest, newest) = self.memory.log_bounds(log).await.map_err(|e| e.to_string())?;
+        let records = self.memory.read_log(log, 0, usize::MAX).await.map_err(|e| e.to_string())?;
+        let numbers: Vec<_> = records.iter().map(|record| record.sequence).collect();
+        let expected: Vec<_> = if newest == 0 { vec![] } else { (oldest..=newest).collect() };
+        must(numbers == expected, || format!("the log has holes: {numbers:?}"))
+    }
+}
+
+impl Log {
+    fn take(&mut self, event: &Event) {
+        let name = event.event.to_string();
+        match &event.subject {
+            Subject::Task(task) => {
+                self.tasks.entry(task.spec.id).or_default().push((name, task.version));
+            }
+            Subject::Execution(head) => {
+                self.executions.entry(head.spec.id).or_default().push((name, head.version));
+            }
+            Subject::Approval(approval) => {
+                self.approvals.entry(approval.id()).or_default().push((name, approval.version));
+            }
+            Subject::TaskOfStep(..) | Subject::Step(..) | Subject::Worker(_) => {}
+        }
+    }
+
+    fn judge(&self, picture: &Picture) -> Result<(), String> {
+        for (id, detail) in &picture.tasks {
+            let told = self.tasks.get(id).map_or(&[][..], Vec::as_slice);
+            in_order(id, told)?;
+            let status = detail.task.status();
+            let end = (format!("task.{}", status.as_str()), detail.task.version);
+            let ended = status != Status::Pending && status != Status::Running;
+            let ends = told.iter().filter(|one| is_end(&one.0)).count();
+            must(!ended || (told.last() == Some(&end) && ends == 1), || {
+                format!("{id} is {status:?}, version {}: {told:?}", detail.task.version)
+            })?;
+            let created = told.iter().filter(|one| one.0 == "task.created").count();
+            must(created == 1, || format!("{id} was created {created} times: {told:?}"))?;
+            let held = told.iter().filter(|one| one.0 == "task.awaiting_approval").count();
+            must(held == usize::from(picture.approvals.contains_key(id)), || {
+                format!("{id} was held {held} times: {told:?}")
+            })?;
+        }
+        for (id, detail) in &picture.approvals {
+            let told = self.approvals.get(id).map_or(&[][..], Vec::as_slice);
+            in_order(id, told)?;
+            let ends = |one: &&(String, u64)| one.0 == "hitl.approved" || one.0 == "hitl.rejected";
+            let decided = usize::from(detail.approval.decision.is_some());
+            must(told.iter().filter(ends).count() == decided, || format!("{id}: {told:?}"))?;
+            let first = told.first().is_some_and(|first| first.0 == "hitl.pending");
+            must(first, || format!("{id}: {told:?}"))?;
+        }
+        for (id, detail) in &picture.executions {
+            let told = self.executions.get(id).map_or(&[][..], Vec::as_slice);
+            in_order(id, told)?;
+            let execution = &detail.overview.execution;
+            let end = format!("execution.{}", execution.status().as_str());
+            let last = told.last().is_some_and(|last| last.0 == end);
+            must(last || !execution.is_finished(), || format!("{id} is {end}: {told:?}"))?;
+            let begun = told.iter().filter(|one| one.0 == "execution.started").count();
+            let runs = usize::try_from(execution.head.run).expect("a few");
+            must(begun == runs, || format!("{id} ran {runs} times: {told:?}"))?;
+        }
+        let strangers = self.tasks.keys().find(|id| !picture.tasks.contains_key(id));
+        must(strangers.is_none(), || format!("the log tells of {strangers:?}, which is not there"))
+    }
+}
+
+fn is_end(name: &str) -> bool {
+    ["task.completed", "task.failed", "task.cancelled", "task.rejected"].contains(&name)
+}
+
+fn in_order(id: &impl std::fmt::Display, told: &[(String, u64)]) -> Result<(), String> {
+    let ordered = told.is_sorted_by_key(|(_, version)| *version);
+    must(ordered, || format!("{id} is told out of order: {told:?}"))
+}

@@ -1,0 +1,314 @@
+//! Clients of the model: each request runs by itself, and what it is told goes into the books.
+//!
+//! A refusal must say what the books say, or nothing that they forbid; "try again later" and "on our
+//! side" need an excuse. Deliberately absent: which request comes when.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use callboard_domain::Error;
+use callboard_domain::access::Role;
+use callboard_domain::approval::{Approval, Decider, Verdict};
+use callboard_domain::id::{ExecutionId, PlanId, TaskId};
+use callboard_domain::plan::PlanSource;
+use callboard_domain::task::Request;
+
+use super::asks;
+use super::oracle::{Decided, Planned};
+use super::world::{LIVE, Shared, World};
+use crate::handle::{Approve, Reject, Start};
+use crate::intake::Made;
+use crate::tests::approvals::new_user;
+use crate::{Handle, Submitted};
+
+/// Where a request hears and writes.
+#[derive(Clone)]
+struct Client {
+    handle: Handle,
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl Client {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().expect("no holder panics")
+    }
+
+    /// A refusal that needs an excuse has one.
+    fn refused(&self, what: &str, error: &Error) {
+        let mut shared = self.shared();
+        shared.note(format!("{what}: refused: {error}"));
+        let excused = !matches!(error, Error::Internal | Error::Unavailable(_))
+            || !shared.is_innocent()
+            || self.handle.is_draining();
+        if !excused {
+            shared.oracle.fault(format!("{what} is refused without a reason: {error}"));
+        }
+    }
+}
+
+/// A key and the number of the body that is sent with it.
+pub(super) type Key = (String, u64);
+
+impl World {
+    fn client(&self) -> Client {
+        Client { handle: self.handle.clone(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// There is somebody to ask about held outputs, or nobody.
+    pub(super) async fn reviewers(&mut self) {
+        for (name, role) in [("ann", Role::Operator), ("ada", Role::Admin)] {
+            if self.chance.percent(60) {
+                let made = self.handle.create_user(new_user(name, role)).await;
+                made.expect("nothing is wrong yet");
+            }
+        }
+    }
+
+    /// Somebody submits tasks.
+    pub(super) fn submit(&mut self, requests: Vec<Request>, bounded: bool, key: Option<Key>) {
+        let client = self.client();
+        let prompts: Vec<_> = requests.iter().map(|one| one.inputs.prompt.clone()).collect();
+        {
+            let mut shared = self.shared();
+            shared.note(format!("submit {prompts:?} with {key:?}"));
+            shared.oracle.maybe.extend(prompts.iter().cloned());
+            if let Some((name, body)) = &key {
+                shared.oracle.keys.entry(name.clone()).or_default().sent.insert(*body);
+            }
+        }
+        self.clients.spawn(async move {
+            let owner = asks::account(bounded);
+            let name = key.as_ref().map(|(name, _)| name.as_str());
+            let as_batch = requests.len() > 1;
+            match client.handle.submit(&owner, requests, as_batch, name).await {
+                Ok(submitted) => client.submitted(&submitted, &prompts, key),
+                Err(error) => client.not_submitted(&error, &prompts, key),
+            }
+        });
+    }
+
+    /// Somebody makes a plan.
+    pub(super) fn make_plan(&mut self, source: PlanSource, depends_on: Vec<Vec<u16>>) {
+        let client = self.client();
+        self.clients.spawn(async move {
+            match client.handle.create_plan(&asks::account(false), source).await {
+                Ok(plan) => {
+                    let mut shared = client.shared();
+                    shared.note(format!("there is {}", plan.id));
+                    shared.oracle.plans.push(Planned { id: plan.id, depends_on });
+                }
+                Err(error) => client.refused("a plan", &error),
+            }
+        });
+    }
+
+    /// Somebody runs a plan; with a key, it is always the same one.
+    pub(super) fn execute(&mut self, plan: PlanId, start: Start, bounded: bool, keyed: bool) {
+        let client = self.client();
+        self.note(format!("execute {plan} {:?} {:?}", start.hitl, start.options));
+        self.shared().oracle.maybe_begun.insert(plan);
+        self.clients.spawn(async move {
+            let key = keyed.then_some("run");
+            match client.handle.execute(&asks::account(bounded), plan, start, key).await {
+                Ok(submitted) => {
+                    let Made::Execution(execution) = submitted.made else {
+                        return client.shared().oracle.fault("no execution was made".into());
+                    };
+                    let mut shared = client.shared();
+                    let id = execution.head.spec.id;
+                    shared.note(format!("{id} runs"));
+                    shared.oracle.executions.entry(id).or_default();
+                    let before = keyed.then(|| shared.oracle.begun_by_key.insert(plan, id));
+                    if let Some(before) = before.flatten().filter(|before| *before != id) {
+                        shared.oracle.fault(format!("one key made {before} and {id}"));
+                    }
+                }
+                Err(error) => client.refused("an execution", &error),
+            }
+        });
+    }
+
+    /// Somebody decides about a held output.
+    pub(super) fn decide(&mut self, task: TaskId, by: &str, verdict: Ruling) {
+        let client = self.client();
+        let by = Decider { account: by.into(), reviewer: None };
+        self.note(format!("{} decides about {task}: {verdict:?}", by.name()));
+        self.clients.spawn(async move {
+            let handle = &client.handle;
+            let (edit, made) = match verdict {
+                Ruling::Approve(edit) => {
+                    let (modified_output, comment) = (edit.clone(), None);
+                    let approve = Approve { by: by.clone(), modified_output, comment };
+                    (edit, handle.approve(LIVE, task, approve).await)
+                }
+                Ruling::Reject { retry } => {
+                    let (by, reason) = (by.clone(), REASON.to_owned());
+                    let reject = Reject { by, reason, retry, retry_prompt: None };
+                    (None, handle.reject(LIVE, task, reject).await)
+                }
+            };
+            match made {
+                Ok(approval) => client.decided(&approval, by.name(), edit),
+                Err(Error::AlreadyDecided { by, .. }) => client.decided_before(task, by),
+                Err(error) => client.refused("a decision", &error),
+            }
+        });
+    }
+
+    /// Somebody claims a held output, or turns away from it.
+    pub(super) fn claim(&mut self, task: TaskId, by: &str, release: bool) {
+        let client = self.client();
+        let by = Decider { account: by.into(), reviewer: None };
+        self.note(format!("{} claims {task}, or not any more: {release}", by.name()));
+        self.clients.spawn(async move {
+            let answer = if release {
+                client.handle.release(LIVE, task, by).await
+            } else {
+                client.handle.claim(LIVE, task, by).await
+            };
+            match answer {
+                Ok(_) => {}
+                Err(Error::AlreadyDecided { by, .. }) => client.decided_before(task, by),
+                Err(error) => client.refused("a claim", &error),
+            }
+        });
+    }
+
+    /// Somebody cancels a task.
+    pub(super) fn cancel(&mut self, task: TaskId) {
+        let client = self.client();
+        self.note(format!("cancel {task}"));
+        self.clients.spawn(async move {
+            match client.handle.cancel(LIVE, task, "usr_c").await {
+                Ok(_) => {
+                    let mut shared = client.shared();
+                    // What had been given out before stands before this.
+                    shared.hear();
+                    shared.note(format!("{task} is cancelled"));
+                    shared.oracle.known(task).cancelled = true;
+                }
+                Err(error) => client.refused("a cancel", &error),
+            }
+        });
+    }
+
+    /// Somebody cancels an execution.
+    pub(super) fn cancel_execution(&mut self, id: ExecutionId) {
+        let client = self.client();
+        self.note(format!("cancel {id}"));
+        let before = self.shared().oracle.executions.entry(id).or_default().retries;
+        self.clients.spawn(async move {
+            match client.handle.cancel_execution(LIVE, id).await {
+                Ok(_) => {
+                    let mut shared = client.shared();
+                    shared.hear();
+                    shared.note(format!("{id} is cancelled"));
+                    let known = shared.oracle.executions.entry(id).or_default();
+                    // Nobody knows which came first if somebody wanted it to run again meanwhile.
+                    known.cancelled = known.retries == before && before.1 == 0;
+                }
+                Err(error) => client.refused("a cancel", &error),
+            }
+        });
+    }
+
+    /// Somebody wants what did not end well to run again.
+    pub(super) fn retry_execution(&mut self, id: ExecutionId) {
+        let client = self.client();
+        self.note(format!("retry {id}"));
+        {
+            let mut shared = self.shared();
+            let known = shared.oracle.executions.entry(id).or_default();
+            known.cancelled = false;
+            known.retries = (known.retries.0 + 1, known.retries.1 + 1);
+        }
+        self.clients.spawn(async move {
+            let answer = client.handle.retry_execution(LIVE, id).await;
+            if let Err(error) = &answer {
+                client.refused("a retry", error);
+            }
+            // One that is cut off stays counted: nobody knows whether it was taken, nor when.
+            let mut shared = client.shared();
+            shared.oracle.executions.entry(id).or_default().retries.1 -= 1;
+        });
+    }
+}
+
+/// What a reviewer decides.
+#[derive(Debug, Clone)]
+pub(super) enum Ruling {
+    /// It counts, as it is or as this.
+    Approve(Option<String>),
+    /// It does not, and is tried again or not.
+    Reject {
+        /// Whether.
+        retry: bool,
+    },
+}
+
+/// Why outputs are rejected here.
+pub(super) const REASON: &str = "too vague";
+
+impl Client {
+    fn submitted(&self, submitted: &Submitted, prompts: &[String], key: Option<Key>) {
+        let ids: Vec<_> = submitted.made.tasks().iter().map(|task| task.spec.id).collect();
+        let mut shared = self.shared();
+        shared.note(format!("{prompts:?} are {ids:?}, again: {}", submitted.replayed));
+        let oracle = &mut shared.oracle;
+        if ids.len() != prompts.len() {
+            oracle.fault(format!("{} tasks were asked for, {} made", prompts.len(), ids.len()));
+        }
+        for (id, prompt) in ids.iter().zip(prompts) {
+            oracle.known(*id).prompt = Some(prompt.clone());
+        }
+        let Some((name, body)) = key else {
+            if submitted.replayed {
+                oracle.fault(format!("{ids:?} are told again, and nobody asked for that"));
+            }
+            return;
+        };
+        let known = oracle.keys.entry(name.clone()).or_default();
+        let before = (known.body.replace(body), known.made.replace(ids.clone()));
+        if before.0.is_some_and(|before| before != body) {
+            oracle.fault(format!("the key {name} took two bodies"));
+        }
+        if let Some(before) = before.1.filter(|before| *before != ids) {
+            oracle.fault(format!("the key {name} made {before:?} and {ids:?}"));
+        }
+    }
+
+    fn not_submitted(&self, error: &Error, prompts: &[String], key: Option<Key>) {
+        self.refused(&format!("{prompts:?}"), error);
+        let mut shared = self.shared();
+        let oracle = &mut shared.oracle;
+        match (error, key) {
+            (Error::IdempotencyKeyReused, Some((name, body))) => {
+                let known = oracle.keys.entry(name.clone()).or_default();
+                if known.body == Some(body) || known.sent.len() < 2 {
+                    oracle.fault(format!("the key {name} was used with this body only"));
+                }
+            }
+            (Error::IdempotencyKeyReused | Error::IdempotencyKeyInUse, None) => {
+                oracle.fault("a key is refused that was not given".into());
+            }
+            _ => {}
+        }
+    }
+
+    fn decided(&self, approval: &Approval, by: &str, edit: Option<String>) {
+        let mut shared = self.shared();
+        shared.note(format!("{by} has decided about {}", approval.id()));
+        let verdict = approval.decision.as_ref().map(|decision| decision.verdict);
+        let edit = match verdict {
+            Some(Verdict::Approved { .. }) => Ok(edit),
+            Some(Verdict::Rejected { retry }) => Err(retry),
+            None => return shared.oracle.fault(format!("{}: no decision", approval.id())),
+        };
+        shared.oracle.decided(approval.id(), Decided { by: by.to_owned(), edit });
+    }
+
+    fn decided_before(&self, task: TaskId, by: String) {
+        let mut shared = self.shared();
+        shared.note(format!("{task} was decided by {by}"));
+        shared.oracle.known(task).decided_by = Some(by);
+    }
+}

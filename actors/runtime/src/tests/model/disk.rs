@@ -1,0 +1,295 @@
+//! The disk of a model run: a memory store that takes its time, forgets what it had not written when
+//! the power goes, and fails where it is told to.
+//!
+//! Commits stand in a line. A group of them is applied and answered after a while, as a committer
+//! does; one whose ticket was dropped may come later, but never after another that names one of its
+//! keys. Deliberately absent: any thread. Time is tokio's, which the run pauses.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use callboard_store::memory::MemoryStore;
+use callboard_store::{
+    Answer, Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Query, Record, Row, Stats, Store,
+    Ticket,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::chance::Chance;
+
+/// How a disk behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Manner {
+    /// How long a group may take, in milliseconds; 0: each commit is there at once.
+    pub(super) slow: u64,
+    /// What is wrong with it.
+    pub(super) flaw: Option<Flaw>,
+}
+
+/// A planted bug of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It answers before anything is written.
+    Lies,
+    /// When the process dies at a commit, half of it is written.
+    Tears,
+    /// What nobody waits for may come after what names the same keys.
+    Reorders,
+}
+
+/// What goes wrong at a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It is refused and changes nothing; later ones are as usual.
+    Refused,
+    /// The process dies before it is applied.
+    CrashBefore,
+    /// The process dies after it was applied, and nobody hears of it.
+    CrashAfter,
+}
+
+struct Job {
+    batch: Batch,
+    answer: oneshot::Sender<Outcome>,
+}
+
+struct State {
+    line: VecDeque<Job>,
+    /// What nobody waits for and may come later.
+    held: Vec<Job>,
+    pumping: bool,
+    count: u64,
+    plan: Option<(u64, Trouble)>,
+    dead: bool,
+    troubled: bool,
+    chance: Chance,
+}
+
+struct Inner {
+    store: Arc<MemoryStore>,
+    manner: Manner,
+    state: Mutex<State>,
+}
+
+/// The disk of one start of the process.
+#[derive(Clone)]
+pub(super) struct Disk(Arc<Inner>);
+
+impl Disk {
+    pub(super) fn new(store: Arc<MemoryStore>, manner: Manner, chance: Chance) -> Self {
+        let state = State {
+            line: VecDeque::new(),
+            held: Vec::new(),
+            pumping: false,
+            count: 0,
+            plan: None,
+            dead: false,
+            troubled: false,
+            chance,
+        };
+        Self(Arc::new(Inner { store, manner, state: Mutex::new(state) }))
+    }
+
+    /// At the `k`-th commit from now, counted from 1, this happens.
+    pub(super) fn plan(&self, k: u64, trouble: Trouble) {
+        let mut state = self.0.state();
+        state.plan = Some((state.count + k, trouble));
+    }
+
+    /// What was planned and has not happened does not happen.
+    pub(super) fn spare(&self) {
+        self.0.state().plan = None;
+    }
+
+    /// Whether the process has died of a commit.
+    pub(super) fn is_dead(&self) -> bool {
+        self.0.state().dead
+    }
+
+    /// Whether anything went wrong here: then actors may break, and callers hear of it.
+    pub(super) fn was_troubled(&self) -> bool {
+        self.0.state().troubled
+    }
+
+    /// The power goes: of what stands in line, the first `applied` are written, and nobody hears of
+    /// them.
+    pub(super) fn kill(&self, applied: usize) {
+        let mut state = self.0.state();
+        let applied = applied.min(state.line.len());
+        let written: Vec<_> = state.line.drain(..applied).collect();
+        for job in written {
+            self.0.apply(&mut state, job);
+        }
+        state.die();
+    }
+}
+
+impl State {
+    fn die(&mut self) {
+        self.dead = true;
+        self.troubled = true;
+        for job in self.line.drain(..).chain(self.held.drain(..)) {
+            let _ = job.answer.send(Outcome::Unknown(Error::Stopped));
+        }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+
+    /// Writes a batch, unless something goes wrong at this one.
+    fn apply(&self, state: &mut State, job: Job) {
+        if state.dead {
+            let _ = job.answer.send(Outcome::Unknown(Error::Stopped));
+            return;
+        }
+        state.count += 1;
+        let trouble = state.plan.filter(|(k, _)| *k == state.count).map(|(_, trouble)| trouble);
+        match trouble {
+            None => {
+                let outcome = self.write(job.batch);
+                let _ = job.answer.send(outcome);
+            }
+            Some(Trouble::Refused) => {
+                state.troubled = true;
+                let why = Error::Io("the test says so".into());
+                let _ = job.answer.send(Outcome::NotApplied(why));
+            }
+            Some(trouble) => {
+                let Job { mut batch, answer } = job;
+                if self.manner.flaw == Some(Flaw::Tears) {
+                    batch.ops.truncate(batch.ops.len() / 2);
+                    self.write(batch);
+                } else if trouble == Trouble::CrashAfter {
+                    self.write(batch);
+                }
+                let _ = answer.send(Outcome::Unknown(Error::Io("the test says so".into())));
+                state.die();
+            }
+        }
+    }
+
+    fn write(&self, batch: Batch) -> Outcome {
+        let mut ticket = tokio::task::unconstrained(self.store.commit(batch));
+        match Pin::new(&mut ticket).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => unreachable!("memory answers at once"),
+        }
+    }
+
+    /// Writes a group: what stands in line, and what is held and may wait no longer.
+    fn group(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        let count = if state.chance.percent(70) {
+            state.line.len()
+        } else {
+            state.chance.index(state.line.len() + 1)
+        };
+        if state.line.is_empty() {
+            for job in std::mem::take(&mut state.held) {
+                self.apply(state, job);
+            }
+        }
+        for _ in 0..count {
+            let Some(job) = state.line.pop_front() else { break };
+            if job.answer.is_closed() && state.chance.percent(50) {
+                state.held.push(job);
+                continue;
+            }
+            let reorders = self.manner.flaw == Some(Flaw::Reorders);
+            if !reorders && state.held.iter().any(|held| share_a_key(&held.batch, &job.batch)) {
+                for job in std::mem::take(&mut state.held) {
+                    self.apply(state, job);
+                }
+            }
+            self.apply(state, job);
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        Duration::from_millis(self.state().chance.below(self.manner.slow + 1))
+    }
+
+    async fn pump(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(self.nap()).await;
+            self.group();
+            let mut state = self.state();
+            if state.line.is_empty() && state.held.is_empty() {
+                state.pumping = false;
+                return;
+            }
+        }
+    }
+}
+
+fn keys(batch: &Batch) -> impl Iterator<Item = &Key> {
+    batch.ops.iter().filter_map(|op| match op {
+        Op::Put { key, .. } | Op::Insert { key, .. } | Op::Delete { key } => Some(key),
+        Op::Append { .. } | Op::Trim { .. } => None,
+    })
+}
+
+fn share_a_key(one: &Batch, other: &Batch) -> bool {
+    keys(one).any(|key| keys(other).any(|also| also == key))
+}
+
+impl Store for Disk {
+    fn commit(&self, batch: Batch) -> Ticket {
+        let (mut answer, ticket) = Ticket::new();
+        let mut state = self.0.state();
+        if self.0.manner.flaw == Some(Flaw::Lies) && !state.dead {
+            let truth = std::mem::replace(&mut answer, Ticket::new().0);
+            let _ = truth.send(Outcome::Committed);
+        }
+        let job = Job { batch, answer };
+        if self.0.manner.slow == 0 || state.dead {
+            self.0.apply(&mut state, job);
+            return ticket;
+        }
+        state.line.push_back(job);
+        if !std::mem::replace(&mut state.pumping, true) {
+            tokio::spawn(Arc::clone(&self.0).pump());
+        }
+        ticket
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>> {
+        self.0.store.get(key)
+    }
+
+    fn scan(&self, from: Key, to: Key, limit: usize) -> Answer<'_, Vec<Row>> {
+        self.0.store.scan(from, to, limit)
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Answer<'a, Page> {
+        self.0.store.query(query)
+    }
+
+    fn read_log(&self, log: LogId, after: u64, limit: usize) -> Answer<'_, Vec<Record>> {
+        self.0.store.read_log(log, after, limit)
+    }
+
+    fn log_bounds(&self, log: LogId) -> Answer<'_, (u64, u64)> {
+        self.0.store.log_bounds(log)
+    }
+
+    fn tail(&self) -> mpsc::UnboundedReceiver<Record> {
+        self.0.store.tail()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.0.store.epoch()
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.store.stats()
+    }
+}

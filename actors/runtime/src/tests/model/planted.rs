@@ -1,0 +1,52 @@
+//! Tests of the tests: each planted bug is found, within a few seeds.
+//!
+//! Deliberately absent: how long it takes to understand one. Read the trace of the seed.
+
+use super::disk::Flaw;
+use super::{MOVES, play};
+use crate::planted::{Bug, plant};
+
+/// Within how many seeds a bug must be found.
+const WITHIN: u64 = 60;
+
+/// What the first seed says that finds anything.
+fn found(flaw: Option<Flaw>) -> String {
+    let run = |seed| play(seed, MOVES, flaw).verdict.err().map(|why| format!("seed {seed}: {why}"));
+    let found = (0..WITHIN).find_map(run).expect("it is found");
+    println!("{found}");
+    found
+}
+
+#[test]
+fn a_lease_that_is_not_compared_is_found() {
+    let _planted = plant(Bug::LeaseNotCompared);
+    found(None);
+}
+
+#[test]
+fn a_reply_before_its_commit_is_found() {
+    let _planted = plant(Bug::ReplyBeforeCommit);
+    let found = found(None);
+    assert!(found.contains("is not there"), "{found}");
+}
+
+#[test]
+fn an_effect_before_its_commit_is_found() {
+    let _planted = plant(Bug::EffectBeforeCommit);
+    found(None);
+}
+
+#[test]
+fn a_disk_that_answers_before_it_writes_is_found() {
+    found(Some(Flaw::Lies));
+}
+
+#[test]
+fn a_commit_of_which_half_is_written_is_found() {
+    found(Some(Flaw::Tears));
+}
+
+#[test]
+fn a_commit_that_is_overtaken_by_one_of_the_same_item_is_found() {
+    found(Some(Flaw::Reorders));
+}

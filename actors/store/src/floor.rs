@@ -1,0 +1,112 @@
+//! The floor of this package: sled with one committer thread, the least that makes records of many
+//! writers durable together. Benchmarks measure it beside what is built on the real store.
+//!
+//! Deliberately absent: all that [`crate::sled`] does besides: repair, rows, the index, logs, guards.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+
+use tokio::sync::oneshot;
+
+use crate::Error;
+
+/// As many as may share a sync in the real store.
+const GROUP: usize = 256;
+
+/// A record in line, and who waits for it.
+#[derive(Debug)]
+pub struct Job {
+    /// What is to be kept.
+    pub record: Vec<u8>,
+    /// Told once the record is durable, or that it may not be.
+    pub done: oneshot::Sender<Result<(), Error>>,
+}
+
+/// The way to the thread. It ends when nobody is left who could send.
+#[derive(Debug, Clone)]
+pub struct Floor(mpsc::Sender<Job>);
+
+impl Floor {
+    /// A committer on a new sled in `directory`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if sled cannot be opened there.
+    pub fn open(directory: &Path, cache_bytes: u64) -> Result<Self, Error> {
+        let config = sled::Config::new().path(directory).cache_capacity(cache_bytes);
+        let tree = config.open().map_err(|error| failed(&error))?;
+        let db = File::open(directory.join("db")).map_err(|error| failed(&error))?;
+        let (inbox, jobs) = mpsc::channel();
+        std::thread::spawn(move || run(&tree, &db, &jobs));
+        Ok(Self(inbox))
+    }
+
+    /// Puts a record in line.
+    pub fn send(&self, job: Job) {
+        // Should the thread have ended, whoever waits hears it from the dropped sender.
+        let _ = self.0.send(job);
+    }
+
+    /// Returns when the record is durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the disk failed, [`Error::Stopped`] if it had failed before.
+    pub async fn commit(&self, record: Vec<u8>) -> Result<(), Error> {
+        let (done, committed) = oneshot::channel();
+        self.send(Job { record, done });
+        committed.await.unwrap_or(Err(Error::Stopped))
+    }
+}
+
+fn run(tree: &sled::Db, db: &File, jobs: &mpsc::Receiver<Job>) {
+    let mut number = 0_u128;
+    let mut waiting = Vec::with_capacity(GROUP);
+    while let Ok(first) = jobs.recv() {
+        let mut batch = sled::Batch::default();
+        for job in std::iter::once(first).chain(jobs.try_iter().take(GROUP - 1)) {
+            number += 1;
+            batch.insert(&number.to_be_bytes(), job.record);
+            waiting.push(job.done);
+        }
+        let outcome = commit(tree, db, batch);
+        for done in waiting.drain(..) {
+            // A writer that has left doesn't want the answer.
+            let _ = done.send(outcome.clone());
+        }
+        if outcome.is_err() {
+            return;
+        }
+    }
+}
+
+fn commit(tree: &sled::Db, db: &File, batch: sled::Batch) -> Result<(), Error> {
+    tree.apply_batch(batch).map_err(|error| failed(&error))?;
+    tree.flush().map_err(|error| failed(&error))?;
+    db.sync_data().map_err(|error| failed(&error))
+}
+
+fn failed(error: &dyn std::error::Error) -> Error {
+    Error::Io(Arc::from(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_committed_is_there_after_a_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let floor = Floor::open(directory.path(), 1 << 20).unwrap();
+        for record in [vec![1], vec![2; 1024]] {
+            floor.commit(record).await.unwrap();
+        }
+        // Read beside the running one: nothing was closed, as after kill -9.
+        let copy = tempfile::tempdir().unwrap();
+        for file in ["db", "conf"] {
+            std::fs::copy(directory.path().join(file), copy.path().join(file)).unwrap();
+        }
+        let tree = sled::Config::new().path(copy.path()).open().unwrap();
+        let records: Vec<_> = tree.iter().values().map(|v| v.unwrap().to_vec()).collect();
+        assert_eq!(records, [vec![1], vec![2; 1024]]);
+    }
+}

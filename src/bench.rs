@@ -1,0 +1,137 @@
+//! Load on the real program, beside the floors that no program of its kind can go below.
+//!
+//! ```text
+//!   this process ──HTTP, WebSocket──▶ `callboard serve`, on a directory of its own
+//!        │
+//!        └──HTTP, or nothing────────▶ a floor, in a process of its own (see `floor`)
+//! ```
+//!
+//! Figures of one machine move from run to run. So each target that is a ratio is measured round by
+//! round, floor and program in turn, and the median of the rounds' ratios is judged. Deliberately
+//! absent: any other code of the program. It is spoken to from outside, as anybody would; and T8,
+//! which has to wait for events over WebSockets.
+
+mod complete;
+mod error;
+mod floor;
+mod growth;
+mod http;
+mod lists;
+mod meter;
+mod page;
+mod place;
+mod program;
+mod report;
+mod runs;
+mod start;
+mod stored;
+mod submit;
+mod waiting;
+mod worker;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+pub use error::Error;
+pub use floor::{Floor, Settings as FloorSettings, be as be_floor};
+pub use http::Site;
+pub use page::Page;
+pub use report::Report;
+
+use program::Ground;
+
+/// How many requests are under way at once.
+const IN_FLIGHT: usize = 64;
+
+/// A target of docs/performance.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub enum Target {
+    /// Submitting tasks.
+    T1,
+    /// Tasks from submission to completion.
+    T2,
+    /// A chain of steps.
+    T3,
+    /// A fan-out of steps and their join.
+    T4,
+    /// Memory of what waits.
+    T5,
+    /// Back after kill -9.
+    T6,
+    /// Lists over a million tasks.
+    T7,
+    /// Start and idle memory.
+    T9,
+    /// T2 with a million tasks stored.
+    T10,
+}
+
+/// What is measured, and how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Only these; all if empty.
+    pub only: Vec<Target>,
+    /// How long one measurement lasts.
+    pub span: Duration,
+    /// How often floor and program take turns, at least once.
+    pub rounds: usize,
+    /// How many items are stored, where a target names a number of its own.
+    pub items: Option<usize>,
+    /// Where the directories of what is measured are made.
+    pub directory: PathBuf,
+    /// A server that runs already, instead of one of our own.
+    pub server: Option<Site>,
+}
+
+impl Target {
+    /// Whether it can be measured on a server that somebody else started.
+    #[must_use]
+    pub const fn is_seen_from_outside(self) -> bool {
+        match self {
+            Self::T1 | Self::T2 | Self::T3 | Self::T4 | Self::T7 => true,
+            Self::T5 | Self::T6 | Self::T9 | Self::T10 => false,
+        }
+    }
+}
+
+impl Options {
+    fn targets(&self) -> impl Iterator<Item = Target> + '_ {
+        Target::value_variants().iter().copied().filter(|target| {
+            let wanted = self.only.is_empty() || self.only.contains(target);
+            wanted && (self.server.is_none() || target.is_seen_from_outside())
+        })
+    }
+}
+
+/// Measures what is asked for; `tell` hears what is done at the moment.
+///
+/// # Errors
+/// The first thing that could not be measured.
+pub async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let targets: Vec<_> = options.targets().collect();
+    let ground = Ground::new(options)?;
+    let mut stored = None;
+    for target in targets {
+        tell(&format!("{target:?} …"));
+        if matches!(target, Target::T7 | Target::T10) && stored.is_none() && ground.is_own() {
+            tell("storing tasks for T7 and T10 …");
+            stored = Some(stored::make(&ground, &tell).await?);
+        }
+        report.extend(match target {
+            Target::T1 => submit::run(&ground).await?,
+            Target::T2 => complete::run(&ground).await?,
+            Target::T3 => runs::chain(&ground).await?,
+            Target::T4 => runs::fan_out(&ground).await?,
+            Target::T5 => waiting::memory(&ground).await?,
+            Target::T6 => waiting::recovery(&ground).await?,
+            Target::T7 => lists::run(&ground, stored.as_mut()).await?,
+            Target::T9 => start::run(&ground).await?,
+            Target::T10 => growth::run(&ground, stored.as_mut()).await?,
+        });
+    }
+    Ok(report)
+}

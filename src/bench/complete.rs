@@ -1,0 +1,129 @@
+//! T2: tasks go from submission to completion, by way of a worker whose model answers at once.
+//!
+//! A task counts when its result's acknowledgement is there, and its latency runs from before the
+//! request that submits it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::IN_FLIGHT;
+use super::error::{Error, broken};
+use super::meter::{Client, Summary, closed_loop};
+use super::program::{Desk, Ground};
+use super::report::{Bound, Row};
+use super::submit::Submitter;
+use super::worker::Worker;
+
+/// Submits a task and waits until its result was applied.
+struct Waiting {
+    submitter: Submitter,
+    applied: Arc<[Notify]>,
+    number: usize,
+}
+
+impl Client for Waiting {
+    async fn once(&mut self) -> Result<(), Error> {
+        self.submitter.once().await?;
+        self.applied[self.number].notified().await;
+        Ok(())
+    }
+}
+
+/// Measurements of 64 in flight and of one alone, and of their floors.
+#[derive(Default)]
+pub(super) struct Rounds {
+    pub(super) together: Vec<Summary>,
+    pub(super) alone: Vec<Summary>,
+    pub(super) least_together: Vec<Summary>,
+    pub(super) least_alone: Vec<Summary>,
+}
+
+impl Rounds {
+    /// Adds what the floor came to.
+    pub(super) async fn floor(&mut self, ground: &Ground) -> Result<(), Error> {
+        if let Some(floor) = ground.store_floor().await? {
+            self.least_together.push(floor.together);
+            self.least_alone.push(floor.alone);
+        }
+        Ok(())
+    }
+
+    /// The rate of many beside the floor's, and the median latency of one.
+    pub(super) fn rows(&self, together: (Row, f64), alone: (Row, f64)) -> Vec<Row> {
+        let rate = |summary: &Summary| summary.rate;
+        let p50 = |summary: &Summary| summary.p50;
+        let many = together.0.beside((&self.together, rate), (&self.least_together, rate));
+        let one = alone.0.beside((&self.alone, p50), (&self.least_alone, p50));
+        vec![many.bound(Bound::AtLeast(together.1)), one.bound(Bound::AtMost(alone.1))]
+    }
+}
+
+/// Measures the program beside the bare store.
+pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
+    let mut rounds = Rounds::default();
+    for _ in 0..ground.options.rounds {
+        rounds.floor(ground).await?;
+        let desk = ground.desk().await?;
+        let mut crew = Crew::hire(&desk, IN_FLIGHT, IN_FLIGHT).await?;
+        rounds.together.push(load(&desk, &mut crew, IN_FLIGHT, ground.options.span).await?);
+        rounds.alone.push(load(&desk, &mut crew, 1, ground.options.span / 2).await?);
+    }
+    Ok(rounds.rows(
+        (Row::of("T2", "submitted → completed, 64 in flight", "tasks/s"), 0.25),
+        (Row::of("T2", "submitted → completed, alone, p50", "ms"), 4.0),
+    ))
+}
+
+/// So many in flight, for so long.
+pub(super) async fn load(
+    desk: &Desk,
+    crew: &mut Crew,
+    count: usize,
+    span: Duration,
+) -> Result<Summary, Error> {
+    let mut clients = Vec::with_capacity(count);
+    for number in 0..count {
+        let submitter = Submitter::connect(&desk.operator, &number.to_string()).await?;
+        clients.push(Waiting { submitter, applied: crew.applied(), number });
+    }
+    crew.serve(closed_loop(clients, span)).await
+}
+
+/// A worker that works, and whom it tells.
+pub(super) struct Crew {
+    applied: Arc<[Notify]>,
+    working: JoinSet<Result<(), Error>>,
+}
+
+impl Crew {
+    /// Tells up to `clients`, and has room for `room` tasks.
+    pub(super) async fn hire(desk: &Desk, clients: usize, room: usize) -> Result<Self, Error> {
+        let applied: Arc<[Notify]> = (0..clients).map(|_| Notify::new()).collect();
+        let worker = Worker::connect(&desk.worker, Arc::clone(&applied), room).await?;
+        let mut working = JoinSet::new();
+        working.spawn(worker.work());
+        Ok(Self { applied, working })
+    }
+
+    /// Where the client of each number hears that its result was applied.
+    pub(super) fn applied(&self) -> Arc<[Notify]> {
+        Arc::clone(&self.applied)
+    }
+
+    /// What `load` comes to. A worker that breaks ends it.
+    pub(super) async fn serve(
+        &mut self,
+        load: impl Future<Output = Result<Summary, Error>>,
+    ) -> Result<Summary, Error> {
+        tokio::select! {
+            summary = load => summary,
+            ended = self.working.join_next() => match ended {
+                Some(Ok(Err(error))) => Err(error),
+                _ => Err(broken("the worker broke")),
+            },
+        }
+    }
+}

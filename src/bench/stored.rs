@@ -1,0 +1,205 @@
+//! A million tasks for T7 and T10: submitted in batches, run by a worker, some failed, some cancelled.
+//!
+//! Directories with less in them are kept on the way, so that T10 can go back to them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::error::{Error, broken};
+use super::http::Site;
+use super::meter::count;
+use super::program::{Desk, Ground, Program, data, disk, text};
+use super::report::Row;
+use super::worker::{TO_FAIL, Worker};
+
+/// How many are stored, unless said otherwise.
+const ITEMS: usize = 1_000_000;
+/// Fewer, which T10 begins with.
+const FEWER: [usize; 2] = [1_000, 10_000];
+/// How many tasks one request submits.
+const BATCH: usize = 100;
+/// How many connections submit at once.
+const SUBMITTERS: usize = 8;
+/// How many tasks are under way at most.
+const ROOM: usize = 10_000;
+/// Of so many batches one is cancelled.
+const CANCELLED: usize = 33;
+/// The models that the worker runs, and one that it doesn't.
+const MODELS: &str = "bench-*";
+const NOBODYS_MODEL: &str = "nobodys";
+/// How many queues there are.
+const QUEUES: u64 = 10;
+
+/// Directories of servers that have ended, with so many ended tasks in each.
+pub(super) struct Stored {
+    /// How many tasks there are in the large one.
+    pub(super) items: usize,
+    /// The smaller ones.
+    pub(super) fewer: Vec<(usize, TempDir)>,
+    /// The large one, when no server has it.
+    large: Option<TempDir>,
+    /// How it was made.
+    made: Vec<Row>,
+}
+
+impl Stored {
+    /// A server on the large one.
+    pub(super) async fn open(
+        &mut self,
+        ground: &Ground,
+        settings: &[(&str, &str)],
+    ) -> Result<Program, Error> {
+        let directory = self.large.take().ok_or_else(|| broken("the stored tasks are in use"))?;
+        ground.server_on(directory, settings).await
+    }
+
+    /// Gives the large one back.
+    pub(super) fn close(&mut self, directory: TempDir) {
+        self.large = Some(directory);
+    }
+
+    /// How it was made, told once.
+    pub(super) fn made(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.made)
+    }
+}
+
+/// Makes the directories.
+pub(super) async fn make(ground: &Ground, tell: impl Fn(&str)) -> Result<Stored, Error> {
+    let items = ground.options.items.unwrap_or(ITEMS) / BATCH * BATCH;
+    let begin = Instant::now();
+    let mut desk = ground.desk().await?;
+    let (mut fewer, mut there) = (Vec::new(), 0);
+    for size in FEWER.into_iter().filter(|size| *size < items) {
+        fill(&desk, there, size).await?;
+        there = size;
+        let directory = desk.kill().await?;
+        fewer.push((size, ground.copy(&directory)?));
+        desk = ground.server_on(directory, &[]).await?.desk().await?;
+    }
+    fill(&desk, there, items).await?;
+    let took = begin.elapsed();
+    let directory = desk.kill().await?;
+    let bytes = disk(&data(&directory)).map_err(Error::of("a directory cannot be read"))?;
+    tell(&format!("{} tasks in {took:.1?}, {} MB on disk", grouped(items), bytes / 1_000_000));
+    let number = count(items as u64);
+    let what = format!("{} tasks submitted in batches, run and stored", grouped(items));
+    let made = vec![
+        Row::of("T7", what, "tasks/s").figure(number / took.as_secs_f64()),
+        Row::of("T7", "their disk", "B a task").figure(count(bytes) / number),
+    ];
+    Ok(Stored { items, fewer, large: Some(directory), made })
+}
+
+/// Stores the tasks with these numbers: all of them are at their end when it returns.
+async fn fill(desk: &Desk, from: usize, to: usize) -> Result<(), Error> {
+    let queues: Vec<_> = (0..QUEUES).map(queue).collect();
+    let worker = Worker::serving(&desk.worker, ROOM.min(1_000), &queues, MODELS).await?;
+    let room = Arc::new(Semaphore::new(ROOM));
+    let batches = from / BATCH..to / BATCH;
+    let run = batches.clone().filter(|batch| !is_cancelled(*batch)).count();
+    let mut submitters = JoinSet::new();
+    for lane in 0..SUBMITTERS {
+        let batches = batches.clone().filter(move |batch| batch % SUBMITTERS == lane);
+        submitters.spawn(submit(desk.operator.clone(), batches.collect(), Arc::clone(&room)));
+    }
+    let submitted = async {
+        while let Some(ended) = submitters.join_next().await {
+            ended.map_err(Error::of("a submitter broke"))??;
+        }
+        Ok(())
+    };
+    tokio::try_join!(worker.answer(run * BATCH, &room), submitted).map(drop)
+}
+
+async fn submit(site: Site, batches: Vec<usize>, room: Arc<Semaphore>) -> Result<(), Error> {
+    let mut connection = site.open().await?;
+    for batch in batches {
+        let numbers = batch * BATCH..(batch + 1) * BATCH;
+        let cancelled = is_cancelled(batch);
+        if !cancelled {
+            let permits = u32::try_from(BATCH).expect("a hundred fits");
+            let room = room.acquire_many(permits).await;
+            room.map_err(Error::of("the worker broke"))?.forget();
+        }
+        let tasks: Vec<_> = numbers.map(|number| task(number as u64, cancelled)).collect();
+        let body = json!({"tasks": tasks}).to_string();
+        let made = connection.data(&site.post("/api/tasks/batch", &body), 201).await?;
+        let made = made["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for task in made.iter().filter(|_| cancelled) {
+            let path = format!("/api/tasks/{}", text(task, "id")?);
+            connection.exchange(&site.delete(&path), 200).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Submits tasks that nobody runs, so that lists have some that wait.
+pub(super) async fn submit_waiting(site: &Site, batches: usize) -> Result<usize, Error> {
+    let mut connection = site.open().await?;
+    for batch in 0..batches {
+        let numbers = batch * BATCH..(batch + 1) * BATCH;
+        let tasks: Vec<_> = numbers.map(|number| task(number as u64, true)).collect();
+        let body = json!({"tasks": tasks}).to_string();
+        connection.exchange(&site.post("/api/tasks/batch", &body), 201).await?;
+    }
+    Ok(batches * BATCH)
+}
+
+const fn is_cancelled(batch: usize) -> bool {
+    batch % CANCELLED == CANCELLED - 1
+}
+
+fn queue(number: u64) -> String {
+    format!("{}-{number}", super::worker::QUEUE)
+}
+
+/// A task of ten queues, twelve models, ten priorities and 1,100 tags; of those that run, one in
+/// fourteen fails.
+fn task(number: u64, waits: bool) -> Value {
+    let r = mix(number);
+    let word = if r.is_multiple_of(14) { TO_FAIL } else { "-" };
+    let model = if waits { NOBODYS_MODEL.to_owned() } else { format!("bench-{}", (r >> 8) % 12) };
+    json!({
+        "prompt": format!("{word} Sum up what customer {number} wants."), "model": model,
+        "queue": queue((r >> 16) % QUEUES), "priority": (r >> 24) % 10 + 1,
+        "tags": [format!("often-{}", (r >> 32) % 100), format!("seldom-{}", (r >> 40) % 1_000)],
+    })
+}
+
+/// A number that looks random and is the same every time.
+pub(super) const fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+/// A number with commas.
+pub(super) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        let shown: Vec<_> = [0, 999, 1_000, 20_000, 1_000_000].into_iter().map(grouped).collect();
+        assert_eq!(shown, ["0", "999", "1,000", "20,000", "1,000,000"]);
+    }
+}

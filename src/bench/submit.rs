@@ -1,0 +1,87 @@
+//! T1: tasks are submitted, durably, by 64 authenticated connections.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::IN_FLIGHT;
+use super::error::Error;
+use super::http::{Connection, Site};
+use super::meter::{Client, Summary, closed_loop};
+use super::program::{Desk, Ground};
+use super::report::{Bound, Row};
+use super::worker::{QUEUE, Worker};
+
+/// The size of a request's body.
+const BODY: usize = 500;
+
+/// A client that submits one task after the other.
+pub(super) struct Submitter {
+    connection: Connection,
+    request: Vec<u8>,
+}
+
+impl Submitter {
+    /// A client whose prompts begin with this word.
+    pub(super) async fn connect(site: &Site, word: &str) -> Result<Self, Error> {
+        let request = site.post("/api/tasks", &task(word));
+        Ok(Self { connection: site.open().await?, request })
+    }
+}
+
+impl Client for Submitter {
+    async fn once(&mut self) -> Result<(), Error> {
+        self.connection.exchange(&self.request, 201).await.map(drop)
+    }
+}
+
+/// Measures the program beside the least server that keeps what it takes.
+pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
+    let (mut ours, mut least) = (vec![], vec![]);
+    for _ in 0..ground.options.rounds {
+        if let Some(floor) = ground.http_floor().await? {
+            least.push(load(ground, &floor.site.with_token("none")).await?);
+        }
+        let desk = ground.desk().await?;
+        ours.push(load(ground, &desk.operator).await?);
+        if desk.program.is_none() {
+            answer_the_rest(&desk).await?;
+        }
+    }
+    let rate = |summary: &Summary| summary.rate;
+    let row = Row::of("T1", "POST /api/tasks, durable, 64 connections", "requests/s");
+    Ok(vec![row.beside((&ours, rate), (&least, rate)).bound(Bound::AtLeast(0.6))])
+}
+
+async fn load(ground: &Ground, site: &Site) -> Result<Summary, Error> {
+    let mut clients = Vec::with_capacity(IN_FLIGHT);
+    for _ in 0..IN_FLIGHT {
+        clients.push(Submitter::connect(site, "").await?);
+    }
+    closed_loop(clients, ground.options.span).await
+}
+
+/// Leaves nothing behind that waits on somebody else's server.
+async fn answer_the_rest(desk: &Desk) -> Result<(), Error> {
+    let path = format!("/api/tasks?queue={QUEUE}&status=pending&limit=1");
+    let list = desk.operator.open().await?.whole(&desk.operator.get(&path), 200).await?;
+    let left = list["pagination"]["total"].as_u64().unwrap_or_default();
+    let worker = Worker::connect(&desk.worker, Arc::new([]), IN_FLIGHT).await?;
+    worker.answer(usize::try_from(left).unwrap_or(usize::MAX), &Semaphore::new(0)).await
+}
+
+/// The body of a request: 500 bytes, whatever the prompt begins with.
+fn task(word: &str) -> String {
+    let body = |prompt: &str| {
+        json!({
+            "prompt": prompt, "model": "bench-model", "queue": QUEUE, "priority": 5,
+            "tags": ["bench"], "maxTokens": 256, "temperature": 0.5,
+            "systemPrompt": "Answer in one sentence.",
+        })
+        .to_string()
+    };
+    let words = "Sum up what the customer wants. ".repeat(BODY / 32 + 1);
+    let length = BODY - body("").len();
+    body(&format!("{word} {words}")[..length])
+}

@@ -1,0 +1,101 @@
+//! T5 and T6: many tasks and approvals wait. What each costs in memory, and how soon they are back
+//! after kill -9.
+//!
+//! Memory is told twice: of the process that took them in, which still holds what the way there left
+//! behind, and of one that was started on them. Approvals wait for an hour at most here; what waits a
+//! day is the same row.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::error::Error;
+use super::meter::{count, millis};
+use super::program::{Desk, Ground, Program};
+use super::report::{Bound, Row};
+use super::worker::{QUEUE, Worker};
+
+/// How many wait, unless said otherwise.
+const ITEMS: usize = 100_000;
+/// How many tasks one request submits.
+const BATCH: usize = 100;
+/// How long the server has nothing to do before its memory is looked at: long enough for the allocator
+/// to give back what it holds for a while.
+pub(super) const IDLE: Duration = Duration::from_secs(30);
+
+/// T5: memory of what waits. There is no floor.
+pub(super) async fn memory(ground: &Ground) -> Result<Vec<Row>, Error> {
+    let empty = idle(&ground.server().await?).await?;
+    let items = ground.options.items.unwrap_or(ITEMS) / BATCH * BATCH;
+    let each = async |server: &Program| {
+        Ok::<_, Error>((idle(server).await? - empty) / count(items as u64))
+    };
+    let row = |what, figure| Row::of("T5", what, "B").figure(figure).bound(Bound::AtMost(1024.0));
+    let mut rows = Vec::new();
+    let tasks = ground.desk().await?;
+    submit(&tasks, items, false).await?;
+    rows.push(row("memory of a pending task, as it came", each(tasks.own()?).await?));
+    let tasks = ground.server_on(tasks.kill().await?, &[]).await?;
+    rows.push(row("memory of a pending task, after a start", each(&tasks).await?));
+    drop(tasks);
+    let approvals = ground.desk().await?;
+    hold(&approvals, items).await?;
+    rows.push(row("memory of a waiting approval, as it came", each(approvals.own()?).await?));
+    let approvals = ground.server_on(approvals.kill().await?, &[]).await?;
+    rows.push(row("memory of a waiting approval, after a start", each(&approvals).await?));
+    Ok(rows)
+}
+
+/// T6: back after kill -9, half of it tasks and half approvals. There is no floor.
+pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
+    let half = ground.options.items.unwrap_or(ITEMS) / BATCH / 2 * BATCH;
+    let desk = ground.desk().await?;
+    hold(&desk, half).await?;
+    submit(&desk, half, false).await?;
+    let directory = desk.kill().await?;
+    let begin = Instant::now();
+    let server = ground.server_on(directory, &[]).await?;
+    server.site.open().await?.exchange(&server.site.get("/health"), 200).await?;
+    let ready = begin.elapsed();
+    let desk = server.desk().await?;
+    let begin = Instant::now();
+    Worker::connect(&desk.worker, Arc::new([]), 1).await?.first().await?;
+    let first = begin.elapsed();
+    let row = |what, took, most| {
+        Row::of("T6", what, "ms").figure(millis(took)).bound(Bound::AtMost(most))
+    };
+    Ok(vec![
+        row("kill -9 with everything waiting → ready", ready, 3_000.0),
+        row("ready → first dispatch", first, 1_000.0),
+    ])
+}
+
+/// What it holds once it has had nothing to do for a while.
+pub(super) async fn idle(server: &Program) -> Result<f64, Error> {
+    tokio::time::sleep(IDLE).await;
+    server.resident()
+}
+
+/// Submits tasks and has them answered, so that all of them wait for a reviewer.
+async fn hold(desk: &Desk, count: usize) -> Result<(), Error> {
+    let worker = Worker::connect(&desk.worker, Arc::new([]), BATCH).await?;
+    let room = Semaphore::new(0);
+    tokio::try_join!(worker.answer(count, &room), submit(desk, count, true)).map(drop)
+}
+
+async fn submit(desk: &Desk, count: usize, held: bool) -> Result<(), Error> {
+    let prompt = "Sum up what the customer wants.";
+    let mut task = json!({"prompt": prompt, "model": "bench-model", "queue": QUEUE});
+    if held {
+        task["hitl"] = json!({"required": true, "timeoutMs": 3_600_000});
+    }
+    let body = json!({"tasks": vec![task; BATCH]}).to_string();
+    let request = desk.operator.post("/api/tasks/batch", &body);
+    let mut connection = desk.operator.open().await?;
+    for _ in 0..count / BATCH {
+        connection.exchange(&request, 201).await?;
+    }
+    Ok(())
+}

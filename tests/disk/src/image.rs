@@ -1,0 +1,429 @@
+//! The disk as a power cut leaves it: what was synced, and a random part of the rest.
+//!
+//! Two models. *Ordered*: names change in the order in which they were changed, and a sync of any
+//! file makes all earlier changes of names durable, as the journal of ext4 does. *Harsh*: a change
+//! of names is durable only once its directory was synced, and each of the others is kept or lost
+//! by itself. In both, an unsynced write is kept or lost by sectors of 512 bytes, and what a lost
+//! sector leaves in a file that became longer is zeros.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::Random;
+
+const SECTOR: usize = 512;
+
+/// Which names survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// Those up to some change.
+    Ordered,
+    /// Each by itself.
+    Harsh,
+}
+
+/// One record of the shim's log.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "they are what the calls of these names take")]
+pub enum Event {
+    Open { inode: u64, created: bool, truncated: bool, directory: bool, path: PathBuf },
+    Write { inode: u64, at: u64, bytes: Vec<u8> },
+    Truncate { inode: u64, length: u64 },
+    Sync { inode: u64, covered: usize },
+    Rename { from: PathBuf, to: PathBuf },
+    Unlink { path: PathBuf },
+    MakeDirectory { path: PathBuf },
+    Link { from: PathBuf, to: PathBuf },
+    Acknowledged { text: String },
+}
+
+/// Everything that happened to a disk.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// In order.
+    pub events: Vec<Event>,
+    /// Where each begins in the shim's file.
+    starts: Vec<u64>,
+}
+
+impl Log {
+    /// Reads the shim's log, with paths relative to `root`. The last record of a program that was
+    /// killed may be cut short.
+    ///
+    /// # Panics
+    /// If it is no log of the shim.
+    #[must_use]
+    pub fn read(log: &Path, root: &Path) -> Self {
+        let bytes = fs::read(log).expect("the shim left a log");
+        let (mut read, mut at) = (Self::default(), 0);
+        while let Some((event, length)) = event(&bytes[at..], root) {
+            read.events.push(event);
+            read.starts.push(at as u64);
+            at += length;
+        }
+        read
+    }
+
+    /// How many events there may have been when the shim's file had this length.
+    #[must_use]
+    pub fn events_by(&self, length: u64) -> usize {
+        self.starts.partition_point(|start| *start < length)
+    }
+}
+
+/// The first event of `bytes`, and its length.
+fn event(bytes: &[u8], root: &Path) -> Option<(Event, usize)> {
+    const HEAD: usize = 33;
+    let (head, rest) = bytes.split_at_checked(HEAD)?;
+    let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
+    let length =
+        |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes")) as usize;
+    let (op, inode, a, b) = (head[0], number(1), number(9), number(17));
+    let (first, second) = (length(25), length(29));
+    let (first, second) = rest.get(..first + second)?.split_at(first);
+    let path = |bytes: &[u8]| {
+        let path = PathBuf::from(String::from_utf8(bytes.to_vec()).expect("a path of ours"));
+        path.strip_prefix(root).expect("only the root is watched").to_path_buf()
+    };
+    let event = match op {
+        1 => Event::Open {
+            inode,
+            created: a & 1 != 0,
+            truncated: a & 2 != 0,
+            directory: b != 0,
+            path: path(first),
+        },
+        2 => Event::Write { inode, at: a, bytes: first.to_vec() },
+        3 => Event::Truncate { inode, length: a },
+        4 => Event::Sync { inode, covered: usize::try_from(a).expect("a count") },
+        5 => Event::Rename { from: path(first), to: path(second) },
+        6 => Event::Unlink { path: path(first) },
+        7 => Event::MakeDirectory { path: path(first) },
+        8 => Event::Link { from: path(first), to: path(second) },
+        9 => Event::Acknowledged { text: String::from_utf8_lossy(first).into_owned() },
+        other => panic!("the shim wrote a record of kind {other}"),
+    };
+    Some((event, HEAD + first.len() + second.len()))
+}
+
+type FileId = usize;
+
+#[derive(Debug, Clone)]
+enum Node {
+    File(FileId),
+    Directory,
+}
+
+/// A change of names.
+#[derive(Debug, Clone)]
+enum Change {
+    Put(PathBuf, Node),
+    Remove(PathBuf),
+    Rename(PathBuf, PathBuf),
+}
+
+impl Change {
+    fn directory(&self) -> &Path {
+        let (Self::Put(path, _) | Self::Remove(path) | Self::Rename(path, _)) = self;
+        path.parent().unwrap_or(Path::new(""))
+    }
+
+    fn apply(self, names: &mut BTreeMap<PathBuf, Node>) {
+        match self {
+            Self::Put(path, node) => {
+                names.insert(path, node);
+            }
+            Self::Remove(path) => {
+                names.remove(&path);
+            }
+            Self::Rename(from, to) => {
+                if let Some(node) = names.remove(&from) {
+                    names.insert(to, node);
+                }
+            }
+        }
+    }
+}
+
+/// A file: what it was at the start, which stays where it is, and the sectors written since.
+#[derive(Debug, Default)]
+struct Content {
+    base: Option<PathBuf>,
+    /// How much of the base still counts.
+    base_length: u64,
+    length: u64,
+    sectors: BTreeMap<u64, [u8; SECTOR]>,
+    /// Writes, and truncations (`None`), since: with the number of their record.
+    pending: Vec<(usize, u64, Option<Vec<u8>>)>,
+}
+
+impl Content {
+    fn of(base: PathBuf) -> Self {
+        let length = fs::metadata(&base).expect("a file of ours").len();
+        Self { base: Some(base), base_length: length, length, ..Self::default() }
+    }
+
+    fn apply(&mut self, at: u64, bytes: Option<&[u8]>) {
+        let Some(mut bytes) = bytes else {
+            self.truncate(at);
+            return;
+        };
+        self.length = self.length.max(at + bytes.len() as u64);
+        let mut at = at;
+        while !bytes.is_empty() {
+            let (number, from) = (at / SECTOR as u64, usize::try_from(at % SECTOR as u64));
+            let from = from.expect("small");
+            let (piece, rest) = bytes.split_at(bytes.len().min(SECTOR - from));
+            let mut sector = if piece.len() == SECTOR { [0; SECTOR] } else { self.sector(number) };
+            sector[from..from + piece.len()].copy_from_slice(piece);
+            self.sectors.insert(number, sector);
+            at += piece.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    fn truncate(&mut self, length: u64) {
+        let (number, from) = (length / SECTOR as u64, usize::try_from(length % SECTOR as u64));
+        let mut last = self.sector(number);
+        last[from.expect("small")..].fill(0);
+        self.sectors.split_off(&number);
+        self.base_length = self.base_length.min(length);
+        self.length = length;
+        if !length.is_multiple_of(SECTOR as u64) {
+            self.sectors.insert(number, last);
+        }
+    }
+
+    fn sector(&self, number: u64) -> [u8; SECTOR] {
+        if let Some(sector) = self.sectors.get(&number) {
+            return *sector;
+        }
+        let mut sector = [0; SECTOR];
+        let at = number * SECTOR as u64;
+        if let Some(base) = self.base.as_ref().filter(|_| at < self.base_length) {
+            let there = usize::try_from((self.base_length - at).min(SECTOR as u64));
+            let file = fs::File::open(base).expect("a file of ours");
+            file.read_exact_at(&mut sector[..there.expect("small")], at).expect("a file of ours");
+        }
+        sector
+    }
+
+    fn write(&self, to: &Path) {
+        let file = match &self.base {
+            Some(base) => {
+                fs::copy(base, to).expect("a file can be copied");
+                fs::OpenOptions::new().write(true).open(to).expect("a file of ours")
+            }
+            None => fs::File::create(to).expect("a file can be made"),
+        };
+        file.set_len(self.base_length).expect("a file of ours");
+        file.set_len(self.length).expect("a file of ours");
+        for (number, sector) in &self.sectors {
+            let at = number * SECTOR as u64;
+            let there = usize::try_from(self.length.saturating_sub(at).min(SECTOR as u64));
+            file.write_all_at(&sector[..there.expect("small")], at).expect("a file of ours");
+        }
+    }
+
+    fn sync(&mut self, covered: usize) {
+        let covered = self.pending.partition_point(|(number, ..)| *number < covered);
+        let pending: Vec<_> = self.pending.drain(..covered).collect();
+        for (_, at, bytes) in pending {
+            self.apply(at, bytes.as_deref());
+        }
+    }
+
+    /// Keeps a random part of what was never synced.
+    fn tear(&mut self, random: &mut Random) {
+        let keep = [0, 20, 50, 80, 100][random.below(5)];
+        for (_, at, bytes) in std::mem::take(&mut self.pending) {
+            let Some(bytes) = bytes else {
+                if random.below(2) == 0 {
+                    self.apply(at, None);
+                }
+                continue;
+            };
+            let long = random.below(2) == 0;
+            if long {
+                self.length = self.length.max(at + bytes.len() as u64);
+            }
+            let mut start = 0;
+            while start < bytes.len() {
+                let from = at + start as u64;
+                let sector = usize::try_from(from % SECTOR as u64).expect("small");
+                let end = bytes.len().min(start + SECTOR - sector);
+                if random.below(100) < keep {
+                    self.apply(from, Some(&bytes[start..end]));
+                }
+                start = end;
+            }
+        }
+    }
+}
+
+/// A disk in the making.
+#[derive(Debug, Default)]
+struct Disk {
+    names: BTreeMap<PathBuf, Node>,
+    changes: Vec<(usize, Change)>,
+    files: Vec<Content>,
+    /// What an inode is now: inodes are used again.
+    inodes: HashMap<u64, Inode>,
+}
+
+#[derive(Debug, Clone)]
+enum Inode {
+    File(FileId),
+    Directory(PathBuf),
+}
+
+impl Disk {
+    /// A disk with what is under `root`, all of it durable.
+    fn load(root: &Path) -> Self {
+        let mut disk = Self::default();
+        let mut directories = vec![PathBuf::new()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(root.join(&directory)).expect("a directory of ours") {
+                let entry = entry.expect("a directory of ours");
+                let path = directory.join(entry.file_name());
+                if entry.file_type().expect("a file of ours").is_dir() {
+                    disk.names.insert(path.clone(), Node::Directory);
+                    directories.push(path);
+                } else {
+                    disk.names.insert(path, Node::File(disk.files.len()));
+                    disk.files.push(Content::of(entry.path()));
+                }
+            }
+        }
+        disk
+    }
+
+    /// The names as the process sees them.
+    fn seen(&self) -> BTreeMap<PathBuf, Node> {
+        let mut names = self.names.clone();
+        for (_, change) in &self.changes {
+            change.clone().apply(&mut names);
+        }
+        names
+    }
+
+    fn play(&mut self, number: usize, event: &Event, model: Model) {
+        let mut change = |change| self.changes.push((number, change));
+        match event {
+            Event::Open { inode, directory: true, path, .. } => {
+                self.inodes.insert(*inode, Inode::Directory(path.clone()));
+            }
+            Event::Open { inode, created: true, path, .. } => {
+                change(Change::Put(path.clone(), Node::File(self.files.len())));
+                self.inodes.insert(*inode, Inode::File(self.files.len()));
+                self.files.push(Content::default());
+            }
+            Event::Open { inode, truncated, path, .. } => {
+                if let Some(Node::File(id)) = self.seen().get(path) {
+                    self.inodes.insert(*inode, Inode::File(*id));
+                    if *truncated {
+                        self.files[*id].pending.push((number, 0, None));
+                    }
+                }
+            }
+            Event::Write { inode, at, bytes } => {
+                if let Some(Inode::File(id)) = self.inodes.get(inode) {
+                    self.files[*id].pending.push((number, *at, Some(bytes.clone())));
+                }
+            }
+            Event::Truncate { inode, length } => {
+                if let Some(Inode::File(id)) = self.inodes.get(inode) {
+                    self.files[*id].pending.push((number, *length, None));
+                }
+            }
+            Event::Sync { inode, covered } => self.sync(*inode, *covered, model),
+            Event::Rename { from, to } => change(Change::Rename(from.clone(), to.clone())),
+            Event::Unlink { path } => change(Change::Remove(path.clone())),
+            Event::MakeDirectory { path } => change(Change::Put(path.clone(), Node::Directory)),
+            Event::Link { from, to } => {
+                if let Some(node) = self.seen().get(from).cloned() {
+                    self.changes.push((number, Change::Put(to.clone(), node)));
+                }
+            }
+            Event::Acknowledged { .. } => {}
+        }
+    }
+
+    fn sync(&mut self, inode: u64, covered: usize, model: Model) {
+        let synced = match self.inodes.get(&inode) {
+            Some(Inode::File(id)) => {
+                self.files[*id].sync(covered);
+                None
+            }
+            Some(Inode::Directory(path)) => Some(path.clone()),
+            None => return,
+        };
+        for (number, change) in std::mem::take(&mut self.changes) {
+            let here = synced.as_deref() == Some(change.directory());
+            if number < covered && (model == Model::Ordered || here) {
+                change.apply(&mut self.names);
+            } else {
+                self.changes.push((number, change));
+            }
+        }
+    }
+
+    /// Loses a random part of what was not synced.
+    fn cut(&mut self, model: Model, random: &mut Random) {
+        let changes = std::mem::take(&mut self.changes);
+        let kept = random.below(changes.len() + 1);
+        for (at, (_, change)) in changes.into_iter().enumerate() {
+            let keep = match model {
+                Model::Ordered => at < kept,
+                Model::Harsh => random.below(2) == 0,
+            };
+            if keep {
+                change.apply(&mut self.names);
+            }
+        }
+        for file in &mut self.files {
+            file.tear(random);
+        }
+    }
+
+    /// Makes the disk under `root`.
+    fn write(&self, root: &Path) {
+        fs::create_dir_all(root).expect("a directory can be made");
+        for (path, node) in &self.names {
+            // In a directory that was lost, everything is.
+            let to = root.join(path);
+            if !to.parent().is_some_and(Path::is_dir) {
+                continue;
+            }
+            match node {
+                Node::Directory => fs::create_dir_all(to).expect("a directory can be made"),
+                Node::File(id) => {
+                    self.files[*id].write(&to);
+                }
+            }
+        }
+    }
+}
+
+/// Puts under `image` what a power cut before the event `cut` leaves of the disk that began as
+/// `start`.
+///
+/// # Panics
+/// If the disk of the test fails.
+pub fn power_cut(
+    start: &Path,
+    events: &[Event],
+    cut: usize,
+    model: Model,
+    random: &mut Random,
+    image: &Path,
+) {
+    let mut disk = Disk::load(start);
+    for (number, event) in events[..cut].iter().enumerate() {
+        disk.play(number, event, model);
+    }
+    disk.cut(model, random);
+    disk.write(image);
+}

@@ -1,0 +1,304 @@
+/* Logs everything that a process does to the files under SHIM_ROOT to SHIM_LOG, in order across
+ * threads, so that the disk can be put together again as of any moment. Loaded with LD_PRELOAD.
+ *
+ * A write is logged and done under one lock. A sync is logged when it is over, with the number of
+ * records there were when it began: it covers those and no later ones. sync_file_range is left
+ * alone: it promises nothing about a power cut. What is written to SHIM_ACKS is logged as well,
+ * so that acknowledgements stand in the same order.
+ *
+ * SHIM_FAULT "what at errno stays": the at-th change (what 0) or sync (1) fails with errno, and with
+ * stays 1 all later ones; errno 0 says that it was done, and does nothing. A disk that is full takes
+ * half of a write first. SHIM_LIES: fdatasync does nothing and says it did. SHIM_COUNTS: a file that
+ * holds the number of changes, of syncs and of faults, as u64 each.
+ *
+ * Record: op u8, inode u64, a u64, b u64, length of first u32, of second u32, first, second.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK };
+enum { CREATED = 1, TRUNCATED = 2 };
+enum { FDS = 65536, ACKS = 1 };
+enum { CHANGE = 0, SYNCING, MET };
+enum { DO = 0, DO_HALF, PRETEND, FAIL };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *root, *acks;
+static int log_fd = -1;
+static int counts_fd = -1, lies;
+static uint64_t records, counts[3], fault_at;
+static int fault_what = -1, fault_errno, fault_stays;
+static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t inodes[FDS]; /* 0: not watched; ACKS: acknowledgements */
+
+__attribute__((constructor)) static void begin(void) {
+    root = getenv("SHIM_ROOT");
+    acks = getenv("SHIM_ACKS");
+    const char *path = getenv("SHIM_LOG");
+    if (root && path)
+        log_fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    lies = getenv("SHIM_LIES") != NULL;
+    path = getenv("SHIM_COUNTS");
+    if (path) counts_fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const char *fault = getenv("SHIM_FAULT");
+    unsigned long at = 0;
+    if (fault && sscanf(fault, "%d %lu %d %d", &fault_what, &at, &fault_errno, &fault_stays) != 4) abort();
+    fault_at = at;
+}
+
+/* What becomes of a change or a sync. */
+static int fate(int what, size_t length) {
+    if (counts_fd < 0) return DO;
+    pthread_mutex_lock(&fault_lock);
+    uint64_t n = ++counts[what];
+    /* The write that fits half is followed by one that does not fit at all. */
+    uint64_t last = fault_errno == ENOSPC ? fault_at + 1 : fault_at;
+    int met = what == fault_what && n >= fault_at && (fault_stays || n <= last);
+    if (met) counts[MET]++;
+    if (syscall(SYS_pwrite64, counts_fd, counts, sizeof counts, 0) != sizeof counts) abort();
+    pthread_mutex_unlock(&fault_lock);
+    if (!met) return DO;
+    if (fault_errno == 0) return PRETEND;
+    if (fault_errno == ENOSPC && n == fault_at && length > 1) return DO_HALF;
+    errno = fault_errno;
+    return FAIL;
+}
+
+static void out(const void *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t done = syscall(SYS_write, log_fd, bytes, length);
+        if (done <= 0) abort();
+        bytes = (const char *)bytes + done;
+        length -= done;
+    }
+}
+
+static void note(uint8_t op, uint64_t inode, uint64_t a, uint64_t b, const void *first, uint32_t n1,
+                 const void *second, uint32_t n2) {
+    if (log_fd < 0) return;
+    unsigned char head[33];
+    head[0] = op;
+    memcpy(head + 1, &inode, 8);
+    memcpy(head + 9, &a, 8);
+    memcpy(head + 17, &b, 8);
+    memcpy(head + 25, &n1, 4);
+    memcpy(head + 29, &n2, 4);
+    struct iovec parts[3] = {{head, sizeof head}, {(void *)first, n1}, {(void *)second, n2}};
+    size_t length = sizeof head + n1 + n2;
+    ssize_t done = syscall(SYS_writev, log_fd, parts, 3);
+    if (done < 0) abort();
+    if ((size_t)done < length) { /* rare: the rest piece by piece */
+        size_t skip = done;
+        for (int i = 0; i < 3; i++) {
+            size_t over = skip < parts[i].iov_len ? skip : parts[i].iov_len;
+            out((const char *)parts[i].iov_base + over, parts[i].iov_len - over);
+            skip -= over;
+        }
+    }
+    records++;
+}
+
+static int watched_path(const char *path) {
+    size_t length = root ? strlen(root) : 0;
+    return root && strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == 0);
+}
+
+static uint64_t watched(int fd) { return root && fd >= 0 && fd < FDS ? inodes[fd] : 0; }
+
+static int do_open(int at, const char *path, int flags, mode_t mode) {
+    int is_acks = log_fd >= 0 && acks && strcmp(path, acks) == 0;
+    if (!is_acks && !watched_path(path)) return syscall(SYS_openat, at, path, flags, mode);
+    pthread_mutex_lock(&lock);
+    struct stat info;
+    int there = syscall(SYS_newfstatat, AT_FDCWD, path, &info, 0) == 0;
+    if (!is_acks && (flags & (O_CREAT | O_TRUNC)) && (!there || (flags & O_TRUNC)) && fate(CHANGE, 0) == FAIL) {
+        int error = errno;
+        pthread_mutex_unlock(&lock);
+        errno = error;
+        return -1;
+    }
+    int fd = syscall(SYS_openat, at, path, flags, mode);
+    int error = errno;
+    if (fd >= FDS) abort();
+    if (fd >= 0 && is_acks) inodes[fd] = ACKS;
+    if (fd >= 0 && !is_acks) {
+        if (fstat(fd, &info) != 0) abort();
+        inodes[fd] = info.st_ino;
+        uint64_t what = (there ? 0 : CREATED) | (there && (flags & O_TRUNC) ? TRUNCATED : 0);
+        note(OPEN, info.st_ino, what, S_ISDIR(info.st_mode), path, strlen(path), "", 0);
+    }
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return fd;
+}
+
+#define MODE(flags)                                        \
+    mode_t mode = 0;                                       \
+    if ((flags) & (O_CREAT | __O_TMPFILE)) {               \
+        va_list rest;                                      \
+        va_start(rest, flags);                             \
+        mode = va_arg(rest, mode_t);                       \
+        va_end(rest);                                      \
+    }
+
+int open(const char *path, int flags, ...) { MODE(flags) return do_open(AT_FDCWD, path, flags, mode); }
+int open64(const char *path, int flags, ...) { MODE(flags) return do_open(AT_FDCWD, path, flags, mode); }
+int openat(int at, const char *path, int flags, ...) { MODE(flags) return do_open(at, path, flags, mode); }
+int openat64(int at, const char *path, int flags, ...) { MODE(flags) return do_open(at, path, flags, mode); }
+
+int close(int fd) {
+    if (watched(fd)) inodes[fd] = 0;
+    return syscall(SYS_close, fd);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) {
+    uint64_t inode = watched(fd);
+    if (!inode) return syscall(SYS_pwrite64, fd, bytes, length, at);
+    int how = fate(CHANGE, length);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return length;
+    if (how == DO_HALF) length /= 2;
+    pthread_mutex_lock(&lock);
+    ssize_t done = syscall(SYS_pwrite64, fd, bytes, length, at);
+    int error = errno;
+    if (done > 0) note(WRITE, inode, at, 0, bytes, done, "", 0);
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return done;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at) { return pwrite64(fd, bytes, length, at); }
+
+ssize_t write(int fd, const void *bytes, size_t length) {
+    uint64_t inode = watched(fd);
+    if (!inode) return syscall(SYS_write, fd, bytes, length);
+    int how = inode == ACKS ? DO : fate(CHANGE, length);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return length;
+    if (how == DO_HALF) length /= 2;
+    pthread_mutex_lock(&lock);
+    ssize_t done = syscall(SYS_write, fd, bytes, length);
+    int error = errno;
+    if (done > 0 && inode == ACKS) note(ACK, 0, 0, 0, bytes, done, "", 0);
+    /* Where it went: right before where the file stands now, with O_APPEND too. */
+    if (done > 0 && inode != ACKS) note(WRITE, inode, syscall(SYS_lseek, fd, 0, SEEK_CUR) - done, 0, bytes, done, "", 0);
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return done;
+}
+
+/* One piece is a valid answer to a call with several. */
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    if (!watched(fd)) return syscall(SYS_writev, fd, parts, count);
+    return count > 0 ? write(fd, parts[0].iov_base, parts[0].iov_len) : 0;
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at) {
+    if (!watched(fd)) return syscall(SYS_pwritev, fd, parts, count, at, 0);
+    return count > 0 ? pwrite64(fd, parts[0].iov_base, parts[0].iov_len, at) : 0;
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return pwritev64(fd, parts, count, at); }
+
+int ftruncate64(int fd, off_t length) {
+    uint64_t inode = watched(fd);
+    if (!inode) return syscall(SYS_ftruncate, fd, length);
+    int how = fate(CHANGE, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return 0;
+    pthread_mutex_lock(&lock);
+    int result = syscall(SYS_ftruncate, fd, length);
+    int error = errno;
+    if (result == 0) note(TRUNCATE, inode, length, 0, "", 0, "", 0);
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return result;
+}
+
+int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
+
+static int do_sync(int fd, long call, uint64_t data_only) {
+    uint64_t inode = watched(fd);
+    if (!inode) return syscall(call, fd);
+    int how = fate(SYNCING, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND || (lies && data_only)) return 0;
+    pthread_mutex_lock(&lock);
+    uint64_t covered = records;
+    pthread_mutex_unlock(&lock);
+    int result = syscall(call, fd);
+    int error = errno;
+    pthread_mutex_lock(&lock);
+    if (result == 0) note(SYNC, inode, covered, data_only, "", 0, "", 0);
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return result;
+}
+
+int fsync(int fd) { return do_sync(fd, SYS_fsync, 0); }
+int fdatasync(int fd) { return do_sync(fd, SYS_fdatasync, 1); }
+
+int sync_file_range(int fd, off64_t from, off64_t length, unsigned flags) {
+    if (watched(fd)) {
+        int how = fate(SYNCING, 0);
+        if (how == FAIL) return -1;
+        if (how == PRETEND) return 0;
+    }
+    return syscall(SYS_sync_file_range, fd, from, length, flags);
+}
+
+static int do_names(uint8_t op, int result, const char *first, const char *second) {
+    int error = errno;
+    if (result == 0) note(op, 0, 0, 0, first, strlen(first), second, strlen(second));
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return result;
+}
+
+int rename(const char *from, const char *to) {
+    if (!watched_path(from)) return syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+    int how = fate(CHANGE, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return 0;
+    pthread_mutex_lock(&lock);
+    return do_names(RENAME, syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to), from, to);
+}
+
+int link(const char *from, const char *to) {
+    if (!watched_path(from)) return syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+    int how = fate(CHANGE, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return 0;
+    pthread_mutex_lock(&lock);
+    return do_names(LINK, syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), from, to);
+}
+
+int unlink(const char *path) {
+    if (!watched_path(path)) return syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    int how = fate(CHANGE, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return 0;
+    pthread_mutex_lock(&lock);
+    return do_names(UNLINK, syscall(SYS_unlinkat, AT_FDCWD, path, 0), path, "");
+}
+
+int mkdir(const char *path, mode_t mode) {
+    if (!watched_path(path)) return syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    int how = fate(CHANGE, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return 0;
+    pthread_mutex_lock(&lock);
+    return do_names(MKDIR, syscall(SYS_mkdirat, AT_FDCWD, path, mode), path, "");
+}

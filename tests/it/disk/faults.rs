@@ -1,0 +1,295 @@
+//! The k-th write or sync fails, for every k of a short run: the server answers with an error or ends
+//! in words, never with a 2xx for what is not on the disk, and another start shows all of the rest.
+//!
+//! Deliberately absent: faults of reads, which `damage.rs` makes by real damage.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callboard_disk::{Counts, Fault, Random, Shim, Timing, What, copy};
+
+use super::load::{Amount, Fact, Keys, Ledger, check, set_up, work};
+use super::long;
+use super::program::{Ended, Program};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+const PRETENDED: i32 = 0;
+
+/// How many servers run at a time: they wait for the disk more than for the processor.
+const AT_A_TIME: usize = 3;
+
+/// Where faults are made.
+struct Bench {
+    directory: tempfile::TempDir,
+    shim: Shim,
+    /// A directory that was in use, and what was acknowledged there.
+    used: PathBuf,
+    keys: Keys,
+    facts: Vec<Fact>,
+}
+
+/// One run with a fault, or with none.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    number: usize,
+    /// Whether it begins with nothing.
+    fresh: bool,
+    fault: Option<Fault>,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let shim = Shim::build(directory.path());
+        let used = directory.path().join("used");
+        let stderr = directory.path().join("stderr");
+        let program = Program::start(&used.join("data"), &stderr, |_| ()).expect("it starts");
+        let ledger = Arc::new(Ledger::default());
+        let keys = set_up(&program.url, &ledger).await.expect("the server works");
+        let amount = Amount { users: 2, rounds: 4, long: 6_000, seed: 1 };
+        work(&program.url, &keys, &ledger, amount).await;
+        assert_eq!(program.terminate().code, Some(0));
+        Self { directory, shim, used, keys, facts: ledger.facts() }
+    }
+
+    /// Starts, works, ends, starts again without the fault, and compares.
+    async fn run(&self, case: Case) -> Result<Counts, String> {
+        let path = |what: &str| self.directory.path().join(format!("{what}-{}", case.number));
+        let (root, counts, stderr) = (path("disk"), path("counts"), path("stderr"));
+        if case.fresh {
+            std::fs::create_dir_all(&root).expect("a directory can be made");
+        } else {
+            copy(&self.used, &root);
+        }
+        let data = root.join("data");
+        let ledger = Arc::new(Ledger::default());
+        let started = Program::start(&data, &stderr, |command| {
+            self.shim.load(command, &root);
+            Shim::fail(command, case.fault, &counts);
+        });
+        let ended = match started {
+            Ok(mut program) => {
+                self.load(&program, case, &ledger).await?;
+                program.has_ended().unwrap_or_else(|| program.terminate())
+            }
+            Err(ended) => ended,
+        };
+        let met = Counts::read(&counts);
+        in_order(&ended, case, met)?;
+        let facts = if case.fresh { &[][..] } else { &self.facts };
+        let facts = [facts, &ledger.facts()].concat();
+        let again = again(&data, &stderr, &facts).await;
+        let _ = std::fs::remove_dir_all(root);
+        again.map(|()| met).map_err(|reason| format!("{reason}; before: {}", ended.stderr))
+    }
+
+    async fn load(
+        &self,
+        program: &Program,
+        case: Case,
+        ledger: &Arc<Ledger>,
+    ) -> Result<(), String> {
+        let load = async {
+            let keys = if case.fresh {
+                set_up(&program.url, ledger).await
+            } else {
+                Some(self.keys.clone())
+            };
+            if let Some(keys) = keys {
+                let seed = case.number as u64 + 2;
+                let amount = Amount { users: 1, rounds: 4, long: 6_000, seed };
+                work(&program.url, &keys, ledger, amount).await;
+            }
+        };
+        let hangs = |_| format!("the server hangs: {}", program.stderr());
+        tokio::time::timeout(Duration::from_mins(1), load).await.map_err(hangs)?;
+        let refused = ledger.refusals();
+        if refused.keys().any(|status| *status < 500) {
+            return Err(format!("the fault is told as the client's: {refused:?}"));
+        }
+        Ok(())
+    }
+
+    /// Runs all of `cases`, some at a time.
+    fn run_all(self: &Arc<Self>, cases: impl IntoIterator<Item = Case>) -> Sum {
+        let cases: Arc<Mutex<VecDeque<Case>>> = Arc::new(Mutex::new(cases.into_iter().collect()));
+        let threads: Vec<_> = (0..AT_A_TIME)
+            .map(|_| {
+                let (bench, cases) = (Arc::clone(self), Arc::clone(&cases));
+                std::thread::spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_multi_thread()
+                        .worker_threads(1)
+                        .enable_all()
+                        .build();
+                    let runtime = runtime.expect("a runtime");
+                    let mut sum = Sum::default();
+                    loop {
+                        let next = cases.lock().expect("no holder panics").pop_front();
+                        let Some(case) = next else { return sum };
+                        match runtime.block_on(bench.run(case)) {
+                            Ok(met) => {
+                                sum.runs += 1;
+                                sum.met += usize::from(met.faults > 0);
+                            }
+                            Err(reason) => {
+                                eprintln!("{case:?}: {reason}");
+                                sum.wrong.push(format!("{case:?}: {reason}"));
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut all = Sum::default();
+        for thread in threads {
+            let sum: Sum = thread.join().expect("it ends");
+            all.runs += sum.runs;
+            all.met += sum.met;
+            all.wrong.extend(sum.wrong);
+        }
+        all
+    }
+}
+
+/// How many runs were right, how many of them met their fault, and what was wrong with the others.
+#[derive(Debug, Default)]
+struct Sum {
+    runs: usize,
+    met: usize,
+    wrong: Vec<String>,
+}
+
+/// Whether a server that met a fault went on, or ended in words.
+fn in_order(ended: &Ended, case: Case, met: Counts) -> Result<(), String> {
+    if ended.panicked() {
+        return Err(format!("it panicked: {ended:?}"));
+    }
+    if ended.code == Some(0) {
+        return Ok(());
+    }
+    if met.faults == 0 || !ended.in_words() {
+        return Err(format!("it did not end in words: {ended:?}"));
+    }
+    let full = case.fault.is_some_and(|fault| fault.errno == ENOSPC);
+    if full && !ended.stderr.contains("free some") {
+        return Err(format!("it does not say what to do about a full disk: {ended:?}"));
+    }
+    Ok(())
+}
+
+/// Starts without a fault and compares.
+async fn again(data: &Path, stderr: &Path, facts: &[Fact]) -> Result<(), String> {
+    let program = Program::start(data, stderr, |_| ());
+    let program = program.map_err(|ended| format!("it does not start again: {ended:?}"))?;
+    check(&program.url, facts).await?;
+    let ended = program.terminate();
+    if ended.code != Some(0) || ended.panicked() {
+        return Err(format!("it does not end in order: {ended:?}"));
+    }
+    Ok(())
+}
+
+/// Every fault of `what` from the `first` to the `last` of its calls.
+fn every(
+    what: What,
+    (first, last): (u64, u64),
+    errors: &[(i32, Timing)],
+    fresh: bool,
+) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for at in first..=last {
+        for (errno, timing) in errors {
+            let fault = Fault { what, at, errno: *errno, timing: *timing };
+            cases.push(Case { number: 0, fresh, fault: Some(fault) });
+        }
+    }
+    cases
+}
+
+fn numbered(cases: Vec<Case>) -> impl Iterator<Item = Case> {
+    cases.into_iter().zip(1..).map(|(case, number)| Case { number, ..case })
+}
+
+/// The calls of a start alone, of a whole fresh run, and of a run of a used directory.
+async fn counted(bench: &Bench) -> (Counts, Counts, Counts) {
+    let root = bench.directory.path().join("counted");
+    let (counts, stderr) = (root.join("counts"), root.join("stderr"));
+    std::fs::create_dir_all(&root).expect("a directory can be made");
+    let program = Program::start(&root.join("data"), &stderr, |command| {
+        bench.shim.load(command, &root.join("data"));
+        Shim::fail(command, None, &counts);
+    });
+    let started = Counts::read(&counts);
+    program.expect("it starts").kill();
+    let whole = Case { number: 0, fresh: true, fault: None };
+    let fresh = bench.run(whole).await.expect("it works without a fault");
+    let used = Case { fresh: false, ..whole };
+    (started, fresh, bench.run(used).await.expect("it works without a fault"))
+}
+
+#[test]
+fn no_failure_of_a_write_or_a_sync_is_answered_with_success() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let (mut random, seed) = Random::chosen();
+    let bench = Arc::new(runtime.block_on(Bench::new()));
+    let (started, fresh, used) = runtime.block_on(counted(&bench));
+    let errors = [
+        (EIO, Timing::Once),
+        (ENOSPC, Timing::FromThenOn),
+        (EIO, Timing::FromThenOn),
+        (ENOSPC, Timing::Once),
+    ];
+    let (write, sync) = (What::Write, What::Sync);
+    let cases = if long() {
+        [
+            every(write, (1, fresh.writes), &errors, true),
+            every(sync, (1, fresh.syncs), &errors, true),
+            every(write, (1, used.writes), &errors, false),
+            every(sync, (1, used.syncs), &errors, false),
+        ]
+        .concat()
+    } else {
+        let mut cases = [
+            every(write, (1, started.writes), &errors[..1], true),
+            every(sync, (1, started.syncs), &errors[..1], true),
+        ]
+        .concat();
+        for _ in 0..24 {
+            let (what, calls) =
+                if random.below(2) == 0 { (write, used.writes) } else { (sync, used.syncs) };
+            let at = 1 + random.below(usize::try_from(calls).expect("few")) as u64;
+            cases.extend(every(what, (at, at), &[errors[random.below(4)]], false));
+        }
+        cases
+    };
+    let sum = bench.run_all(numbered(cases));
+    eprintln!("{} runs, {} faults; {started:?} {fresh:?} {used:?}", sum.runs, sum.met);
+    assert!(sum.wrong.is_empty(), "seed {seed}: {}", sum.wrong.join("\n"));
+    assert!(sum.met * 2 > sum.runs, "the faults were met: {sum:?}");
+}
+
+/// The test of the test: a write that fails while the program is told that it did not.
+#[test]
+fn a_fault_that_is_ignored_is_caught() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let bench = Arc::new(runtime.block_on(Bench::new()));
+    let (_, _, used) = runtime.block_on(counted(&bench));
+    // Of a single one the journal makes good what sled misses, and the other way round.
+    let errors = [(PRETENDED, Timing::FromThenOn)];
+    let (first, last) = (used.writes / 2, used.writes / 2 + 5);
+    let cases = every(What::Write, (first, last), &errors, false);
+    let sum = bench.run_all(numbered(cases));
+    assert!(!sum.wrong.is_empty(), "it went unnoticed: {sum:?}");
+    eprintln!("it is caught: {}", sum.wrong.join("\n"));
+}
