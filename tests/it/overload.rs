@@ -176,7 +176,9 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
         answers.statuses().into_iter().filter(|it| ![201, 408, 503].contains(it)).collect();
     assert!(wrong.is_empty(), "{answers:?}");
     assert!(answers.of(201) > 50 && answers.of(503) > 50, "{answers:?}");
-    assert!(most < before.memory + 150.0, "{most} MB, and {} before", before.memory);
+    // 64 MB of bodies, 64 MB of submissions on their way, 16 MB of rows that sled does not have yet;
+    // twice, for what is made of them and what the allocator keeps. Without them it is gigabytes.
+    assert!(most < before.memory + 300.0, "{most} MB, and {} before", before.memory);
     assert!(slowest < Duration::from_secs(10), "{slowest:?}");
 
     // As before: quick, with no more files open, and with the memory that it may keep.

@@ -55,7 +55,7 @@ use settle::{Below, Rounds};
 use waker::{Waker, close};
 
 /// From how many bytes in the journal on they are brought to sled at once.
-const ROUND: usize = 8 << 20;
+const ROUND: usize = 4 << 20;
 
 /// How a [`SledStore`] is opened.
 pub struct SledOptions {
