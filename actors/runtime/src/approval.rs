@@ -418,7 +418,5 @@ impl Actor for ApprovalActor {
 
 /// Stops: while it waits it is a row.
 fn rest(myself: &ActorRef<Message>, state: &State) {
-    if state.birth.directory.retire(&state.birth.address, state.handled) {
-        myself.stop(None);
-    }
+    state.birth.directory.retire(&state.birth.address, state.handled, myself);
 }

@@ -160,9 +160,7 @@ impl DeliveryActor {
     }
 
     fn rest(myself: &ActorRef<Message>, state: &State) {
-        if state.birth.directory.retire(&state.birth.address, state.handled) {
-            myself.stop(None);
-        }
+        state.birth.directory.retire(&state.birth.address, state.handled, myself);
     }
 }
 

@@ -3,12 +3,14 @@
 //! ```text
 //!   send ─▶ awake?    yes ─▶ its mailbox
 //!           starting?  yes ─▶ waits here until it is awake
+//!           a spare?   yes ─▶ is told whose actor it is from now on, and then the message
 //!           otherwise      ─▶ waits here, and the supervisor is asked to start it
 //! ```
 //!
 //! An actor that has nothing to do retires: the directory agrees only if the actor has handled
-//! everything that was sent to it, so no message is lost between waking and sleeping. Deliberately
-//! absent: who supervises (see [`crate::supervisor`]).
+//! everything that was sent to it, so no message is lost between waking and sleeping. Where actors
+//! come and go by the thousand some of the retired are kept as spares, for a start costs more than
+//! most of them ever do. Deliberately absent: who supervises (see [`crate::supervisor`]).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,32 +18,59 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ractor::{ActorRef, MessagingErr};
+use ractor::{ActorId, ActorRef, MessagingErr};
 
 /// The actors of one kind, by address.
 pub(crate) struct Directory<A, M> {
-    seats: Mutex<HashMap<A, Seat<M>>>,
+    seats: Mutex<Seats<A, M>>,
     start: OnceLock<Box<dyn Fn(A) + Send + Sync>>,
+    reuse: Option<Reuse<A, M>>,
+}
+
+/// How an actor becomes that of another address.
+struct Reuse<A, M> {
+    /// What it is told.
+    become_that_of: fn(A) -> M,
+    /// How many are kept.
+    spares: usize,
+}
+
+struct Seats<A, M> {
+    by_address: HashMap<A, Seat<M>>,
+    spares: Vec<ActorRef<M>>,
 }
 
 enum Seat<M> {
-    /// Its supervisor was asked to start it; these messages wait for it.
-    Starting(Vec<M>),
+    /// Its supervisor was asked to start it, or hears of its break, if it was awake before; these
+    /// messages wait for it.
+    Starting { waiting: Vec<M>, broken: Option<ActorId> },
     /// It runs, and was sent so many messages.
     Awake { actor: ActorRef<M>, sent: u64 },
 }
 
 impl<M: ractor::Message> Seat<M> {
+    const fn starting(waiting: Vec<M>) -> Self {
+        Self::Starting { waiting, broken: None }
+    }
+
     fn take(&mut self, message: M) {
         match self {
-            Self::Starting(waiting) => waiting.push(message),
+            Self::Starting { waiting, .. } => waiting.push(message),
             Self::Awake { actor, sent } => {
                 *sent += 1;
                 // It has just broken: its supervisor will start it again.
                 if let Err(MessagingErr::SendErr(message)) = actor.cast(message) {
-                    *self = Self::Starting(vec![message]);
+                    let broken = Some(actor.get_id());
+                    *self = Self::Starting { waiting: vec![message], broken };
                 }
             }
+        }
+    }
+
+    fn is_of(&self, who: ActorId) -> bool {
+        match self {
+            Self::Starting { broken, .. } => *broken == Some(who),
+            Self::Awake { actor, .. } => actor.get_id() == who,
         }
     }
 }
@@ -53,10 +82,18 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Default for Directory<A,
 }
 
 impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
-    /// An empty directory.
+    /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
-        Self { seats: Mutex::new(HashMap::new()), start: OnceLock::new() }
+        let seats = Seats { by_address: HashMap::new(), spares: Vec::new() };
+        Self { seats: Mutex::new(seats), start: OnceLock::new(), reuse: None }
+    }
+
+    /// The same, but up to so many of the retired wait to become the actor of another address,
+    /// which they are told by this message; it is not counted among those that they handle.
+    #[must_use]
+    pub(crate) fn reusing(spares: usize, become_that_of: fn(A) -> M) -> Self {
+        Self { reuse: Some(Reuse { become_that_of, spares }), ..Self::new() }
     }
 
     /// Names who is asked to start an actor. Called once, before the first message.
@@ -69,10 +106,16 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// one address are handled in the order of sending.
     pub(crate) fn send(&self, address: A, message: M) {
         let mut seats = self.seats();
-        match seats.entry(address) {
+        let Seats { by_address, spares } = &mut *seats;
+        match by_address.entry(address) {
             Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
-                vacant.insert(Seat::Starting(vec![message]));
+                if let Some(actor) = self.spare(spares, &address) {
+                    let seat = vacant.insert(Seat::Awake { actor, sent: 0 });
+                    seat.take(message);
+                    return;
+                }
+                vacant.insert(Seat::starting(vec![message]));
                 drop(seats);
                 self.ask_to_start(address);
             }
@@ -80,79 +123,97 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
+    /// A spare that has been told that it is the actor of `address`.
+    fn spare(&self, spares: &mut Vec<ActorRef<M>>, address: &A) -> Option<ActorRef<M>> {
+        let reuse = self.reuse.as_ref()?;
+        loop {
+            let actor = spares.pop()?;
+            if actor.cast((reuse.become_that_of)(address.clone())).is_ok() {
+                return Some(actor);
+            }
+        }
+    }
+
     /// Sends `message` only if the actor is awake or starting.
     pub(crate) fn send_if_awake(&self, address: &A, message: M) {
-        if let Some(seat) = self.seats().get_mut(address) {
+        if let Some(seat) = self.seats().by_address.get_mut(address) {
             seat.take(message);
         }
     }
 
     /// Sends a message to every actor that is awake or starting, in the order of their addresses.
     pub(crate) fn send_to_all_awake(&self, message: impl Fn() -> M) {
-        let mut awake: Vec<A> = self.seats().keys().cloned().collect();
+        let mut awake: Vec<A> = self.seats().by_address.keys().cloned().collect();
         awake.sort_unstable();
         for address in awake {
             self.send_if_awake(&address, message());
         }
     }
 
-    /// The actor is running: hands it what waited. Returns what could not be handed over because
-    /// the actor is gone again.
+    /// The actor is running: hands it what waited.
     pub(crate) fn started(&self, address: &A, actor: ActorRef<M>) {
-        let mut seats = self.seats();
+        let seats = &mut self.seats().by_address;
         let waiting = match seats.remove(address) {
-            Some(Seat::Starting(waiting)) => waiting,
+            Some(Seat::Starting { waiting, .. }) => waiting,
             Some(Seat::Awake { .. }) | None => Vec::new(),
         };
-        let mut sent = 0;
-        let mut waiting = waiting.into_iter();
-        for message in waiting.by_ref() {
-            if let Err(MessagingErr::SendErr(message)) = actor.cast(message) {
-                let rest = std::iter::once(message).chain(waiting).collect();
-                seats.insert(address.clone(), Seat::Starting(rest));
-                return;
-            }
-            sent += 1;
-        }
-        seats.insert(address.clone(), Seat::Awake { actor, sent });
+        let mut seat = Seat::Awake { actor, sent: 0 };
+        waiting.into_iter().for_each(|message| seat.take(message));
+        seats.insert(address.clone(), seat);
+    }
+
+    /// Whose actor has broken, if it was anybody's.
+    pub(crate) fn address_of(&self, who: ActorId) -> Option<A> {
+        let seats = self.seats();
+        let seat = seats.by_address.iter().find(|(_, seat)| seat.is_of(who));
+        seat.map(|(address, _)| address.clone())
     }
 
     /// The actor broke: messages wait until it is started again.
     pub(crate) fn broken(&self, address: &A) {
-        let mut seats = self.seats();
-        let seat = seats.entry(address.clone()).or_insert_with(|| Seat::Starting(Vec::new()));
+        let seats = &mut self.seats().by_address;
+        let seat = seats.entry(address.clone()).or_insert_with(|| Seat::starting(Vec::new()));
         if let Seat::Awake { .. } = seat {
-            *seat = Seat::Starting(Vec::new());
+            *seat = Seat::starting(Vec::new());
         }
     }
 
     /// The actor will not be started again: what waits for it is dropped, and with it the ends of
     /// the channels on which its senders wait.
     pub(crate) fn forget(&self, address: &A) {
-        self.seats().remove(address);
+        self.seats().by_address.remove(address);
     }
 
-    /// Whether the actor may stop: it has handled everything that was sent to it, and is not
-    /// listed any more.
-    pub(crate) fn retire(&self, address: &A, handled: u64) -> bool {
+    /// Has the actor retire if it has handled everything that was sent to it: it is not listed any
+    /// more, and stops or becomes a spare. Otherwise there is more for it to do.
+    pub(crate) fn retire(&self, address: &A, handled: u64, actor: &ActorRef<M>) -> bool {
         let mut seats = self.seats();
-        let done = matches!(seats.get(address), Some(Seat::Awake { sent, .. }) if *sent == handled);
-        if done {
-            seats.remove(address);
+        let seat = seats.by_address.get(address);
+        let done = matches!(seat, Some(Seat::Awake { sent, .. }) if *sent == handled);
+        if !done {
+            return false;
         }
-        done
+        seats.by_address.remove(address);
+        match &self.reuse {
+            Some(reuse) if seats.spares.len() < reuse.spares => seats.spares.push(actor.clone()),
+            Some(_) | None => {
+                drop(seats);
+                actor.stop(None);
+            }
+        }
+        true
     }
 
     /// What `then` says, unless the actor is awake or starting; nobody wakes it meanwhile.
     pub(crate) fn if_asleep<T>(&self, address: &A, then: impl FnOnce() -> Option<T>) -> Option<T> {
         let seats = self.seats();
-        if seats.contains_key(address) { None } else { then() }
+        if seats.by_address.contains_key(address) { None } else { then() }
     }
 
     /// How many are awake or starting.
     #[must_use]
     pub(crate) fn awake(&self) -> usize {
-        self.seats().len()
+        self.seats().by_address.len()
     }
 
     fn ask_to_start(&self, address: A) {
@@ -160,7 +221,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         start(address);
     }
 
-    fn seats(&self) -> MutexGuard<'_, HashMap<A, Seat<M>>> {
+    fn seats(&self) -> MutexGuard<'_, Seats<A, M>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

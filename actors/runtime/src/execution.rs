@@ -330,12 +330,9 @@ impl ExecutionActor {
             state.resting = false;
         }
         let idle = asked && state.rested == state.handled;
-        if !busy
-            && (ended || idle)
-            && state.birth.directory.retire(&state.birth.address, state.handled)
-        {
-            myself.stop(None);
-        } else if !state.resting {
+        let Birth { address, directory, .. } = &state.birth;
+        let rests = !busy && (ended || idle) && directory.retire(address, state.handled, myself);
+        if !rests && !state.resting {
             state.resting = true;
             state.rested = state.handled;
             myself.send_after(IDLE, || Message::Rest);

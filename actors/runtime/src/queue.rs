@@ -107,8 +107,8 @@ impl QueueActor {
 
     fn rest(myself: &ActorRef<Message>, state: &State) {
         let idle = state.ready.is_empty() && state.seats.is_empty();
-        if idle && state.birth.directory.retire(&state.birth.address, state.handled) {
-            myself.stop(None);
+        if idle {
+            state.birth.directory.retire(&state.birth.address, state.handled, myself);
         }
     }
 }

@@ -12,6 +12,7 @@ use ractor::ActorRef;
 
 use crate::approval::ApprovalKind;
 use crate::delivery::DeliveryKind;
+use crate::directory::Directory;
 use crate::execution::ExecutionKind;
 use crate::newborn::Newborns;
 use crate::ports::Ports;
@@ -20,7 +21,10 @@ use crate::script::Script;
 use crate::supervisor::DirectoryOf;
 use crate::tables::Found;
 use crate::task::TaskKind;
-use crate::{execution, intake, timers};
+use crate::{execution, intake, task, timers};
+
+/// How many actors of tasks wait for another task, 9 KB each.
+const SPARE_TASKS: usize = 128;
 
 /// A task's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,7 +65,7 @@ impl Shard {
             store,
             epoch,
             ports,
-            tasks: Arc::default(),
+            tasks: Arc::new(Directory::reusing(SPARE_TASKS, task::Message::Become)),
             executions: Arc::default(),
             approvals: Arc::default(),
             deliveries: Arc::default(),

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::time::Instant;
 
 use crate::directory::Directory;
@@ -90,11 +90,10 @@ pub(crate) enum Order<A> {
     Restart(A, Reason),
 }
 
-/// A supervisor's children and their misfortunes.
+/// What a supervisor knows: whose actors its children are, and their misfortunes.
 pub(crate) struct State<K: Kind> {
     kind: K,
     directory: Arc<DirectoryOf<K>>,
-    children: HashMap<ActorId, K::Address>,
     restarts: HashMap<K::Address, Vec<Instant>>,
 }
 
@@ -103,10 +102,7 @@ impl<K: Kind> State<K> {
         let directory = Arc::clone(&self.directory);
         let birth = Birth { address: address.clone(), reason, directory };
         match Actor::spawn_linked(None, self.kind.actor(), birth, supervisor).await {
-            Ok((actor, _)) => {
-                self.children.insert(actor.get_id(), address.clone());
-                self.directory.started(&address, actor);
-            }
+            Ok((actor, _)) => self.directory.started(&address, actor),
             Err(error) => {
                 tracing::error!(kind = K::NAME, ?address, %error, "an actor could not be started");
                 self.directory.forget(&address);
@@ -120,7 +116,7 @@ impl<K: Kind> State<K> {
         why: &ActorProcessingErr,
         myself: &ActorRef<Order<K::Address>>,
     ) {
-        let Some(address) = self.children.remove(&who.get_id()) else {
+        let Some(address) = self.directory.address_of(who.get_id()) else {
             return;
         };
         let now = Instant::now();
@@ -162,7 +158,7 @@ impl<K: Kind> Actor for Supervisor<K> {
             // Fails only when the system is stopping, and then nobody is started any more.
             let _ = myself.cast(Order::Start(address));
         });
-        Ok(State { kind, directory, children: HashMap::new(), restarts: HashMap::new() })
+        Ok(State { kind, directory, restarts: HashMap::new() })
     }
 
     async fn handle(
@@ -186,15 +182,10 @@ impl<K: Kind> Actor for Supervisor<K> {
         event: SupervisionEvent,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        match event {
-            SupervisionEvent::ActorFailed(who, why) => {
-                state.broken(&who, &why, &myself);
-                state.forget_old_misfortunes();
-            }
-            SupervisionEvent::ActorTerminated(who, ..) => {
-                state.children.remove(&who.get_id());
-            }
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        // One that stops has retired before.
+        if let SupervisionEvent::ActorFailed(who, why) = event {
+            state.broken(&who, &why, &myself);
+            state.forget_old_misfortunes();
         }
         Ok(())
     }
@@ -245,8 +236,7 @@ mod tests {
                 Woken => Ok(()),
                 Restarted => panic!("it breaks again"),
                 GivenUp => {
-                    assert!(birth.directory.retire(&birth.address, 0));
-                    myself.stop(None);
+                    assert!(birth.directory.retire(&birth.address, 0, &myself));
                     Ok(())
                 }
             }
@@ -281,6 +271,90 @@ mod tests {
         // Another one is none the worse for it.
         directory.send(2, ());
         assert_eq!(started.recv().await, Some(Woken));
+        supervisor.stop(None);
+    }
+
+    /// Says what it hears and whose actor it is; retires after each message.
+    struct Willing(mpsc::UnboundedSender<(u8, &'static str)>);
+
+    #[derive(Debug)]
+    enum Told {
+        Become(u8),
+        Work,
+        Break,
+    }
+
+    impl Kind for Willing {
+        type Address = u8;
+        type Actor = WillingActor;
+        const NAME: &'static str = "willing";
+
+        fn actor(&self) -> WillingActor {
+            WillingActor(self.0.clone())
+        }
+    }
+
+    struct WillingActor(mpsc::UnboundedSender<(u8, &'static str)>);
+
+    impl Actor for WillingActor {
+        type Msg = Told;
+        type State = Birth<Willing>;
+        type Arguments = Birth<Willing>;
+
+        async fn pre_start(
+            &self,
+            _: ActorRef<Told>,
+            birth: Birth<Willing>,
+        ) -> Result<Birth<Willing>, ActorProcessingErr> {
+            let what = if birth.reason == Woken { "starts" } else { "starts again" };
+            self.0.send((birth.address, what)).expect("the test listens");
+            Ok(birth)
+        }
+
+        async fn handle(
+            &self,
+            myself: ActorRef<Told>,
+            told: Told,
+            birth: &mut Birth<Willing>,
+        ) -> Result<(), ActorProcessingErr> {
+            let say = |address, what| self.0.send((address, what)).expect("the test listens");
+            match told {
+                Told::Become(address) => {
+                    birth.address = address;
+                    say(address, "becomes");
+                }
+                Told::Work => {
+                    // Only the last message before it rests lets it retire.
+                    let retires = birth.directory.retire(&birth.address, 1, &myself);
+                    say(birth.address, if retires { "worked" } else { "works" });
+                }
+                Told::Break => return Err("it breaks".into()),
+            }
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_spare_becomes_the_actor_of_another_address_and_breaks_as_that() {
+        let (sender, mut heard) = mpsc::unbounded_channel();
+        let directory = Arc::new(DirectoryOf::<Willing>::reusing(1, Told::Become));
+        let arguments = (Willing(sender), Arc::clone(&directory));
+        let (supervisor, _) =
+            Actor::spawn(None, Supervisor::default(), arguments).await.expect("it starts");
+        let mut hear = async || heard.recv().await.expect("something happens");
+        directory.send(1, Told::Work);
+        assert_eq!([hear().await, hear().await], [(1, "starts"), (1, "worked")]);
+        directory.send(2, Told::Work);
+        assert_eq!([hear().await, hear().await], [(2, "becomes"), (2, "worked")]);
+        // There is one spare, and it breaks as the actor of the third.
+        directory.send(3, Told::Break);
+        directory.send(4, Told::Work);
+        assert_eq!(hear().await, (3, "becomes"));
+        assert_eq!([hear().await, hear().await], [(4, "starts"), (4, "worked")]);
+        assert_eq!(hear().await, (3, "starts again"));
+        directory.send(3, Told::Work);
+        assert_eq!(hear().await, (3, "worked"));
+        assert_eq!(directory.awake(), 0);
         supervisor.stop(None);
     }
 }

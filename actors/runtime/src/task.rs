@@ -1,9 +1,9 @@
 //! A task's actor: it alone changes the task.
 //!
-//! Spawned by its shard's supervisor when a message finds no awake actor; stops when nothing keeps it
-//! moving: a task that waits (in its queue, in a backoff, for a reviewer) or has ended is a row. The
-//! last step of a task that belongs to an execution is committed by the execution, with what follows.
-//! Deliberately absent: every rule. [`callboard_domain::task`] decides.
+//! Spawned by its shard's supervisor when a message finds no awake actor and no spare; retires when
+//! nothing keeps it moving: a task that waits (in its queue, in a backoff, for a reviewer) or has ended
+//! is a row. The last step of a task that belongs to an execution is committed by the execution, with
+//! what follows. Deliberately absent: every rule. [`callboard_domain::task`] decides.
 
 use std::sync::Arc;
 
@@ -56,6 +56,8 @@ pub(crate) enum Message {
     Judged(Box<Judgement>),
     /// The server was started again: perform what is outstanding.
     Recover,
+    /// From now on the actor that hears this is that of another task.
+    Become(Address),
 }
 
 /// A worker's answer.
@@ -130,6 +132,15 @@ pub(crate) struct State {
     /// Its share of what its account may run at once.
     running: Option<Running>,
     handled: u64,
+}
+
+impl State {
+    /// A spare keeps nothing of the task that it was the actor of.
+    fn forget(&mut self) {
+        self.birth.reason = Reason::Woken;
+        (self.task, self.inputs, self.place, self.running) = (None, None, None, None);
+        self.handled = 0;
+    }
 }
 
 type Done = Result<(), ActorProcessingErr>;
@@ -401,13 +412,14 @@ impl TaskActor {
     }
 
     /// Stops unless something keeps it moving.
-    fn rest(myself: &ActorRef<Message>, state: &State) {
+    fn rest(myself: &ActorRef<Message>, state: &mut State) {
         let moving = state
             .task
             .as_ref()
             .is_some_and(|task| matches!(task.state().state, Life::Running { .. }));
-        if !moving && state.birth.directory.retire(&state.birth.address, state.handled) {
-            myself.stop(None);
+        let Birth { address, directory, .. } = &state.birth;
+        if !moving && directory.retire(address, state.handled, myself) {
+            state.forget();
         }
     }
 }
@@ -512,7 +524,7 @@ impl Actor for TaskActor {
     }
 
     async fn handle(&self, myself: ActorRef<Message>, message: Message, state: &mut State) -> Done {
-        state.handled += 1;
+        state.handled += u64::from(!matches!(message, Message::Become(_)));
         match message {
             Message::Lease { place, running } => self.lease(state, place, running).await?,
             Message::Settle(settlement) => self.settle(state, *settlement).await?,
@@ -525,6 +537,10 @@ impl Actor for TaskActor {
             Message::Cancel(by, reply) => self.cancel(state, by, reply).await?,
             Message::Judged(judgement) => self.judged(state, *judgement).await?,
             Message::Recover => self.recover(state).await?,
+            Message::Become(address) => {
+                state.birth.address = address;
+                return self.load(state).await;
+            }
         }
         Self::rest(&myself, state);
         Ok(())

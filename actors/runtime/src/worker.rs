@@ -358,10 +358,9 @@ impl WorkerActor {
         }
         if status == Status::Lost
             && moment >= heard.after(REMEMBERED)
-            && state.birth.directory.retire(&state.birth.address, state.handled)
+            && state.birth.directory.retire(&state.birth.address, state.handled, myself)
         {
             self.0.workers.forget(state.birth.address.worker);
-            myself.stop(None);
         }
     }
 

@@ -240,7 +240,7 @@ pub(crate) fn read_logs<E: Engine>(
             .unwrap_or_default();
         if let Some((key, row)) = last_row(id)? {
             let mut newest = log::read_key(&key).map_or(0, |(first, _)| first);
-            if log::read_key(&key).is_some_and(|(_, part)| part == 0) {
+            if log::read_key(&key).is_some_and(|(_, part)| part == 0 || part == log::COMPRESSED) {
                 log::Unpacker::default().row(&key, &row, |number, _| newest = number);
             }
             bounds.newest = bounds.newest.max(newest);

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// The format of a data directory. Greater ones are a newer program's; 1 had no journal.
-pub(crate) const FORMAT: u32 = 2;
+/// The format of a data directory. Greater ones are a newer program's; before 3 nothing was compressed.
+pub(crate) const FORMAT: u32 = 3;
+/// The first format with a journal.
+pub(crate) const WITH_JOURNAL: u32 = 2;
 const FORMAT_FILE: &str = "callboard-format";
 
 /// Takes the directory for this process. A store that was just closed holds on for a moment.

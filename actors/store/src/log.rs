@@ -3,25 +3,33 @@
 //! ```text
 //! key    [space 'l'][log][number of the first record u64, big-endian][part u8]
 //! value  [length varint][record …][length varint][record …] …
+//!        [length of all that varint][the same as a block of LZ4]     in part 255
 //! ```
 //!
 //! A record that fits no row by itself stands alone in parts 0, 1, 2 … of its number; its
 //! length, in part 0, is then greater than what follows it there. What a group of batches
-//! appends to a log is packed together, so hundreds of records cost a few rows. Rows are
-//! written once and only ever deleted whole.
+//! appends to a log is packed together and compressed, for records of one log are much alike: a
+//! hundred of them cost a row or two. Rows are written once and only ever deleted whole.
 //!
 //! Deliberately absent: the numbering itself, which is the committer's.
 
 use bytes::Bytes;
 
 use crate::batch::{LogId, MAX_ROW};
-use crate::row::{LOGS, META, read_varint, varint_size, write_varint};
+use crate::row::{LOGS, META, read_varint, write_varint};
 
 /// The largest record.
 pub(crate) const MAX_RECORD: usize = 64 * 1024;
 
+/// The part of a row that is compressed.
+pub(crate) const COMPRESSED: u8 = u8::MAX;
+
 const KEY: usize = 11;
 const ROOM: usize = MAX_ROW - KEY;
+/// How many bytes of records are compressed together, at most, but for a larger record.
+const BLOCK: usize = 16 * 1024;
+/// Below this nothing is gained.
+const SMALL: usize = 512;
 
 /// The oldest and the newest number of a log; `(0, 0)` if it never had a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,32 +95,75 @@ pub(crate) fn pack<'a>(
     log: LogId,
     first: u64,
     records: impl Iterator<Item = &'a Bytes>,
-    mut write: impl FnMut(&[u8], &[u8]),
+    write: impl FnMut(&[u8], &[u8]),
 ) {
-    let mut row = Vec::with_capacity(ROOM);
-    let (mut row_first, mut next) = (first, first);
+    let mut packer = Packer { log, raw: Vec::new(), row: Vec::new(), write };
+    let (mut block, mut size, mut block_first): (Vec<&Bytes>, _, _) = (Vec::new(), 0, first);
     for record in records {
-        let size = varint_size(record.len()) + record.len();
-        if !row.is_empty() && row.len() + size > ROOM {
-            write(&key(log, row_first, 0), &row);
-            row.clear();
+        if !block.is_empty() && size + record.len() > BLOCK {
+            packer.pack(block_first, &block);
+            block_first += block.len() as u64;
+            (size, block) = (0, Vec::new());
         }
-        if row.is_empty() {
-            row_first = next;
+        size += record.len();
+        block.push(record);
+    }
+    packer.pack(block_first, &block);
+}
+
+/// Writes records of a log to rows.
+struct Packer<W> {
+    log: LogId,
+    raw: Vec<u8>,
+    row: Vec<u8>,
+    write: W,
+}
+
+impl<W: FnMut(&[u8], &[u8])> Packer<W> {
+    /// Writes `records` to one row if they fit, compressed or as they are, or else each half by
+    /// itself, or the one over several rows.
+    fn pack(&mut self, first: u64, records: &[&Bytes]) {
+        self.raw.clear();
+        for record in records {
+            write_varint(record.len(), &mut self.raw);
+            self.raw.extend_from_slice(record);
         }
-        write_varint(record.len(), &mut row);
-        row.extend_from_slice(record);
-        next += 1;
-        if row.len() > ROOM {
-            for (part, piece) in (0..).zip(row.chunks(ROOM)) {
-                write(&key(log, row_first, part), piece);
+        if self.compressed() {
+            (self.write)(&key(self.log, first, COMPRESSED), &self.row);
+        } else if self.raw.len() <= ROOM || records.len() == 1 {
+            for (part, piece) in (0..).zip(self.raw.chunks(ROOM)) {
+                (self.write)(&key(self.log, first, part), piece);
             }
-            row.clear();
+        } else {
+            let (left, right) = records.split_at(records.len() / 2);
+            self.pack(first, left);
+            self.pack(first + left.len() as u64, right);
         }
     }
-    if !row.is_empty() {
-        write(&key(log, row_first, 0), &row);
+
+    /// Whether `raw`, compressed, fits a row and is the smaller for it; then it stands in `row`.
+    fn compressed(&mut self) -> bool {
+        if self.raw.len() < SMALL {
+            return false;
+        }
+        self.row.clear();
+        write_varint(self.raw.len(), &mut self.row);
+        let head = self.row.len();
+        self.row.resize(head + lz4_flex::block::get_maximum_output_size(self.raw.len()), 0);
+        let length = lz4_flex::block::compress_into(&self.raw, &mut self.row[head..]);
+        self.row.truncate(head + length.expect("there is room for the worst case"));
+        self.row.len() <= ROOM && self.row.len() < self.raw.len()
     }
+}
+
+/// What [`Packer::compressed`] made; `None` if it is damaged.
+fn decompressed(row: &[u8]) -> Option<Vec<u8>> {
+    let (length, block) = read_varint(row)?;
+    if length > BLOCK + 2 * MAX_RECORD {
+        return None;
+    }
+    let raw = lz4_flex::block::decompress(block, length).ok()?;
+    (raw.len() == length).then_some(raw)
 }
 
 /// Puts rows together to records again. Feed it rows in key order, beginning with a part 0.
@@ -133,7 +184,7 @@ impl Unpacker {
         mut found: impl FnMut(u64, &[u8]),
     ) -> Option<()> {
         let (first, part) = read_key(key)?;
-        if part > 0 {
+        if part > 0 && part != COMPRESSED {
             self.missing =
                 (first == self.number).then(|| self.missing.checked_sub(row.len()))??;
             self.record.extend_from_slice(row);
@@ -145,12 +196,15 @@ impl Unpacker {
         if self.missing > 0 {
             return None;
         }
-        let (mut number, mut rest) = (first, row);
+        let raw = if part == COMPRESSED { Some(decompressed(row)?) } else { None };
+        let (mut number, mut rest) = (first, raw.as_deref().unwrap_or(row));
         while !rest.is_empty() {
             let (length, after) = read_varint(rest)?;
             if let Some((record, after)) = after.split_at_checked(length) {
                 found(number, record);
                 rest = after;
+            } else if raw.is_some() {
+                return None;
             } else {
                 self.number = number;
                 self.missing = length - after.len();
@@ -183,21 +237,74 @@ mod tests {
     }
 
     #[test]
-    fn records_of_every_size_come_back_with_their_numbers() {
-        let sizes = [10, 4000, 4083, 4084, 4085, 0, 65_536, 3, 8170, 1];
-        let records: Vec<_> = sizes.iter().map(|size| Bytes::from(vec![42; *size])).collect();
+    fn a_compressed_row_keeps_its_bytes() {
+        let rows = rows(&vec![Bytes::from_static(b"an event like any other"); 30]);
+        let key = b"l\x07\0\0\0\0\0\0\0\x01\xff".to_vec();
+        let value = b"\xd0\x05\xff\x09\x17an event like any other\x18\0\xff\xff\xa1\x60 other";
+        assert_eq!(rows, [(key, value.to_vec())]);
+    }
+
+    /// Bytes that nothing can be saved of.
+    fn noise(length: usize) -> Bytes {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state.to_be_bytes()[0]
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    fn come_back(records: &[Bytes]) -> usize {
         let (mut unpacker, mut found) = (Unpacker::default(), Vec::new());
-        for (key, value) in rows(&records) {
+        let rows = rows(records);
+        for (key, value) in &rows {
             assert!(key.len() + value.len() <= MAX_ROW);
-            let record = |number, record: &[u8]| found.push((number, record.len()));
-            unpacker.row(&key, &value, record).unwrap();
+            let record = |number, record: &[u8]| found.push((number, record.to_vec()));
+            unpacker.row(key, value, record).unwrap();
         }
-        assert_eq!(found, (1..).zip(sizes).collect::<Vec<_>>());
+        let expected = (1..).zip(records.iter().map(|record| record.to_vec()));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+        rows.len()
+    }
+
+    #[test]
+    fn records_of_every_size_come_back_with_their_numbers() {
+        let sizes = [10, 4000, 4083, 4084, 4085, 0, 65_536, 3, 8170, 1, 16_384, 16_385];
+        come_back(&sizes.map(|size| Bytes::from(vec![42; size])));
+        come_back(&sizes.map(noise));
+        let mixed = sizes.iter().enumerate();
+        let mixed =
+            mixed.map(|(at, size)| if at % 2 == 0 { noise(*size) } else { vec![42; *size].into() });
+        come_back(&mixed.collect::<Vec<_>>());
     }
 
     #[test]
     fn hundreds_of_records_cost_a_few_rows() {
-        assert_eq!(rows(&vec![Bytes::from(vec![1; 39]); 300]).len(), 3);
+        assert_eq!(come_back(&vec![Bytes::from(vec![1; 39]); 300]), 1);
+        assert_eq!(come_back(&vec![noise(39); 3000]), 8);
+        assert_eq!(come_back(&(0..300).map(|at| noise(at % 39)).collect::<Vec<_>>()), 1);
+    }
+
+    #[test]
+    fn a_damaged_row_is_no_row() {
+        let rows = rows(&vec![Bytes::from_static(b"an event like any other"); 30]);
+        let (key, value) = &rows[0];
+        for at in 0..value.len() {
+            for cut in [false, true] {
+                let mut damaged = value.clone();
+                if cut {
+                    damaged.truncate(at)
+                } else {
+                    damaged[at] ^= 0x55
+                }
+                let mut count = 0;
+                // It may still be a row, and then the records say for themselves that they are not right.
+                if Unpacker::default().row(key, &damaged, |_, _| count += 1).is_some() {
+                    assert!(!cut, "{at}");
+                }
+                assert!(count <= 720);
+            }
+        }
     }
 
     #[test]

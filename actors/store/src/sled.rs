@@ -39,7 +39,7 @@ use bytes::Bytes;
 
 use crate::batch::{Batch, Epoch, Key, LogId, MAX_ROW};
 use crate::committer::{Committer, Job, Shared, read_logs};
-use crate::directory::{FORMAT, corrupt, failed, lock, read_format, write_format};
+use crate::directory::{FORMAT, WITH_JOURNAL, corrupt, failed, lock, read_format, write_format};
 use crate::index::Loader;
 use crate::journal::Journal;
 use crate::mark::{self, Left, Mark};
@@ -191,13 +191,13 @@ impl SledStore {
         let settled = synced && sabotage != Some(Sabotage::NoSettling);
         let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
         let below = Below { tree: tree.clone(), db, synced: settled };
-        let new = known.is_none_or(|known| known < FORMAT);
+        let new = known.is_none_or(|known| known < WITH_JOURNAL);
         let (journal, missing) = Journal::open(&path, standing(&tree, &path, known)?, new, synced)?;
         check_noted(&path, journal.last(), new)?;
         bring_back(&below, &path, &missing, journal.last())?;
         let mark = Mark::open(&path, journal.last()).map_err(|error| failed(&error))?;
         repair::sync_all(&path).map_err(|error| failed(&error))?;
-        if new {
+        if known != Some(FORMAT) {
             write_format(&path).map_err(|error| failed(&error))?;
         }
         mark::taken(&path, true).map_err(|error| failed(&error))?;
@@ -273,7 +273,7 @@ impl SledStore {
         if start > bounds.newest || limit == 0 {
             return Ok(records);
         }
-        let before = self.layers().last(&log::key(id, 0, 0), &log::key(id, start, 0))?;
+        let before = self.layers().last(&log::key(id, 0, 0), &log::key(id, start, u8::MAX))?;
         let first = before.and_then(|key| log::read_key(&key)).map_or(start, |(first, _)| first);
         let mut unpacker = log::Unpacker::default();
         let (from, to) = (log::key(id, first, 0), log::key(id, bounds.newest, u8::MAX));

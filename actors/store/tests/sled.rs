@@ -49,10 +49,10 @@ fn a_directory_in_use_is_locked_and_then_free() {
 #[test]
 fn a_directory_of_a_newer_program_is_refused() {
     let directory = used(1);
-    fs::write(directory.path().join("callboard-format"), "3\n").unwrap();
+    fs::write(directory.path().join("callboard-format"), "4\n").unwrap();
     assert_eq!(
         reason(directory.path()),
-        "it has format 3, of a newer program; this one reads up to 2"
+        "it has format 4, of a newer program; this one reads up to 3"
     );
 }
 

@@ -1,7 +1,8 @@
 //! The records of the event log, and the events that are made of them.
 //!
-//! A record says what changed; what something was asked to be stands in its own row, and is read
-//! when somebody listens. Deliberately absent: who listens.
+//! A record says what changed; what something was asked to be stands in its own row, and so does a
+//! task that has ended and changes no more. They are read when somebody listens. Deliberately absent:
+//! who listens.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,9 +30,9 @@ pub(crate) struct EventRow {
     /// When it happened.
     #[serde(rename = "t")]
     at: Timestamp,
-    /// The task that it happened to, as it was then.
+    /// The task that it happened to, as it was then, unless that was its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    task: Option<(TaskId, Life)>,
+    task: Option<(TaskId, Option<Life>)>,
     /// The worker that it happened to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worker: Option<WorkerRow>,
@@ -92,7 +93,12 @@ impl EventRow {
     /// How many facts one record tells at most.
     pub(crate) const MAX_FACTS: usize = 60;
 
-    pub(crate) fn of_task(event: &'static str, at: Timestamp, task: (TaskId, Life)) -> Self {
+    /// Without a life, of the end of a task.
+    pub(crate) fn of_task(
+        event: &'static str,
+        at: Timestamp,
+        task: (TaskId, Option<Life>),
+    ) -> Self {
         let event = Cow::Borrowed(event);
         Self { event, at, task: Some(task), worker: None, execution: None, approval: None }
     }
@@ -130,8 +136,12 @@ impl EventRow {
     ) -> Result<Vec<Event>, Error> {
         let at = self.at;
         if let Some((id, life)) = self.task {
+            let life = match life {
+                Some(life) => Some(life),
+                None => tasks::end(store, environment, id).await?,
+            };
             let made = tasks::made(store, environment, id).await?;
-            let task = made.map(|made| Arc::new(life.of(made.spec)));
+            let task = life.zip(made).map(|(life, made)| Arc::new(life.of(made.spec)));
             return Ok(task.map_or_else(Vec::new, |task| of_task(self.event, at, task)));
         }
         if let Some((id, head, facts)) = self.execution {

@@ -129,7 +129,9 @@ fn the_rows_of_tasks_are_pinned() {
 #[test]
 fn the_records_of_events_are_pinned_and_read_back() {
     let id = TaskId::from_u128(ID);
-    let task = (id, Life::from(&full_task()));
+    let row = EventRow::of_task("task.completed", NOW, (id, None));
+    pinned("event-task-ended-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let task = (id, Some(Life::from(&full_task())));
     let row = EventRow::of_task("task.completed", NOW, task);
     let golden = pinned("event-task-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
     let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };

@@ -153,7 +153,9 @@ impl Persist for Task {
         };
         let life = Life::from(task);
         ops.extend(facts.iter().map(|fact| {
-            let row = EventRow::of_task(fact.as_str(), now, (task.spec.id, life.clone()));
+            // Its end stands in its row for good.
+            let then = (!task.is_finished()).then(|| life.clone());
+            let row = EventRow::of_task(fact.as_str(), now, (task.spec.id, then));
             EVENTS.append(events(environment), &row)
         }));
         let entry = Some(entry(environment, task));
@@ -273,6 +275,16 @@ pub(crate) async fn task(
         Some(life) => found(store, environment, task, life, None).await,
         None => Ok(None),
     }
+}
+
+/// How a task has ended; `None` if it has not, or was removed since then.
+pub(super) async fn end(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Life>, Error> {
+    let ended = ENDED_TASKS.get(store, environment.number(), &task.as_u128()).await?;
+    Ok(ended.map(|Ended(life, _)| life))
 }
 
 /// How far a task is, if it has not ended.

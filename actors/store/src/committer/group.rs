@@ -190,7 +190,7 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
             && (self.first_unwritten(log) <= oldest
                 || !self
                     .engine
-                    .keys(&log::key(log, oldest, 0), &log::key(log, oldest, 1), 1)?
+                    .keys(&log::key(log, oldest, 0), &log::key(log, oldest + 1, 0), 1)?
                     .is_empty());
         let last = keys.last().map_or(0, first);
         let gone = keys.into_iter().filter(|key| next_begins_there || first(key) < last);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::settle::{self, Below};
 use crate::batch::Epoch;
-use crate::directory::{FORMAT, corrupt, failed, retry};
+use crate::directory::{WITH_JOURNAL, corrupt, failed, retry};
 use crate::journal::{self, Standing};
 use crate::mark::{self, Left};
 use crate::overlay::Rows;
@@ -95,7 +95,7 @@ pub(super) fn standing(
     };
     match (note(SETTLED)?, note(SECRET)?) {
         (Some(settled), Some(secret)) => Ok(Standing { settled, secret }),
-        (None, None) if known.is_none_or(|known| known < FORMAT) => {
+        (None, None) if known.is_none_or(|known| known < WITH_JOURNAL) => {
             let standing = Standing { settled: 0, secret: random() };
             let mut notes = sled::Batch::default();
             notes.insert(&SETTLED, &standing.settled.to_le_bytes());
