@@ -293,9 +293,9 @@ mod tests {
             for cut in [false, true] {
                 let mut damaged = value.clone();
                 if cut {
-                    damaged.truncate(at)
+                    damaged.truncate(at);
                 } else {
-                    damaged[at] ^= 0x55
+                    damaged[at] ^= 0x55;
                 }
                 let mut count = 0;
                 // It may still be a row, and then the records say for themselves that they are not right.
