@@ -71,6 +71,13 @@ async fn answer_the_rest(desk: &Desk) -> Result<(), Error> {
     worker.answer(usize::try_from(left).unwrap_or(usize::MAX), &Semaphore::new(0)).await
 }
 
+/// Prose without repetition: it is compressed no better than what people write.
+const LETTER: &str = "Sum up what this customer wants. Dear shop, my parcel with two blue kettles and a \
+    toaster came on Friday, but its lid was dented and one plug does not fit our sockets. Please send \
+    another by the end of March, to my sister's flat in Harbour Lane 14, since we move house next week. \
+    You may keep the voucher; I would rather have money back for whatever cannot be replaced. Yours, \
+    Imogen Vale. P.S. Nobody answers your telephone before noon.";
+
 /// The body of a request: 500 bytes, whatever the prompt begins with.
 fn task(word: &str) -> String {
     let body = |prompt: &str| {
@@ -81,7 +88,6 @@ fn task(word: &str) -> String {
         })
         .to_string()
     };
-    let words = "Sum up what the customer wants. ".repeat(BODY / 32 + 1);
     let length = BODY - body("").len();
-    body(&format!("{word} {words}")[..length])
+    body(&format!("{word} {LETTER}")[..length])
 }

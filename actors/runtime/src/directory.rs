@@ -158,7 +158,9 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
             Some(Seat::Awake { .. }) | None => Vec::new(),
         };
         let mut seat = Seat::Awake { actor, sent: 0 };
-        waiting.into_iter().for_each(|message| seat.take(message));
+        for message in waiting {
+            seat.take(message);
+        }
         seats.insert(address.clone(), seat);
     }
 

@@ -4,6 +4,9 @@
 //! row     [version u8][crc32 of the payload u32, little-endian][payload: JSON]
 //! ```
 //!
+//! With a dictionary the payload is squeezed if that is worth it, and the version says so
+//! (`squeeze.rs`).
+//!
 //! A payload that does not match its checksum, or that a newer program wrote, is an error that
 //! names the table and the key. One of an older version goes through the table's upgrade first.
 //!
@@ -11,8 +14,10 @@
 
 mod key;
 mod records;
+mod squeeze;
 mod texts;
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
@@ -21,17 +26,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::batch::{Entry, Key, Op};
+use crate::batch::{Entry, Key, MAX_ROW, Op};
 use crate::{Error, Store};
 
 pub use key::TableKey;
 pub use records::Records;
 pub use texts::Texts;
 
+use squeeze::{SQUEEZED, squeezed, unsqueezed};
+
 /// Makes the payload of a version out of that of the version before: `(from, payload)`.
 pub type Upgrade = fn(u8, Value) -> Value;
 
 const HEADER: usize = 5;
+/// The longest payload that a squeezed row is read back to.
+const MAX_PAYLOAD: usize = 16 * MAX_ROW;
 
 /// Rows of one table: `V`s by `K`.
 #[derive(Debug)]
@@ -39,20 +48,32 @@ pub struct Table<K, V> {
     number: u8,
     version: u8,
     upgrade: Option<Upgrade>,
+    dictionary: Option<&'static [u8]>,
     of: PhantomData<fn(K) -> V>,
 }
 
 impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     /// The table `number`, whose rows are written in `version` from now on.
+    ///
+    /// # Panics
+    /// If the version is 128 or more.
     #[must_use]
     pub const fn new(number: u8, version: u8) -> Self {
-        Self { number, version, upgrade: None, of: PhantomData }
+        assert!(version < SQUEEZED, "the upper half of versions is for squeezed rows");
+        Self { number, version, upgrade: None, dictionary: None, of: PhantomData }
     }
 
     /// The same, with rows of older versions brought up one version at a time by `upgrade`.
     #[must_use]
     pub const fn upgraded_by(self, upgrade: Upgrade) -> Self {
-        Self { number: self.number, version: self.version, upgrade: Some(upgrade), of: PhantomData }
+        Self { upgrade: Some(upgrade), ..self }
+    }
+
+    /// The same, with rows in fewer bytes: `dictionary` holds what they have in common, and never
+    /// changes.
+    #[must_use]
+    pub const fn squeezed_by(self, dictionary: &'static [u8]) -> Self {
+        Self { dictionary: Some(dictionary), ..self }
     }
 
     /// Where `key` stands.
@@ -152,21 +173,35 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     fn encode(&self, value: &V) -> Bytes {
         let mut row = vec![self.version, 0, 0, 0, 0];
         serde_json::to_writer(&mut row, value).expect("a row's type can be JSON");
+        let squeezed = self.dictionary.and_then(|words| squeezed(&row[HEADER..], words));
+        if let Some(squeezed) = squeezed {
+            row[0] |= SQUEEZED;
+            row.truncate(HEADER);
+            row.extend(squeezed);
+        }
         sealed(row)
     }
 
     fn decode(&self, key: &Key, row: &[u8]) -> Result<V, Error> {
         let corrupt = |reason: &str| self.corrupt(key, reason);
         let (version, payload) = open(row).map_err(corrupt)?;
+        let payload = match self.dictionary {
+            Some(words) if version & SQUEEZED != 0 => {
+                let payload = unsqueezed(payload, words, MAX_PAYLOAD);
+                Cow::Owned(payload.ok_or_else(|| corrupt("it cannot be decompressed"))?)
+            }
+            Some(_) | None => Cow::Borrowed(payload),
+        };
+        let version = if self.dictionary.is_some() { version & !SQUEEZED } else { version };
         if version > self.version {
             let reason = format!("it has version {version}, of a newer program");
             return Err(self.corrupt(key, &reason));
         }
         let read = if version == self.version {
-            serde_json::from_slice(payload)
+            serde_json::from_slice(&payload)
         } else {
             let upgrade = self.upgrade.ok_or_else(|| corrupt("nothing reads its old version"))?;
-            serde_json::from_slice(payload).and_then(|old| {
+            serde_json::from_slice(&payload).and_then(|old| {
                 let steps: RangeInclusive<u8> = version..=self.version - 1;
                 serde_json::from_value(steps.fold(old, |payload, from| upgrade(from, payload)))
             })

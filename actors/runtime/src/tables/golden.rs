@@ -15,7 +15,9 @@ use callboard_domain::budget::Money;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery};
 use callboard_domain::digest::Digest;
-use callboard_domain::execution::{Event as Happened, Execution, Graph, Report, Template, Verdict};
+use callboard_domain::execution::{
+    Event as Happened, Execution, Graph, Report, StepState, Template, Verdict,
+};
 use callboard_domain::id::{
     BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId,
     WorkerId,
@@ -30,6 +32,7 @@ use callboard_domain::task::{
     Task, Why,
 };
 use callboard_domain::usage::Usage;
+use callboard_store::table::Table;
 use callboard_store::{Op, Record};
 
 use super::executions::Begun;
@@ -38,7 +41,7 @@ use super::{
     ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_TASKS, EVENTS, Ended, EventRow,
     HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES,
     LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS, STEPS, TEMPLATES,
-    TRACK, USERS, WorkerRow, events, tasks::Made,
+    TRACK, USERS, WORDS, WorkerRow, events, tasks::Made,
 };
 use crate::script::Terms;
 
@@ -106,8 +109,8 @@ fn pinned(name: &str, written: &[u8]) -> Vec<u8> {
     }
     let golden = std::fs::read(&path).expect("the golden file is there");
     assert_eq!(
-        String::from_utf8_lossy(written),
-        String::from_utf8_lossy(&golden),
+        written.escape_ascii().to_string(),
+        golden.escape_ascii().to_string(),
         "the bytes of {name} changed: raise the version and add an upgrade"
     );
     golden
@@ -117,13 +120,19 @@ fn pinned(name: &str, written: &[u8]) -> Vec<u8> {
 fn the_rows_of_tasks_are_pinned() {
     let task = full_task();
     let ended = Ended(Life::from(&task), Some("an output".into()));
-    pinned("task-ended-v1", &bytes(ENDED_TASKS.put(0, &ID, &ended, None)));
+    pinned("task-ended-v1", &bytes(Table::<u128, Ended>::new(0x81, 1).put(0, &ID, &ended, None)));
+    pinned("task-ended-v1-squeezed", &bytes(ENDED_TASKS.put(0, &ID, &ended, None)));
     let fresh = Task::submitted((*task.spec).clone()).next;
     pinned("task-fresh-v1", &bytes(LIVE_TASKS.put(0, &ID, &Life::from(&fresh), None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
     let inputs = Inputs { prompt: "p".into(), system_prompt: Some("s".into()), context };
     let made = Made { spec: task.spec, inputs: Some(inputs) };
     pinned("made-v1", serde_json::to_string(&made).expect("JSON").as_bytes());
+}
+
+#[test]
+fn what_squeezed_rows_are_read_with_is_pinned() {
+    pinned("words-v1", WORDS);
 }
 
 #[test]
@@ -296,7 +305,9 @@ fn the_rows_of_executions_are_pinned() {
     let head = HeadRow::from(&execution.head);
     pinned("execution-v1", &bytes(LIVE_EXECUTIONS.put(0, &ID, &head, None)));
     let step = execution.step(0).expect("a step");
-    pinned("step-v1", &bytes(STEPS.put(0, &(ID, 0), step, None)));
+    let plain = Table::<(u128, u16), StepState>::new(0x18, 1);
+    pinned("step-v1", &bytes(plain.put(0, &(ID, 0), step, None)));
+    pinned("step-v1-squeezed", &bytes(STEPS.put(0, &(ID, 0), step, None)));
     let hitl = HitlSource {
         required_for: Some(vec!["a".into()]),
         confidence_threshold: Some(0.5),

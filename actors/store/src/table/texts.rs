@@ -6,6 +6,9 @@
 //! chunk n [version u8][crc32 u32][text …]
 //! ```
 //!
+//! With a dictionary a text of up to 256 KB is squeezed first if that is worth it, and the version
+//! says so (`squeeze.rs`); length and checksum are then those of what is written.
+//!
 //! Chunk 0 says how long the text is, and its checksum: what an earlier, longer text has left in
 //! later chunks is never read, and a mixture of two texts never passes.
 //!
@@ -13,6 +16,7 @@
 
 use bytes::Bytes;
 
+use super::squeeze::{SQUEEZED, squeezed, unsqueezed};
 use super::{HEADER, corrupt, open};
 use crate::batch::{Key, MAX_ROW, Op};
 use crate::{Error, Store};
@@ -24,11 +28,14 @@ const HEAD: usize = 8;
 const CHUNK: usize = MAX_ROW - KEY - HEADER - 16;
 /// How many chunks are asked for at once.
 const PAGE: usize = 64;
+/// Longer texts stay as they are: they would take the thread for more than a millisecond.
+const SQUEEZABLE: usize = 256 << 10;
 
 /// Long texts by document and field. Not for listed tables.
 #[derive(Debug)]
 pub struct Texts {
     number: u8,
+    dictionary: Option<&'static [u8]>,
 }
 
 impl Texts {
@@ -39,7 +46,14 @@ impl Texts {
     #[must_use]
     pub const fn new(number: u8) -> Self {
         assert!(number < Key::FIRST_LISTED, "texts are not listed");
-        Self { number }
+        Self { number, dictionary: None }
+    }
+
+    /// The same, with texts in fewer bytes: `dictionary` holds what they have in common, and never
+    /// changes.
+    #[must_use]
+    pub const fn squeezed_by(self, dictionary: &'static [u8]) -> Self {
+        Self { dictionary: Some(dictionary), ..self }
     }
 
     /// Writes a text, or replaces it. An empty text is a text.
@@ -48,7 +62,10 @@ impl Texts {
     /// If the text is longer than 2^16 chunks, some 260 MB.
     #[must_use]
     pub fn put(&self, environment: u8, document: u128, field: u8, text: &str) -> Vec<Op> {
-        let text = text.as_bytes();
+        let words = self.dictionary.filter(|_| text.len() <= SQUEEZABLE);
+        let squeezed = words.and_then(|words| squeezed(text.as_bytes(), words));
+        let version = if squeezed.is_some() { VERSION | SQUEEZED } else { VERSION };
+        let text = squeezed.as_deref().unwrap_or(text.as_bytes());
         let length = u32::try_from(text.len()).expect("a text is shorter than 4 GB");
         let mut head = Vec::with_capacity(HEAD + text.len().min(CHUNK));
         head.extend(length.to_le_bytes());
@@ -60,7 +77,7 @@ impl Texts {
         for (at, piece) in pieces.enumerate() {
             let chunk = u16::try_from(at).expect("a text is shorter than 2^16 chunks");
             let key = self.key(environment, document, field, chunk);
-            ops.push(Op::Put { key, value: seal(piece), entry: None });
+            ops.push(Op::Put { key, value: seal(version, piece), entry: None });
         }
         ops
     }
@@ -81,7 +98,7 @@ impl Texts {
         let Some(row) = store.get(&first).await? else {
             return Ok(None);
         };
-        let payload = self.unseal(&first, &row)?;
+        let (is_squeezed, payload) = self.unseal(&first, &row)?;
         let head = payload.split_first_chunk::<4>();
         let head = head.and_then(|(length, rest)| Some((length, rest.split_first_chunk::<4>()?)));
         let (length, (crc, start)) = head.ok_or_else(|| corrupt("it is cut short"))?;
@@ -100,13 +117,18 @@ impl Texts {
                 return Err(corrupt("a chunk is missing"));
             }
             for (key, row) in rows {
-                text.extend_from_slice(self.unseal(&key, &row)?);
+                text.extend_from_slice(self.unseal(&key, &row)?.1);
             }
             next = until;
         }
         // A chunk may be left over from a longer text, but never part of this one.
         if text.len() != length || crc32fast::hash(&text) != u32::from_le_bytes(*crc) {
             return Err(corrupt("its chunks do not belong together"));
+        }
+        if is_squeezed {
+            let words = self.dictionary.ok_or_else(|| corrupt("it is squeezed"))?;
+            let whole = unsqueezed(&text, words, SQUEEZABLE);
+            text = whole.ok_or_else(|| corrupt("it cannot be decompressed"))?;
         }
         String::from_utf8(text).map(Some).map_err(|_| corrupt("it is no text"))
     }
@@ -155,9 +177,11 @@ impl Texts {
         Key::new(self.number, environment, &rest)
     }
 
-    fn unseal<'r>(&self, key: &Key, row: &'r [u8]) -> Result<&'r [u8], Error> {
+    /// Whether the text is squeezed, and a piece of it.
+    fn unseal<'r>(&self, key: &Key, row: &'r [u8]) -> Result<(bool, &'r [u8]), Error> {
         match open(row) {
-            Ok((VERSION, payload)) => Ok(payload),
+            Ok((VERSION, payload)) => Ok((false, payload)),
+            Ok((version, payload)) if version == VERSION | SQUEEZED => Ok((true, payload)),
             Ok((version, _)) => {
                 let reason = format!("it has version {version}, of a newer program");
                 Err(corrupt(self.number, key, &reason))
@@ -167,9 +191,9 @@ impl Texts {
     }
 }
 
-fn seal(piece: &[u8]) -> Bytes {
+fn seal(version: u8, piece: &[u8]) -> Bytes {
     let mut row = Vec::with_capacity(HEADER + piece.len());
-    row.push(VERSION);
+    row.push(version);
     row.extend(crc32fast::hash(piece).to_le_bytes());
     row.extend(piece);
     row.into()
