@@ -7,10 +7,13 @@
 
 mod damage;
 mod faults;
+mod kills;
 mod large;
+mod ledger;
 mod load;
 mod power_loss;
 mod program;
+mod worker;
 
 /// Whether this is the long form of `./test`.
 fn long() -> bool {

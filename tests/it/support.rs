@@ -333,7 +333,8 @@ impl FakeWorker {
         Self::try_register(url, key, register).await.expect("a connection")
     }
 
-    async fn try_register(url: &str, key: &str, register: Value) -> Option<Self> {
+    /// The same, if the server is there.
+    pub(crate) async fn try_register(url: &str, key: &str, register: Value) -> Option<Self> {
         let (socket, _) = tokio_tungstenite::connect_async(upgrade(url, key)).await.ok()?;
         let mut worker = Self { socket, id: String::new(), registered: Value::Null };
         worker.try_send(register).await.ok()?;

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callboard_disk::{Counts, Fault, Random, Shim, Timing, What, copy};
+use callboard_disk::{Counts, Fault, Outcome, Random, Shim, Timing, What, copy};
 
-use super::load::{Amount, Fact, Keys, Ledger, check, set_up, work};
+use super::ledger::{Fact, Ledger};
+use super::load::{Amount, Keys, check, set_up, work};
 use super::long;
 use super::program::{Ended, Program};
 
@@ -173,7 +174,8 @@ fn in_order(ended: &Ended, case: Case, met: Counts) -> Result<(), String> {
     if met.faults == 0 || !ended.in_words() {
         return Err(format!("it did not end in words: {ended:?}"));
     }
-    let full = case.fault.is_some_and(|fault| fault.errno == ENOSPC);
+    let outcome = case.fault.map(|fault| fault.outcome);
+    let full = matches!(outcome, Some(Outcome::Fails { errno: ENOSPC, .. }));
     if full && !ended.stderr.contains("free some") {
         return Err(format!("it does not say what to do about a full disk: {ended:?}"));
     }
@@ -202,7 +204,8 @@ fn every(
     let mut cases = Vec::new();
     for at in first..=last {
         for (errno, timing) in errors {
-            let fault = Fault { what, at, errno: *errno, timing: *timing };
+            let outcome = Outcome::Fails { errno: *errno, timing: *timing };
+            let fault = Fault { what, at, outcome };
             cases.push(Case { number: 0, fresh, fault: Some(fault) });
         }
     }
