@@ -35,7 +35,7 @@ const BACKLOG: i64 = 600;
 /// How many older acknowledgements are compared after each kill.
 const SAMPLE: usize = 25;
 /// A kill of a working server comes within this time.
-const WITHIN: usize = 450;
+const WITHIN: usize = 600;
 /// Long enough for leases to run out: now and then.
 const LEASES_RUN_OUT: Duration = Duration::from_secs(3);
 /// How long users and workers may take to see that the server is gone.
@@ -296,7 +296,8 @@ async fn killed_again_and_again_nothing_acknowledged_is_lost() {
                 "seed {seed}: {all} writes acknowledged, none lost: {acknowledged:?}; {:?}",
                 began.elapsed()
             );
-            assert!(all >= 100 * wanted, "there was work: {all} writes");
+            let least = if long() { 100 } else { 20 } * wanted;
+            assert!(all >= least, "there was work: {all} writes");
         }
         Err(reason) => {
             let kept = directory.keep();
