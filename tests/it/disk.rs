@@ -11,6 +11,7 @@ mod kills;
 mod large;
 mod ledger;
 mod load;
+mod pool;
 mod power_loss;
 mod program;
 mod worker;

@@ -178,6 +178,7 @@ static ssize_t hold(int fd, const void *bytes, size_t length, off_t at) {
     held[held_count].at = at;
     held[held_count].length = length;
     held[held_count++].bytes = copy;
+    over();
     pthread_mutex_unlock(&lock);
     return length;
 }

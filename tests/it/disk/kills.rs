@@ -7,4 +7,6 @@
 //!
 //! Deliberately absent: the loss of what was written and not synced, which is `power_loss.rs`.
 
+mod boundaries;
+mod planted;
 mod random;

@@ -4,6 +4,7 @@
 //! Deliberately absent: the list (`ledger.rs`) and who runs the tasks (`worker.rs`).
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::ledger::{Fact, Ledger};
+use super::program::Program;
 use super::worker::{Worker, output};
 use crate::support::{ADMIN, Answer, Client, PASSWORD};
 
@@ -201,6 +203,18 @@ pub(super) async fn check(url: &str, facts: &[Fact]) -> Result<(), String> {
         assert_eq!(ledger.all_broken(), Vec::<String>::new());
     })
     .await
+}
+
+/// Starts on `data`, compares and finishes as [`check`] does, and ends in order.
+pub(super) async fn starts_again(data: &Path, stderr: &Path, facts: &[Fact]) -> Result<(), String> {
+    let program = Program::start(data, stderr, |_| ());
+    let program = program.map_err(|ended| format!("it does not start again: {ended:?}"))?;
+    check(&program.url, facts).await?;
+    let ended = program.terminate();
+    if ended.code != Some(0) || ended.panicked() {
+        return Err(format!("it does not end in order: {ended:?}"));
+    }
+    Ok(())
 }
 
 /// Compares the server with what was acknowledged, while anything may go on.

@@ -19,7 +19,7 @@ use callboard_disk::Random;
 
 use crate::disk::ledger::{Fact, Ledger};
 use crate::disk::load::{
-    Keys, check, compare, decide, execute, filler, set_up, submit, submit_batch, submit_held,
+    Keys, compare, decide, execute, filler, set_up, starts_again, submit, submit_batch, submit_held,
 };
 use crate::disk::long;
 use crate::disk::program::{Ended, Program};
@@ -49,7 +49,7 @@ fn kills() -> usize {
 }
 
 /// What is added to the server under test, such as a shim.
-type Prepare = Box<dyn Fn(&mut Command) + Send>;
+pub(super) type Prepare = Box<dyn Fn(&mut Command) + Send>;
 
 /// One directory, through many kills.
 pub(super) struct Torture {
@@ -192,14 +192,8 @@ impl Torture {
 
     /// Compares everything, has all of it finished, and compares again.
     pub(super) async fn end(self) -> Result<Acknowledged, String> {
-        let program = Program::start(&self.data, &self.stderr, &self.prepare);
-        let program = program.map_err(|ended| format!("it does not start: {ended:?}"))?;
         let facts = self.ledger.facts();
-        check(&program.url, &facts).await?;
-        let ended = program.terminate();
-        if ended.code != Some(0) || ended.panicked() {
-            return Err(format!("it does not end in order: {ended:?}"));
-        }
+        starts_again(&self.data, &self.stderr, &facts).await?;
         Ok(Acknowledged::of(&facts))
     }
 }
