@@ -308,15 +308,16 @@ async fn finish(client: &Client) {
 
 async fn ended_right(client: &Client, facts: &[Fact]) {
     let listed = all_tasks(client).await;
+    let listed = listed.as_ref();
     let facts = futures_util::stream::iter(facts);
-    facts.for_each_concurrent(AT_A_TIME, |fact| has_ended_right(client, fact, &listed)).await;
+    facts.for_each_concurrent(AT_A_TIME, |fact| has_ended_right(client, fact, listed)).await;
 }
 
-async fn has_ended_right(client: &Client, fact: &Fact, listed: &Option<HashSet<String>>) {
+async fn has_ended_right(client: &Client, fact: &Fact, listed: Option<&HashSet<String>>) {
     match fact {
         Fact::Key(_) | Fact::Plan(_) => {}
         Fact::Task { id, .. } | Fact::Output { id } => {
-            let is_listed = listed.as_ref().is_none_or(|listed| listed.contains(id));
+            let is_listed = listed.is_none_or(|listed| listed.contains(id));
             assert!(is_listed, "{id} is in no list");
             task_is_right(client, id).await;
         }

@@ -206,9 +206,13 @@ fn cases(random: &mut Random, runs: &[(Found, Vec<Fault>)], recovery: &[Fault]) 
     let mut add = |found, kills| cases.push(Case { number: cases.len() + 1, found, kills });
     for (found, kills) in runs {
         if long() {
-            kills.iter().for_each(|kill| add(*found, vec![*kill]));
+            for kill in kills {
+                add(*found, vec![*kill]);
+            }
         } else {
-            (0..7).for_each(|_| add(*found, vec![kills[random.below(kills.len())]]));
+            for _ in 0..7 {
+                add(*found, vec![kills[random.below(kills.len())]]);
+            }
         }
     }
     for _ in 0..if long() { 100 } else { 4 } {

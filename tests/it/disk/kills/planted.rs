@@ -29,7 +29,7 @@ async fn found(prepare: impl FnOnce(Shim, &std::path::Path) -> Prepare) -> Strin
     let mut torture = Torture::begin(directory.path(), seed, prepare).await;
     while torture.kills < WITHIN {
         if let Err(reason) = torture.once().await {
-            println!("seed {seed}, kill {}: {reason}", torture.kills);
+            eprintln!("it is caught: seed {seed}, kill {}: {reason}", torture.kills);
             return reason;
         }
     }
