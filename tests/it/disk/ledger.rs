@@ -96,12 +96,14 @@ impl Ledger {
         replaced.map(|(_, lease)| lease)
     }
 
-    /// The server was started again with so many unfinished tasks, and nobody still reads what the
-    /// last one sent.
-    pub(super) fn next_life(&self, backlog: i64) {
-        let mut rules = self.rules();
-        rules.life += 1;
-        rules.backlog = backlog;
+    /// The server was started again, and nobody still reads what the last one sent.
+    pub(super) fn next_life(&self) {
+        self.rules().life += 1;
+    }
+
+    /// So many tasks are unfinished: what is counted here misses what was not acknowledged.
+    pub(super) fn unfinished(&self, tasks: i64) {
+        self.rules().backlog = tasks;
     }
 
     /// The server did what it must not.
@@ -146,7 +148,7 @@ impl Ledger {
         self.rules().replaced
     }
 
-    /// About how many tasks are unfinished: so many as the life began with, and what came and went.
+    /// About how many tasks are unfinished.
     pub(super) fn backlog(&self) -> i64 {
         self.rules().backlog
     }

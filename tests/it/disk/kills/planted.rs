@@ -103,7 +103,7 @@ async fn judged(lives: Vec<(Vec<(&'static str, &'static str)>, usize)>) -> Vec<S
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let ledger = Arc::new(Ledger::default());
     for (assigned, acknowledged) in lives {
-        ledger.next_life(0);
+        ledger.next_life();
         let mut worker = Worker::new("key", 8);
         let server = async {
             let (connection, _) = listener.accept().await.expect("a worker");

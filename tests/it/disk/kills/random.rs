@@ -38,6 +38,11 @@ const SAMPLE: usize = 25;
 const WITHIN: usize = 600;
 /// Long enough for leases to run out: now and then.
 const LEASES_RUN_OUT: Duration = Duration::from_secs(3);
+/// After how many kills it says how far it is.
+const TELL: usize = 50;
+/// After how many kills it asks how much is unfinished: to say that, the server must have read all
+/// that it has, and kills are to come before that, too.
+const LOOK: usize = 10;
 /// How long users and workers may take to see that the server is gone.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -63,6 +68,7 @@ pub(super) struct Torture {
     /// How many acknowledgements were compared already.
     compared: usize,
     pub(super) kills: usize,
+    looked: usize,
     in_starts: usize,
     /// How long the last start took.
     start: Duration,
@@ -87,6 +93,7 @@ impl Torture {
             workers,
             compared: 0,
             kills: 0,
+            looked: 0,
             in_starts: 0,
             start: Duration::from_millis(300),
         }
@@ -106,8 +113,13 @@ impl Torture {
         facts.extend(self.ledger.since(self.compared));
         self.compared = self.ledger.len();
         compare(&client, facts).await?;
-        let open = client.get("/api/tasks?status=pending,running&limit=1").await;
-        self.ledger.next_life(open.body["pagination"]["total"].as_i64().expect("a total"));
+        self.ledger.next_life();
+        if self.kills >= self.looked + LOOK {
+            self.looked = self.kills;
+            let open = client.get("/api/tasks?status=pending,running&limit=1").await;
+            let open = open.body["pagination"]["total"].as_i64().expect("a total");
+            self.ledger.unfinished(open);
+        }
         let ended = self.work_until_killed(program, &client).await?;
         if !ended.killed() {
             return Err(format!("it was not killed: {ended:?}"));
@@ -266,11 +278,12 @@ async fn killed_again_and_again_nothing_acknowledged_is_lost() {
     let directory = tempfile::tempdir().expect("a directory can be had");
     let began = Instant::now();
     let mut torture = Torture::begin(directory.path(), seed, Box::new(|_| ())).await;
-    let wanted = kills();
+    let (wanted, mut told) = (kills(), 0);
     let outcome = async {
         while torture.kills < wanted {
             torture.once().await.map_err(|why| format!("kill {}: {why}", torture.kills))?;
-            if torture.kills.is_multiple_of(50) {
+            if torture.kills >= told + TELL {
+                told = torture.kills;
                 let facts = torture.ledger.len();
                 eprintln!("{} kills, {facts} facts, {:?}", torture.kills, began.elapsed());
             }
