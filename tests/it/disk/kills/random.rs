@@ -203,7 +203,7 @@ impl Torture {
     }
 
     /// Compares everything, has all of it finished, and compares again.
-    pub(super) async fn end(self) -> Result<Acknowledged, String> {
+    pub(super) async fn end(&self) -> Result<Acknowledged, String> {
         let facts = self.ledger.facts();
         starts_again(&self.data, &self.stderr, &facts).await?;
         Ok(Acknowledged::of(&facts))
@@ -308,6 +308,8 @@ async fn killed_again_and_again_nothing_acknowledged_is_lost() {
         }
         Err(reason) => {
             let kept = directory.keep();
+            let facts = format!("{:#?}", torture.ledger.facts());
+            std::fs::write(kept.join("acknowledged"), facts).expect("a file can be made");
             panic!("seed {seed}: {reason} (kept in {})", kept.display());
         }
     }
