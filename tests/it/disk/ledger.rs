@@ -41,8 +41,9 @@ struct Rules {
     life: u32,
     /// The newest lease of tasks without an acknowledged output, and the life that gave it out.
     leases: HashMap<String, (u32, String)>,
-    /// About how many tasks are unfinished.
+    /// About how many tasks are unfinished, and how many the server said there were.
     backlog: i64,
+    told_backlog: i64,
     replaced: usize,
     broken: Vec<String>,
 }
@@ -98,12 +99,17 @@ impl Ledger {
 
     /// The server was started again, and nobody still reads what the last one sent.
     pub(super) fn next_life(&self) {
-        self.rules().life += 1;
+        let mut rules = self.rules();
+        rules.life += 1;
+        // What ended without an acknowledgement would add up.
+        rules.backlog = rules.told_backlog;
     }
 
-    /// So many tasks are unfinished: what is counted here misses what was not acknowledged.
+    /// The server says that so many tasks are unfinished.
     pub(super) fn unfinished(&self, tasks: i64) {
-        self.rules().backlog = tasks;
+        let mut rules = self.rules();
+        rules.backlog = tasks;
+        rules.told_backlog = tasks;
     }
 
     /// The server did what it must not.

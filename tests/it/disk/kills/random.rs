@@ -30,8 +30,9 @@ const USERS: usize = 12;
 const WORKERS: usize = 3;
 /// How many tasks a worker holds at a time.
 const CONCURRENCY: usize = 24;
-/// From so many unfinished tasks on, users decide instead of asking for more.
+/// From so many unfinished tasks on, users wait before they ask for more.
 const BACKLOG: i64 = 600;
+const PAUSE: Duration = Duration::from_millis(5);
 /// How many older acknowledgements are compared after each kill.
 const SAMPLE: usize = 25;
 /// A kill of a working server comes within this time.
@@ -176,7 +177,8 @@ impl Torture {
             }));
         }
         let users: Vec<_> = (0..USERS)
-            .map(|_| User {
+            .map(|number| User {
+                decides: number % 3 == 0,
                 client: client.clone(),
                 plan: self.keys.plan.clone(),
                 ledger: Arc::clone(&self.ledger),
@@ -239,8 +241,10 @@ impl Acknowledged {
     }
 }
 
-/// Somebody who asks for this and that, and decides, until the server is gone.
+/// Somebody who asks for this and that, or decides, until the server is gone.
 struct User {
+    /// Lists come late after a start, and only those who decide need them.
+    decides: bool,
     client: Client,
     plan: String,
     ledger: Arc<Ledger>,
@@ -253,8 +257,9 @@ impl User {
         while !self.gone.load(Ordering::Relaxed) {
             let (client, ledger) = (&self.client, &*self.ledger);
             let prompt = format!("{:x}", self.random.draw());
-            match self.random.below(16) {
-                _ if ledger.backlog() > BACKLOG => decide(client, ledger, &mut self.random).await,
+            match self.random.below(10) {
+                _ if self.decides => decide(client, ledger, &mut self.random).await,
+                _ if ledger.backlog() > BACKLOG => tokio::time::sleep(PAUSE).await,
                 0..3 => submit(client, ledger, prompt).await,
                 3 => {
                     let prompt = format!("{prompt} {}", filler(&mut self.random, 6_000));
@@ -265,8 +270,7 @@ impl User {
                     submit_batch(client, ledger, prompts).await;
                 }
                 6..8 => submit_held(client, ledger, prompt).await,
-                8..10 => execute(client, &self.plan, ledger, prompt).await,
-                _ => decide(client, ledger, &mut self.random).await,
+                _ => execute(client, &self.plan, ledger, prompt).await,
             }
         }
     }
