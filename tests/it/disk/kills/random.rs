@@ -117,8 +117,13 @@ impl Torture {
         self.ledger.next_life();
         if self.kills >= self.looked + LOOK {
             self.looked = self.kills;
-            let open = client.get("/api/tasks?status=pending,running&limit=1").await;
-            let open = open.body["pagination"]["total"].as_i64().expect("a total");
+            let total = async |path| {
+                let list = client.get(path).await;
+                list.body["pagination"]["total"].as_i64().expect("a total")
+            };
+            let held = total("/api/hitl/pending?limit=1").await;
+            // What waits for an approval is running, and no worker has it.
+            let open = total("/api/tasks?status=pending,running&limit=1").await - held;
             self.ledger.unfinished(open);
         }
         let ended = self.work_until_killed(program, &client).await?;
@@ -190,17 +195,15 @@ impl Torture {
         tokio::time::sleep(moment).await;
         let ended = program.kill();
         gone.store(true, Ordering::Relaxed);
-        let over = async {
-            for user in users {
-                user.await.map_err(|error| error.to_string())?;
-            }
-            for worker in workers {
-                self.workers.push(worker.await.map_err(|error| error.to_string())?);
-            }
-            Ok::<(), String>(())
-        };
-        let hangs = |_| "a client does not see that the server is gone".to_owned();
-        tokio::time::timeout(PATIENCE, over).await.map_err(hangs)??;
+        let hangs = |who: &str| format!("a {who} does not see that the server is gone");
+        for user in users {
+            let over = tokio::time::timeout(PATIENCE, user).await.map_err(|_| hangs("user"))?;
+            over.map_err(|error| error.to_string())?;
+        }
+        for worker in workers {
+            let over = tokio::time::timeout(PATIENCE, worker).await.map_err(|_| hangs("worker"))?;
+            self.workers.push(over.map_err(|error| error.to_string())?);
+        }
         Ok(ended)
     }
 
