@@ -203,12 +203,11 @@ impl Torture {
         for mut user in users {
             // Rarely one waits on for an answer, although the process is gone and reaped: nothing
             // that it could still hear was sent. It is counted, and told at the end.
-            match tokio::time::timeout(GRACE, &mut user).await {
-                Ok(over) => over.map_err(|error| error.to_string())?,
-                Err(_) => {
-                    user.abort();
-                    self.stuck += 1;
-                }
+            if let Ok(over) = tokio::time::timeout(GRACE, &mut user).await {
+                over.map_err(|error| error.to_string())?;
+            } else {
+                user.abort();
+                self.stuck += 1;
             }
         }
         for worker in workers {
