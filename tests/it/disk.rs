@@ -7,10 +7,14 @@
 
 mod damage;
 mod faults;
+mod kills;
 mod large;
+mod ledger;
 mod load;
+mod pool;
 mod power_loss;
 mod program;
+mod worker;
 
 /// Whether this is the long form of `./test`.
 fn long() -> bool {

@@ -169,7 +169,11 @@ impl Client {
     pub(crate) fn new(url: &str, token: &str) -> Self {
         // The provider of the crypto is chosen once for the process.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        // Shorter than the server's, which closes what is idle for 10 s: a request that is sent just
+        // then is lost with its connection.
+        let idle = Duration::from_secs(5);
+        let http = reqwest::Client::builder().no_proxy().pool_idle_timeout(idle).build();
+        let http = http.expect("a client");
         Self { http, url: url.to_owned(), token: token.to_owned() }
     }
 
@@ -184,16 +188,21 @@ impl Client {
     }
 
     pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
-        self.try_send(request).await.expect("an answer")
+        let answer = self.attempt(request).await;
+        answer.unwrap_or_else(|error| panic!("no answer: {error:?}"))
     }
 
     /// The answer, or nothing if the connection broke.
     pub(crate) async fn try_send(&self, request: reqwest::RequestBuilder) -> Option<Answer> {
-        let response = request.send().await.ok()?;
+        self.attempt(request).await.ok()
+    }
+
+    async fn attempt(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
+        let response = request.send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let bytes = response.bytes().await.ok()?;
+        let bytes = response.bytes().await?;
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Some(Answer { status, headers, body })
+        Ok(Answer { status, headers, body })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -333,7 +342,8 @@ impl FakeWorker {
         Self::try_register(url, key, register).await.expect("a connection")
     }
 
-    async fn try_register(url: &str, key: &str, register: Value) -> Option<Self> {
+    /// The same, if the server is there.
+    pub(crate) async fn try_register(url: &str, key: &str, register: Value) -> Option<Self> {
         let (socket, _) = tokio_tungstenite::connect_async(upgrade(url, key)).await.ok()?;
         let mut worker = Self { socket, id: String::new(), registered: Value::Null };
         worker.try_send(register).await.ok()?;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! program + shim ─▶ log of every write and sync, in order ─▶ image: the disk after a power cut
-//!        └◀─ faults: the k-th write fails, the k-th sync fails, a sync that does nothing
+//!        └◀─ faults: the k-th write fails, the k-th sync fails, a sync that does nothing,
+//!            a kill before or after the k-th, writes that are held back
 //! ```
 //!
 //! Deliberately absent: what is written and what must be there afterwards, which the tests know.
@@ -14,7 +15,7 @@ use std::fs;
 use std::path::Path;
 
 pub use image::{Event, Log, Model, power_cut};
-pub use shim::{Counts, Fault, Shim, Timing, What};
+pub use shim::{Counts, Fault, Moment, Outcome, Shim, Timing, What};
 
 /// Chance that can be repeated.
 #[derive(Debug, Clone)]

@@ -8,8 +8,17 @@
  *
  * SHIM_FAULT "what at errno stays": the at-th change (what 0) or sync (1) fails with errno, and with
  * stays 1 all later ones; errno 0 says that it was done, and does nothing. A disk that is full takes
- * half of a write first. SHIM_LIES: fdatasync does nothing and says it did. SHIM_COUNTS: a file that
- * holds the number of changes, of syncs and of faults, as u64 each.
+ * half of a write first. With stays n every n-th of them fails, from the at-th on.
+ *
+ * SHIM_KILL "what at after": the process is killed at the at-th change or sync, before it is done
+ * (after 0) or when it was done and before its caller hears of it (after 1).
+ *
+ * SHIM_HOLD "n": the last n writes to the journal and its mark stay in memory, though the program is
+ * told that they were done; they are done in order, each when the n-th after it comes, all when the
+ * process exits. Who is killed loses them: this is a reply before its commit, from outside.
+ *
+ * SHIM_LIES: fdatasync does nothing and says it did. SHIM_COUNTS: a file that holds the number of
+ * changes, of syncs and of faults, as u64 each; faults and kills need it.
  *
  * Record: op u8, inode u64, a u64, b u64, length of first u32, of second u32, first, second.
  */
@@ -18,6 +27,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +40,7 @@
 
 enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK };
 enum { CREATED = 1, TRUNCATED = 2 };
-enum { FDS = 65536, ACKS = 1 };
+enum { FDS = 65536, ACKS = 1, HELD = 64 };
 enum { CHANGE = 0, SYNCING, MET };
 enum { DO = 0, DO_HALF, PRETEND, FAIL };
 
@@ -39,9 +49,18 @@ static const char *root, *acks;
 static int log_fd = -1;
 static int counts_fd = -1, lies;
 static uint64_t records, counts[3], fault_at;
-static int fault_what = -1, fault_errno, fault_stays;
+static int fault_what = -1, fault_errno;
+static uint64_t fault_stays;
+static int kill_what = -1, kill_after;
+static uint64_t kill_at;
+static __thread int dying;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t inodes[FDS]; /* 0: not watched; ACKS: acknowledgements */
+
+/* Writes that are held back, the oldest first. */
+static struct { int fd; off_t at; size_t length; void *bytes; } held[HELD];
+static int holds, held_count;
+static unsigned char is_held[FDS];
 
 __attribute__((constructor)) static void begin(void) {
     root = getenv("SHIM_ROOT");
@@ -53,9 +72,27 @@ __attribute__((constructor)) static void begin(void) {
     path = getenv("SHIM_COUNTS");
     if (path) counts_fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     const char *fault = getenv("SHIM_FAULT");
-    unsigned long at = 0;
-    if (fault && sscanf(fault, "%d %lu %d %d", &fault_what, &at, &fault_errno, &fault_stays) != 4) abort();
+    unsigned long at = 0, stays = 0;
+    if (fault && sscanf(fault, "%d %lu %d %lu", &fault_what, &at, &fault_errno, &stays) != 4) abort();
     fault_at = at;
+    fault_stays = stays;
+    const char *kill = getenv("SHIM_KILL");
+    at = 0;
+    if (kill && sscanf(kill, "%d %lu %d", &kill_what, &at, &kill_after) != 3) abort();
+    kill_at = at;
+    const char *hold = getenv("SHIM_HOLD");
+    if (hold && (sscanf(hold, "%d", &holds) != 1 || holds < 1 || holds > HELD)) abort();
+}
+
+/* The whole process, at once. */
+static void die(void) {
+    syscall(SYS_kill, getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+/* A call was done. */
+static void over(void) {
+    if (dying) die();
 }
 
 /* What becomes of a change or a sync. */
@@ -65,10 +102,14 @@ static int fate(int what, size_t length) {
     uint64_t n = ++counts[what];
     /* The write that fits half is followed by one that does not fit at all. */
     uint64_t last = fault_errno == ENOSPC ? fault_at + 1 : fault_at;
-    int met = what == fault_what && n >= fault_at && (fault_stays || n <= last);
-    if (met) counts[MET]++;
+    int met = what == fault_what && n >= fault_at &&
+              (n <= last || (fault_stays && (n - fault_at) % fault_stays == 0));
+    int dies = what == kill_what && n == kill_at;
+    if (met || dies) counts[MET]++;
     if (syscall(SYS_pwrite64, counts_fd, counts, sizeof counts, 0) != sizeof counts) abort();
     pthread_mutex_unlock(&fault_lock);
+    if (dies && !kill_after) die();
+    dying = dies;
     if (!met) return DO;
     if (fault_errno == 0) return PRETEND;
     if (fault_errno == ENOSPC && n == fault_at && length > 1) return DO_HALF;
@@ -117,6 +158,45 @@ static int watched_path(const char *path) {
 
 static uint64_t watched(int fd) { return root && fd >= 0 && fd < FDS ? inodes[fd] : 0; }
 
+/* Does held writes, under the lock, until at most `left` are held. */
+static void release(int left) {
+    while (held_count > left) {
+        size_t length = held[0].length;
+        if (syscall(SYS_pwrite64, held[0].fd, held[0].bytes, length, held[0].at) != (ssize_t)length) abort();
+        free(held[0].bytes);
+        memmove(held, held + 1, --held_count * sizeof held[0]);
+    }
+}
+
+static ssize_t hold(int fd, const void *bytes, size_t length, off_t at) {
+    void *copy = malloc(length);
+    if (!copy) abort();
+    memcpy(copy, bytes, length);
+    pthread_mutex_lock(&lock);
+    release(holds - 1);
+    held[held_count].fd = fd;
+    held[held_count].at = at;
+    held[held_count].length = length;
+    held[held_count++].bytes = copy;
+    over();
+    pthread_mutex_unlock(&lock);
+    return length;
+}
+
+static void release_all(void) {
+    pthread_mutex_lock(&lock);
+    release(0);
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((destructor)) static void end(void) { release_all(); }
+
+static int is_journal(const char *path) {
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    return strncmp(name, "journal.", 8) == 0 || strcmp(name, "callboard-mark") == 0;
+}
+
 static int do_open(int at, const char *path, int flags, mode_t mode) {
     int is_acks = log_fd >= 0 && acks && strcmp(path, acks) == 0;
     if (!is_acks && !watched_path(path)) return syscall(SYS_openat, at, path, flags, mode);
@@ -131,7 +211,9 @@ static int do_open(int at, const char *path, int flags, mode_t mode) {
     }
     int fd = syscall(SYS_openat, at, path, flags, mode);
     int error = errno;
+    over();
     if (fd >= FDS) abort();
+    if (fd >= 0) is_held[fd] = holds && is_journal(path);
     if (fd >= 0 && is_acks) inodes[fd] = ACKS;
     if (fd >= 0 && !is_acks) {
         if (fstat(fd, &info) != 0) abort();
@@ -159,7 +241,11 @@ int openat(int at, const char *path, int flags, ...) { MODE(flags) return do_ope
 int openat64(int at, const char *path, int flags, ...) { MODE(flags) return do_open(at, path, flags, mode); }
 
 int close(int fd) {
-    if (watched(fd)) inodes[fd] = 0;
+    if (watched(fd)) {
+        if (is_held[fd]) release_all();
+        is_held[fd] = 0;
+        inodes[fd] = 0;
+    }
     return syscall(SYS_close, fd);
 }
 
@@ -170,9 +256,11 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) {
     if (how == FAIL) return -1;
     if (how == PRETEND) return length;
     if (how == DO_HALF) length /= 2;
+    if (is_held[fd]) return hold(fd, bytes, length, at);
     pthread_mutex_lock(&lock);
     ssize_t done = syscall(SYS_pwrite64, fd, bytes, length, at);
     int error = errno;
+    over();
     if (done > 0) note(WRITE, inode, at, 0, bytes, done, "", 0);
     pthread_mutex_unlock(&lock);
     errno = error;
@@ -191,6 +279,7 @@ ssize_t write(int fd, const void *bytes, size_t length) {
     pthread_mutex_lock(&lock);
     ssize_t done = syscall(SYS_write, fd, bytes, length);
     int error = errno;
+    over();
     if (done > 0 && inode == ACKS) note(ACK, 0, 0, 0, bytes, done, "", 0);
     /* Where it went: right before where the file stands now, with O_APPEND too. */
     if (done > 0 && inode != ACKS) note(WRITE, inode, syscall(SYS_lseek, fd, 0, SEEK_CUR) - done, 0, bytes, done, "", 0);
@@ -221,6 +310,7 @@ int ftruncate64(int fd, off_t length) {
     pthread_mutex_lock(&lock);
     int result = syscall(SYS_ftruncate, fd, length);
     int error = errno;
+    over();
     if (result == 0) note(TRUNCATE, inode, length, 0, "", 0, "", 0);
     pthread_mutex_unlock(&lock);
     errno = error;
@@ -240,6 +330,7 @@ static int do_sync(int fd, long call, uint64_t data_only) {
     pthread_mutex_unlock(&lock);
     int result = syscall(call, fd);
     int error = errno;
+    over();
     pthread_mutex_lock(&lock);
     if (result == 0) note(SYNC, inode, covered, data_only, "", 0, "", 0);
     pthread_mutex_unlock(&lock);
@@ -256,11 +347,14 @@ int sync_file_range(int fd, off64_t from, off64_t length, unsigned flags) {
         if (how == FAIL) return -1;
         if (how == PRETEND) return 0;
     }
-    return syscall(SYS_sync_file_range, fd, from, length, flags);
+    int result = syscall(SYS_sync_file_range, fd, from, length, flags);
+    over();
+    return result;
 }
 
 static int do_names(uint8_t op, int result, const char *first, const char *second) {
     int error = errno;
+    over();
     if (result == 0) note(op, 0, 0, 0, first, strlen(first), second, strlen(second));
     pthread_mutex_unlock(&lock);
     errno = error;

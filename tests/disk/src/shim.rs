@@ -9,7 +9,7 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Shim(PathBuf);
 
-/// What fails.
+/// What a fault is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Whatever changes a file or a name: write, truncate, create, rename, link, remove.
@@ -25,19 +25,42 @@ pub enum Timing {
     Once,
     /// There and from then on.
     FromThenOn,
+    /// There, and at every call that comes so many calls later; at least 1.
+    Every(u64),
 }
 
-/// A fault of the disk.
+/// On which side of a call the program is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing of the call was done.
+    Before,
+    /// It was done, and the program does not know.
+    After,
+}
+
+/// A fault of the disk, or a kill in the middle of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// What fails.
+    /// What it is about.
     pub what: What,
     /// At which of these calls, counted from 1.
     pub at: u64,
-    /// What the program is told: 5 is EIO, 28 is ENOSPC, 0 is success, although nothing is done.
-    pub errno: i32,
-    /// How often.
-    pub timing: Timing,
+    /// What happens there.
+    pub outcome: Outcome,
+}
+
+/// What happens at a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It fails.
+    Fails {
+        /// What the program is told: 5 is EIO, 28 is ENOSPC, 0 is success, although nothing is done.
+        errno: i32,
+        /// How often.
+        timing: Timing,
+    },
+    /// The whole program is killed, as by SIGKILL from outside.
+    Kills(Moment),
 }
 
 /// How many calls there were.
@@ -47,7 +70,7 @@ pub struct Counts {
     pub writes: u64,
     /// Of [`What::Sync`].
     pub syncs: u64,
-    /// That met the fault.
+    /// That met the fault; a kill is one.
     pub faults: u64,
 }
 
@@ -89,13 +112,30 @@ impl Shim {
         command.env("SHIM_LIES", "1");
     }
 
+    /// Has the last `writes` writes to the journal stay in memory, so that whoever is answered hears
+    /// of a commit before it is done: up to 64.
+    pub fn hold(command: &mut Command, writes: u8) {
+        command.env("SHIM_HOLD", writes.to_string());
+    }
+
     /// Has `fault` happen, and calls counted in the file `counts`.
     pub fn fail(command: &mut Command, fault: Option<Fault>, counts: &Path) {
         command.env("SHIM_COUNTS", counts);
-        if let Some(Fault { what, at, errno, timing }) = fault {
-            let what = u8::from(what == What::Sync);
-            let stays = u8::from(timing == Timing::FromThenOn);
-            command.env("SHIM_FAULT", format!("{what} {at} {errno} {stays}"));
+        let Some(Fault { what, at, outcome }) = fault else { return };
+        let what = u8::from(what == What::Sync);
+        match outcome {
+            Outcome::Fails { errno, timing } => {
+                let stays = match timing {
+                    Timing::Once => 0,
+                    Timing::FromThenOn => 1,
+                    Timing::Every(calls) => calls,
+                };
+                command.env("SHIM_FAULT", format!("{what} {at} {errno} {stays}"));
+            }
+            Outcome::Kills(moment) => {
+                let after = u8::from(moment == Moment::After);
+                command.env("SHIM_KILL", format!("{what} {at} {after}"));
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use callboard_disk::{Random, copy};
 
-use super::load::{Amount, Fact, Ledger, check, set_up, work};
+use super::ledger::{Fact, Ledger};
+use super::load::{Amount, check, set_up, work};
 use super::long;
 use super::program::Program;
 

@@ -3,23 +3,21 @@
 //!
 //! Deliberately absent: faults of reads, which `damage.rs` makes by real damage.
 
-use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_disk::{Counts, Fault, Random, Shim, Timing, What, copy};
+use callboard_disk::{Counts, Fault, Outcome, Random, Shim, Timing, What, copy};
 
-use super::load::{Amount, Fact, Keys, Ledger, check, set_up, work};
+use super::ledger::{Fact, Ledger};
+use super::load::{Amount, Keys, set_up, starts_again, work};
 use super::long;
+use super::pool::run_all;
 use super::program::{Ended, Program};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const PRETENDED: i32 = 0;
-
-/// How many servers run at a time: they wait for the disk more than for the processor.
-const AT_A_TIME: usize = 3;
 
 /// Where faults are made.
 struct Bench {
@@ -81,7 +79,7 @@ impl Bench {
         in_order(&ended, case, met)?;
         let facts = if case.fresh { &[][..] } else { &self.facts };
         let facts = [facts, &ledger.facts()].concat();
-        let again = again(&data, &stderr, &facts).await;
+        let again = starts_again(&data, &stderr, &facts).await;
         let _ = std::fs::remove_dir_all(root);
         again.map(|()| met).map_err(|reason| format!("{reason}; before: {}", ended.stderr))
     }
@@ -114,43 +112,18 @@ impl Bench {
     }
 
     /// Runs all of `cases`, some at a time.
-    fn run_all(self: &Arc<Self>, cases: impl IntoIterator<Item = Case>) -> Sum {
-        let cases: Arc<Mutex<VecDeque<Case>>> = Arc::new(Mutex::new(cases.into_iter().collect()));
-        let threads: Vec<_> = (0..AT_A_TIME)
-            .map(|_| {
-                let (bench, cases) = (Arc::clone(self), Arc::clone(&cases));
-                std::thread::spawn(move || {
-                    let runtime = tokio::runtime::Builder::new_multi_thread()
-                        .worker_threads(1)
-                        .enable_all()
-                        .build();
-                    let runtime = runtime.expect("a runtime");
-                    let mut sum = Sum::default();
-                    loop {
-                        let next = cases.lock().expect("no holder panics").pop_front();
-                        let Some(case) = next else { return sum };
-                        match runtime.block_on(bench.run(case)) {
-                            Ok(met) => {
-                                sum.runs += 1;
-                                sum.met += usize::from(met.faults > 0);
-                            }
-                            Err(reason) => {
-                                eprintln!("{case:?}: {reason}");
-                                sum.wrong.push(format!("{case:?}: {reason}"));
-                            }
-                        }
-                    }
-                })
-            })
-            .collect();
-        let mut all = Sum::default();
-        for thread in threads {
-            let sum: Sum = thread.join().expect("it ends");
-            all.runs += sum.runs;
-            all.met += sum.met;
-            all.wrong.extend(sum.wrong);
+    fn run_all(&self, cases: impl IntoIterator<Item = Case>) -> Sum {
+        let mut sum = Sum::default();
+        for (case, outcome) in run_all(cases, async |case| (case, self.run(case).await)) {
+            match outcome {
+                Ok(met) => {
+                    sum.runs += 1;
+                    sum.met += usize::from(met.faults > 0);
+                }
+                Err(reason) => sum.wrong.push(format!("{case:?}: {reason}")),
+            }
         }
-        all
+        sum
     }
 }
 
@@ -173,21 +146,10 @@ fn in_order(ended: &Ended, case: Case, met: Counts) -> Result<(), String> {
     if met.faults == 0 || !ended.in_words() {
         return Err(format!("it did not end in words: {ended:?}"));
     }
-    let full = case.fault.is_some_and(|fault| fault.errno == ENOSPC);
+    let outcome = case.fault.map(|fault| fault.outcome);
+    let full = matches!(outcome, Some(Outcome::Fails { errno: ENOSPC, .. }));
     if full && !ended.stderr.contains("free some") {
         return Err(format!("it does not say what to do about a full disk: {ended:?}"));
-    }
-    Ok(())
-}
-
-/// Starts without a fault and compares.
-async fn again(data: &Path, stderr: &Path, facts: &[Fact]) -> Result<(), String> {
-    let program = Program::start(data, stderr, |_| ());
-    let program = program.map_err(|ended| format!("it does not start again: {ended:?}"))?;
-    check(&program.url, facts).await?;
-    let ended = program.terminate();
-    if ended.code != Some(0) || ended.panicked() {
-        return Err(format!("it does not end in order: {ended:?}"));
     }
     Ok(())
 }
@@ -202,7 +164,8 @@ fn every(
     let mut cases = Vec::new();
     for at in first..=last {
         for (errno, timing) in errors {
-            let fault = Fault { what, at, errno: *errno, timing: *timing };
+            let outcome = Outcome::Fails { errno: *errno, timing: *timing };
+            let fault = Fault { what, at, outcome };
             cases.push(Case { number: 0, fresh, fault: Some(fault) });
         }
     }
@@ -238,7 +201,7 @@ fn no_failure_of_a_write_or_a_sync_is_answered_with_success() {
         .build()
         .expect("a runtime");
     let (mut random, seed) = Random::chosen();
-    let bench = Arc::new(runtime.block_on(Bench::new()));
+    let bench = runtime.block_on(Bench::new());
     let (started, fresh, used) = runtime.block_on(counted(&bench));
     let errors = [
         (EIO, Timing::Once),
@@ -283,7 +246,7 @@ fn a_fault_that_is_ignored_is_caught() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let bench = Arc::new(runtime.block_on(Bench::new()));
+    let bench = runtime.block_on(Bench::new());
     let (_, _, used) = runtime.block_on(counted(&bench));
     // Of a single one the journal makes good what sled misses, and the other way round.
     let errors = [(PRETENDED, Timing::FromThenOn)];

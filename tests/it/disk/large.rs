@@ -17,7 +17,8 @@ use callboard_disk::{Log, Model, Random, Shim, boot_again, copy, power_cut};
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::{Key, LogId, Store};
 
-use super::load::{Amount, Fact, Ledger, check, set_up, work};
+use super::ledger::{Fact, Ledger};
+use super::load::{Amount, check, set_up, work};
 use super::long;
 use super::program::Program;
 

@@ -1,68 +1,24 @@
-//! A mixed load, a list of all that was acknowledged of it, and the comparison of a server with the
-//! list.
+//! A mixed load, and the comparison of a server with all that was acknowledged of it.
 //!
-//! Outputs follow from prompts, so whatever is there can be compared, acknowledged or not. What a
-//! read shows is no acknowledgement: it may be ahead of the disk.
+//! Outputs follow from prompts, so whatever is there can be compared, acknowledged or not.
+//! Deliberately absent: the list (`ledger.rs`) and who runs the tasks (`worker.rs`).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callboard_disk::Random;
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD};
+use super::ledger::{Fact, Ledger};
+use super::program::Program;
+use super::worker::{Worker, output};
+use crate::support::{ADMIN, Answer, Client, PASSWORD};
 
-/// Something that was acknowledged.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fact {
-    Key(String),
-    Plan(String),
-    Task { id: String, prompt: String },
-    Output { id: String },
-    Execution { id: String },
-    Decision { id: String, verdict: &'static str, edit: Option<String> },
-}
-
-/// All that was acknowledged, with the length of the shim's log at that time.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    log: Option<PathBuf>,
-    facts: Mutex<Vec<(u64, Fact)>>,
-    refusals: Mutex<BTreeMap<u16, usize>>,
-}
-
-impl Ledger {
-    /// A list beside this log of the shim.
-    pub(super) fn beside(log: PathBuf) -> Arc<Self> {
-        Arc::new(Self { log: Some(log), ..Self::default() })
-    }
-
-    fn note(&self, fact: Fact) {
-        let length = |log| std::fs::metadata(log).expect("the shim's log").len();
-        let at = self.log.as_ref().map_or(0, length);
-        self.facts.lock().expect("no holder panics").push((at, fact));
-    }
-
-    fn refused(&self, answer: &Answer) {
-        let mut refusals = self.refusals.lock().expect("no holder panics");
-        *refusals.entry(answer.status.as_u16()).or_default() += 1;
-    }
-
-    pub(super) fn all(&self) -> Vec<(u64, Fact)> {
-        self.facts.lock().expect("no holder panics").clone()
-    }
-
-    pub(super) fn facts(&self) -> Vec<Fact> {
-        self.all().into_iter().map(|(_, fact)| fact).collect()
-    }
-
-    /// Statuses that were neither 2xx nor 409, and how often.
-    pub(super) fn refusals(&self) -> BTreeMap<u16, usize> {
-        self.refusals.lock().expect("no holder panics").clone()
-    }
-}
+/// How many comparisons are made at a time.
+const AT_A_TIME: usize = 8;
 
 /// What a load needs to be let in.
 #[derive(Debug, Clone)]
@@ -120,8 +76,10 @@ async fn made(client: &Client, ledger: &Ledger, path: &str, body: &Value) -> Opt
 
 /// Tasks, executions and decisions, until all is done or the server is gone.
 pub(super) async fn work(url: &str, keys: &Keys, ledger: &Arc<Ledger>, amount: Amount) {
-    let Some(worker) = employ(url, &keys.worker, 8).await else { return };
-    let worker = tokio::spawn(write(worker, Arc::clone(ledger)));
+    let mut worker = Worker::new(&keys.worker, 8);
+    let Some(socket) = worker.connect(url).await else { return };
+    let noted = Arc::clone(ledger);
+    let worker = tokio::spawn(async move { worker.work(socket, &noted).await });
     let mut users = Vec::new();
     for number in 0..amount.users {
         let (client, plan) = (Client::new(url, &keys.operator), keys.plan.clone());
@@ -133,42 +91,65 @@ pub(super) async fn work(url: &str, keys: &Keys, ledger: &Arc<Ledger>, amount: A
     worker.abort();
 }
 
-/// A worker; `None` if the server is gone.
-async fn employ(url: &str, key: &str, concurrency: usize) -> Option<FakeWorker> {
-    // It panics if the connection is refused or breaks.
-    let (url, key) = (url.to_owned(), key.to_owned());
-    let connecting =
-        tokio::spawn(async move { FakeWorker::connect_to(&url, &key, concurrency).await });
-    connecting.await.ok()
-}
-
 async fn user(client: Client, plan: String, ledger: Arc<Ledger>, number: usize, amount: Amount) {
     let mut random = Random::new(amount.seed ^ (number as u64) << 48);
     for round in 0..amount.rounds {
         let prompt = format!("{:x}.{number}.{round}", amount.seed);
-        let task = match (number + round) % 4 {
-            0 => json!({"prompt": prompt}),
-            1 => json!({"prompt": format!("{prompt} {}", filler(&mut random, amount.long))}),
-            2 => json!({"prompt": prompt, "hitl": {"required": true}}),
-            _ => Value::Null,
-        };
-        let id = |made: &Value| made["id"].as_str().expect("an id").to_owned();
-        if task.is_null() {
-            let path = format!("/api/plans/{plan}/execute");
-            let begun = made(&client, &ledger, &path, &json!({"input": {"n": prompt}})).await;
-            if let Some(begun) = begun {
-                ledger.note(Fact::Execution { id: id(&begun) });
+        match (number + round) % 4 {
+            0 => submit(&client, &ledger, prompt).await,
+            1 => {
+                let prompt = format!("{prompt} {}", filler(&mut random, amount.long));
+                submit(&client, &ledger, prompt).await;
             }
-        } else if let Some(submitted) = made(&client, &ledger, "/api/tasks", &task).await {
-            let prompt = task["prompt"].as_str().expect("a text").to_owned();
-            ledger.note(Fact::Task { id: id(&submitted), prompt });
+            2 => submit_held(&client, &ledger, prompt).await,
+            _ => execute(&client, &plan, &ledger, prompt).await,
         }
         decide(&client, &ledger, &mut random).await;
     }
 }
 
+fn id(made: &Value) -> String {
+    made["id"].as_str().expect("an id").to_owned()
+}
+
+/// Submits a task.
+pub(super) async fn submit(client: &Client, ledger: &Ledger, prompt: String) {
+    let task = json!({"prompt": prompt});
+    if let Some(made) = made(client, ledger, "/api/tasks", &task).await {
+        ledger.note(Fact::Task { id: id(&made), prompt });
+    }
+}
+
+/// Submits a task whose output somebody must approve.
+pub(super) async fn submit_held(client: &Client, ledger: &Ledger, prompt: String) {
+    let task = json!({"prompt": prompt, "hitl": {"required": true}});
+    if let Some(made) = made(client, ledger, "/api/tasks", &task).await {
+        ledger.note(Fact::Task { id: id(&made), prompt });
+    }
+}
+
+/// Submits several tasks in one request.
+pub(super) async fn submit_batch(client: &Client, ledger: &Ledger, prompts: Vec<String>) {
+    let tasks: Vec<Value> = prompts.iter().map(|prompt| json!({"prompt": prompt})).collect();
+    let batch = made(client, ledger, "/api/tasks/batch", &json!({"tasks": tasks})).await;
+    let Some(batch) = batch else { return };
+    let tasks = batch["tasks"].as_array().expect("a list");
+    assert_eq!(tasks.len(), prompts.len(), "all of a batch are made");
+    for (task, prompt) in tasks.iter().zip(prompts) {
+        ledger.note(Fact::Task { id: id(task), prompt });
+    }
+}
+
+/// Starts an execution of `plan`.
+pub(super) async fn execute(client: &Client, plan: &str, ledger: &Ledger, input: String) {
+    let path = format!("/api/plans/{plan}/execute");
+    if let Some(begun) = made(client, ledger, &path, &json!({"input": {"n": input}})).await {
+        ledger.note(Fact::Execution { id: id(&begun), input });
+    }
+}
+
 /// Decides something that waits.
-async fn decide(client: &Client, ledger: &Ledger, random: &mut Random) {
+pub(super) async fn decide(client: &Client, ledger: &Ledger, random: &mut Random) {
     let request = client.request(reqwest::Method::GET, "/api/hitl/pending?limit=20");
     let Some(answer) = client.try_send(request).await else { return };
     let Some(waiting) = answer.body["data"].as_array().filter(|waiting| !waiting.is_empty()) else {
@@ -176,7 +157,7 @@ async fn decide(client: &Client, ledger: &Ledger, random: &mut Random) {
     };
     let item = &waiting[random.below(waiting.len())];
     let id = item["taskId"].as_str().expect("an id").to_owned();
-    let edit = (random.below(2) == 0).then(|| format!("edit of {id}"));
+    let edit = (random.below(2) == 0).then(|| edit_of(&id));
     let (verb, verdict, body) = match random.below(3) {
         0 => ("reject", "rejected", json!({"reason": "no"})),
         _ => ("approve", "approved", json!({"modifiedOutput": edit})),
@@ -188,77 +169,74 @@ async fn decide(client: &Client, ledger: &Ledger, random: &mut Random) {
     }
 }
 
-fn filler(random: &mut Random, length: usize) -> String {
+fn edit_of(id: &str) -> String {
+    format!("edit of {id}")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// A text of this length.
+pub(super) fn filler(random: &mut Random, length: usize) -> String {
     (0..length).map(|_| char::from(b"0123456789abcdef"[random.below(16)])).collect()
-}
-
-/// What the worker makes of a prompt.
-fn output(prompt: &str) -> String {
-    format!("done: {prompt}")
-}
-
-/// Writes what it is told to, until the connection breaks.
-async fn write(mut worker: FakeWorker, ledger: Arc<Ledger>) {
-    let mut leases: HashMap<String, String> = HashMap::new();
-    let mut beat = tokio::time::interval(Duration::from_millis(300));
-    loop {
-        let frame = tokio::select! {
-            frame = worker.next() => frame,
-            _ = beat.tick() => {
-                let held: Vec<&String> = leases.keys().collect();
-                let heartbeat = json!({"type": "heartbeat", "leases": held});
-                if worker.try_send(heartbeat).await.is_err() {
-                    return;
-                }
-                continue;
-            }
-        };
-        let Some(frame) = frame else { return };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let lease = text(&frame["lease"]);
-        if frame["type"] == "assign" {
-            let task = &frame["task"];
-            leases.insert(lease.clone(), text(&task["id"]));
-            let complete = json!({
-                "type": "complete", "lease": lease, "output": output(&text(&task["prompt"])),
-                "usage": {"input": 1, "output": 1},
-            });
-            if worker.try_send(complete).await.is_err() {
-                return;
-            }
-        } else if frame["type"] == "ack" && frame["result"] == "applied" {
-            let id = leases.remove(&lease).expect("it was assigned");
-            ledger.note(Fact::Output { id });
-        }
-    }
 }
 
 /// Compares the server with what was acknowledged, has it finish everything, and compares again.
 pub(super) async fn check(url: &str, facts: &[Fact]) -> Result<(), String> {
     let (url, facts) = (url.to_owned(), facts.to_vec());
-    let checking = tokio::spawn(async move {
+    judged(async move {
         let ledger = Arc::new(Ledger::default());
         let keys = set_up(&url, &ledger).await.expect("somebody can log in and make keys");
         let client = Client::new(&url, &keys.operator);
-        for fact in &facts {
-            is_there(&client, fact).await;
-        }
-        let worker = FakeWorker::connect_to(&url, &keys.worker, 8).await;
-        let worker = tokio::spawn(write(worker, ledger));
+        are_there(&client, &facts).await;
+        let mut worker = Worker::new(&keys.worker, 8);
+        let socket = worker.connect(&url).await.expect("a worker can connect");
+        let noted = Arc::clone(&ledger);
+        let working = tokio::spawn(async move { worker.work(socket, &noted).await });
         finish(&client).await;
         ended_right(&client, &facts).await;
         let id = client.submit(&json!({"prompt": "and on"})).await;
         let task = client.task_with_status(&id, "completed").await;
         assert_eq!(task["output"], output("and on"));
-        worker.abort();
-    });
-    checking.await.map_err(|error| match error.try_into_panic() {
+        working.abort();
+        assert_eq!(ledger.all_broken(), Vec::<String>::new());
+    })
+    .await
+}
+
+/// Starts on `data`, compares and finishes as [`check`] does, and ends in order.
+pub(super) async fn starts_again(data: &Path, stderr: &Path, facts: &[Fact]) -> Result<(), String> {
+    let program = Program::start(data, stderr, |_| ());
+    let program = program.map_err(|ended| format!("it does not start again: {ended:?}"))?;
+    check(&program.url, facts).await?;
+    let ended = program.terminate();
+    if ended.code != Some(0) || ended.panicked() {
+        return Err(format!("it does not end in order: {ended:?}"));
+    }
+    Ok(())
+}
+
+/// Compares the server with what was acknowledged, while anything may go on.
+pub(super) async fn compare(client: &Client, facts: Vec<Fact>) -> Result<(), String> {
+    let client = client.clone();
+    judged(async move { are_there(&client, &facts).await }).await
+}
+
+/// What a failed assertion said.
+async fn judged(comparison: impl Future<Output = ()> + Send + 'static) -> Result<(), String> {
+    tokio::spawn(comparison).await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?").to_owned()
         }
         Err(error) => error.to_string(),
     })
+}
+
+async fn are_there(client: &Client, facts: &[Fact]) {
+    let facts = futures_util::stream::iter(facts);
+    facts.for_each_concurrent(AT_A_TIME, |fact| is_there(client, fact)).await;
 }
 
 /// Before anything else happens.
@@ -284,8 +262,12 @@ async fn is_there(client: &Client, fact: &Fact) {
             let waits = task["status"] == "pending" || task["status"] == "running";
             let held = task["waitingFor"] == "approval";
             assert!(held || !waits, "{id} had its output: {task}");
+            if task["status"] == "completed" {
+                let right = [output(text(&task["prompt"])), edit_of(id)];
+                assert!(right.iter().any(|right| task["output"] == **right), "of {id}: {task}");
+            }
         }
-        Fact::Execution { id } => {
+        Fact::Execution { id, .. } => {
             let execution = client.get(&format!("/api/plans/executions/{id}")).await;
             assert_eq!(execution.status, 200, "the execution {id}: {}", execution.body);
         }
@@ -299,20 +281,25 @@ async fn is_there(client: &Client, fact: &Fact) {
     }
 }
 
-/// Approves what waits until nothing is under way.
+/// Approves what waits until nothing is under way; it must get on.
 async fn finish(client: &Client) {
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let patience = Duration::from_mins(1);
+    let (mut last, mut deadline) = (Vec::new(), Instant::now() + patience);
     loop {
-        let (left, _) = client.listed("/api/hitl/pending?limit=100").await;
-        for id in &left {
-            // It may have ended meanwhile.
-            client.approve(id, &json!({})).await;
-        }
+        let (left, waiting) = client.listed("/api/hitl/pending?limit=100").await;
+        let approvals = futures_util::stream::iter(left);
+        // It may have ended meanwhile.
+        let approve = |id: String| async move { drop(client.approve(&id, &json!({})).await) };
+        approvals.for_each_concurrent(AT_A_TIME, approve).await;
         let open = client.get("/api/tasks?status=pending,running&limit=1").await;
         let running = client.get("/api/plans/executions?status=running&limit=1").await;
-        let none = |answer: &Answer| answer.body["pagination"]["total"] == 0;
-        if left.is_empty() && none(&open) && none(&running) {
+        let total = |answer: &Answer| answer.body["pagination"]["total"].as_u64();
+        let now = vec![Some(waiting), total(&open), total(&running)];
+        if now.iter().all(|total| *total == Some(0)) {
             return;
+        }
+        if now != last {
+            (last, deadline) = (now, Instant::now() + patience);
         }
         assert!(Instant::now() < deadline, "it does not end: {} {}", open.body, running.body);
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -321,32 +308,40 @@ async fn finish(client: &Client) {
 
 async fn ended_right(client: &Client, facts: &[Fact]) {
     let listed = all_tasks(client).await;
-    let is_listed = |id| listed.as_ref().is_none_or(|listed| listed.contains(id));
-    for fact in facts {
-        match fact {
-            Fact::Key(_) | Fact::Plan(_) => {}
-            Fact::Task { id, .. } | Fact::Output { id } => {
-                assert!(is_listed(id), "{id} is in no list");
-                task_is_right(client, id).await;
-            }
-            Fact::Decision { id, .. } => {
-                is_there(client, fact).await;
-                task_is_right(client, id).await;
-                client.history(id).await;
-            }
-            Fact::Execution { id } => {
-                let ended = client.execution(id).await;
-                let (draft, last) = (&ended["steps"]["draft"], &ended["steps"]["final"]);
-                if draft["status"] == "rejected" {
-                    assert_eq!(
-                        (&ended["status"], &last["status"]),
-                        (&json!("failed"), &json!("cancelled"))
-                    );
-                } else {
-                    assert_eq!(ended["status"], "completed", "{ended:#}");
-                    let draft = draft["output"].as_str().expect("an output");
-                    assert_eq!(last["output"], output(&format!("final({draft})")));
-                }
+    let listed = listed.as_ref();
+    let facts = futures_util::stream::iter(facts);
+    facts.for_each_concurrent(AT_A_TIME, |fact| has_ended_right(client, fact, listed)).await;
+}
+
+async fn has_ended_right(client: &Client, fact: &Fact, listed: Option<&HashSet<String>>) {
+    match fact {
+        Fact::Key(_) | Fact::Plan(_) => {}
+        Fact::Task { id, .. } | Fact::Output { id } => {
+            let is_listed = listed.is_none_or(|listed| listed.contains(id));
+            assert!(is_listed, "{id} is in no list");
+            task_is_right(client, id).await;
+        }
+        Fact::Decision { id, .. } => {
+            is_there(client, fact).await;
+            task_is_right(client, id).await;
+            let history = client.history(id).await;
+            let is_verdict =
+                |entry: &&Value| entry["action"] == "approved" || entry["action"] == "rejected";
+            let verdicts = history.iter().filter(is_verdict).count();
+            assert_eq!(verdicts, 1, "{id} is decided once: {history:?}");
+        }
+        Fact::Execution { id, input } => {
+            let ended = client.execution(id).await;
+            let (draft, last) = (&ended["steps"]["draft"], &ended["steps"]["final"]);
+            if draft["status"] == "rejected" {
+                let ends = (&ended["status"], &last["status"]);
+                assert_eq!(ends, (&json!("failed"), &json!("cancelled")));
+            } else {
+                assert_eq!(ended["status"], "completed", "{ended:#}");
+                let passed = text(&draft["output"]);
+                let made = output(&format!("draft {input}"));
+                assert!(passed == made || passed == edit_of(text(&draft["taskId"])), "{ended:#}");
+                assert_eq!(last["output"], output(&format!("final({passed})")));
             }
         }
     }

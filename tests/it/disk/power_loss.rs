@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use callboard_disk::{Log, Model, Random, Shim, boot_again, copy, power_cut};
 
-use super::load::{Amount, Fact, Ledger, check, set_up, work};
+use super::ledger::{Fact, Ledger};
+use super::load::{Amount, check, set_up, work};
 use super::long;
 use super::program::Program;
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -13,6 +14,8 @@ use crate::support::{ADMIN, PASSWORD};
 /// How long a start or an end may take: beyond that it hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+const SIGKILL: i32 = 9;
+
 /// A running server. Killed when dropped.
 pub(super) struct Program {
     child: Child,
@@ -23,7 +26,9 @@ pub(super) struct Program {
 /// How a server ended.
 #[derive(Debug)]
 pub(super) struct Ended {
+    /// `None` if it was killed, or hangs.
     pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
     pub(super) stderr: String,
 }
 
@@ -31,6 +36,11 @@ impl Ended {
     /// Whether it said what is wrong, and did not panic.
     pub(super) fn in_words(&self) -> bool {
         self.code == Some(1) && !self.stderr.trim().is_empty() && !self.panicked()
+    }
+
+    /// Whether it was killed, by whomever, and had not panicked before.
+    pub(super) fn killed(&self) -> bool {
+        self.signal == Some(SIGKILL) && !self.panicked()
     }
 
     pub(super) fn panicked(&self) -> bool {
@@ -46,6 +56,39 @@ impl Program {
         stderr: &Path,
         prepare: impl FnOnce(&mut Command),
     ) -> Result<Self, Ended> {
+        let mut program = Self::spawn(data, stderr, prepare);
+        let stdout = BufReader::new(program.child.stdout.take().expect("it is piped"));
+        let (said, listening) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = said.send(line);
+            }
+        });
+        match listening.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                line.strip_prefix("listening on ")
+                    .expect("it says where it listens")
+                    .clone_into(&mut program.url);
+                Ok(program)
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(program.wait()),
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(program.hangs("start")),
+        }
+    }
+
+    /// Starts, and is killed so long afterwards, wherever it is then.
+    pub(super) fn killed_after(
+        data: &Path,
+        stderr: &Path,
+        moment: Duration,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Ended {
+        let program = Self::spawn(data, stderr, prepare);
+        thread::sleep(moment);
+        program.kill()
+    }
+
+    fn spawn(data: &Path, stderr: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
@@ -60,25 +103,8 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(File::create(stderr).expect("a file can be made"));
         prepare(&mut command);
-        let mut child = command.spawn().expect("the program starts");
-        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (said, listening) = mpsc::channel();
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let _ = said.send(line);
-            }
-        });
-        let mut program = Self { child, url: String::new(), stderr: stderr.into() };
-        match listening.recv_timeout(PATIENCE) {
-            Ok(line) => {
-                line.strip_prefix("listening on ")
-                    .expect("it says where it listens")
-                    .clone_into(&mut program.url);
-                Ok(program)
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => Err(program.wait()),
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(program.hangs("start")),
-        }
+        let child = command.spawn().expect("the program starts");
+        Self { child, url: String::new(), stderr: stderr.into() }
     }
 
     pub(super) fn stderr(&self) -> String {
@@ -103,7 +129,7 @@ impl Program {
     /// How it ended, if it did.
     pub(super) fn has_ended(&mut self) -> Option<Ended> {
         let status = self.child.try_wait().expect("it is a child")?;
-        Some(Ended { code: status.code(), stderr: self.stderr() })
+        Some(Ended { code: status.code(), signal: status.signal(), stderr: self.stderr() })
     }
 
     fn wait(&mut self) -> Ended {
@@ -124,7 +150,8 @@ impl Program {
             eprintln!("the {what} of process {id} hangs");
             thread::sleep(Duration::from_mins(10));
         }
-        Ended { code: None, stderr: format!("the {what} hangs: {}", self.stderr()) }
+        let stderr = format!("the {what} hangs: {}", self.stderr());
+        Ended { code: None, signal: None, stderr }
     }
 }
 

@@ -1,0 +1,12 @@
+//! SIGKILL, wherever it comes: whatever the server acknowledged is there after the next start, and
+//! everything ends right.
+//!
+//! - `random`: at any moment of a mixed load, and of a start, in one directory that lives on;
+//! - `boundaries`: before and after each write and sync of a run, and of a recovery;
+//! - `planted`: bugs that these must find.
+//!
+//! Deliberately absent: the loss of what was written and not synced, which is `power_loss.rs`.
+
+mod boundaries;
+mod planted;
+mod random;

@@ -1,0 +1,268 @@
+//! Killed before and after the k-th write or sync, for every k of a short run, and of a recovery:
+//! the next start shows everything acknowledged, and works on.
+//!
+//! ```text
+//! nothing ──────────────┐
+//! used, left in order ──┼─▶ start ─▶ a little work ─▶ killed at the k-th call ─▶ start, compare,
+//! left by a kill ───────┘     └─▶ killed at the k-th call of the recovery, and again ─▶  finish
+//! ```
+//!
+//! Rounds of the store come in between, so that the k-th call is not always the same one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use callboard_disk::{Counts, Fault, Moment, Outcome, Random, Shim, What, copy};
+
+use crate::disk::ledger::{Fact, Ledger};
+use crate::disk::load::{Amount, Keys, set_up, starts_again, work};
+use crate::disk::long;
+use crate::disk::pool::run_all;
+use crate::disk::program::Program;
+
+/// What a server finds when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Used,
+    /// A kill was not followed by a start yet.
+    Killed,
+}
+
+/// One run: a start for each kill, and a last one without.
+#[derive(Debug, Clone)]
+struct Case {
+    number: usize,
+    found: Found,
+    kills: Vec<Fault>,
+}
+
+/// A directory, and what was acknowledged there.
+#[derive(Debug)]
+struct Left {
+    root: PathBuf,
+    facts: Vec<Fact>,
+}
+
+/// Where kills are made.
+struct Bench {
+    directory: tempfile::TempDir,
+    shim: Shim,
+    keys: Keys,
+    used: Left,
+    killed: Left,
+    /// How many writes of the journal are held back.
+    held: Option<u8>,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let shim = Shim::build(directory.path());
+        let path = |name: &str| directory.path().join(name);
+        let (used, killed, stderr) = (path("used"), path("killed"), path("stderr"));
+        let ledger = Arc::new(Ledger::default());
+        let program = Program::start(&used.join("data"), &stderr, |_| ()).expect("it starts");
+        let keys = set_up(&program.url, &ledger).await.expect("the server works");
+        work(&program.url, &keys, &ledger, Amount { users: 2, rounds: 4, long: 6_000, seed: 1 })
+            .await;
+        assert_eq!(program.terminate().code, Some(0));
+        let used = Left { root: used, facts: ledger.facts() };
+
+        copy(&used.root, &killed);
+        let program = Program::start(&killed.join("data"), &stderr, |_| ()).expect("it starts");
+        work(&program.url, &keys, &ledger, Amount { users: 3, rounds: 6, long: 6_000, seed: 2 })
+            .await;
+        assert!(program.kill().killed());
+        let killed = Left { root: killed, facts: ledger.facts() };
+        Self { directory, shim, keys, used, killed, held: None }
+    }
+
+    /// Has writes of the journal held back in every start that is killed: a planted bug.
+    fn with_late_writes(self) -> Self {
+        Self { held: Some(8), ..self }
+    }
+
+    /// A copy of what the server is to find, and what was acknowledged of it.
+    fn place(&self, found: Found, root: &Path) -> &[Fact] {
+        let left = match found {
+            Found::Nothing => {
+                std::fs::create_dir_all(root).expect("a directory can be made");
+                return &[];
+            }
+            Found::Used => &self.used,
+            Found::Killed => &self.killed,
+        };
+        copy(&left.root, root);
+        &left.facts
+    }
+
+    /// Starts, works and is killed, for each kill; then starts, and compares. Says how many of the
+    /// kills came at their calls: the others came at the end of the work.
+    async fn run(&self, case: &Case) -> Result<usize, String> {
+        let path = |what: &str| self.directory.path().join(format!("{what}-{}", case.number));
+        let (root, counts, stderr) = (path("disk"), path("counts"), path("stderr"));
+        let mut facts = self.place(case.found, &root).to_vec();
+        let data = root.join("data");
+        let mut met = 0;
+        for (life, kill) in (1_u64..).zip(&case.kills) {
+            let ledger = Arc::new(Ledger::default());
+            let started = Program::start(&data, &stderr, |command| {
+                self.shim.load(command, &root);
+                Shim::fail(command, Some(*kill), &counts);
+                if let Some(writes) = self.held {
+                    Shim::hold(command, writes);
+                }
+            });
+            let ended = match started {
+                Ok(program) => {
+                    let seed = (case.number as u64) << 8 | life;
+                    self.load(&program, case.found, &ledger, seed).await;
+                    program.kill()
+                }
+                Err(ended) => ended,
+            };
+            if !ended.killed() {
+                return Err(format!("it was not killed: {ended:?}"));
+            }
+            met += usize::from(Counts::read(&counts).faults > 0);
+            let broken = [ledger.all_broken(), vec![format!("{:?}", ledger.refusals())]].concat();
+            if broken != ["{}"] {
+                return Err(format!("{}; {}", broken.join("; "), ended.stderr));
+            }
+            facts.extend(ledger.facts());
+        }
+        starts_again(&data, &stderr, &facts).await?;
+        std::fs::remove_dir_all(root).expect("a directory of ours");
+        Ok(met)
+    }
+
+    async fn load(&self, program: &Program, found: Found, ledger: &Arc<Ledger>, seed: u64) {
+        let keys = if found == Found::Nothing {
+            set_up(&program.url, ledger).await
+        } else {
+            Some(self.keys.clone())
+        };
+        let Some(keys) = keys else { return };
+        work(&program.url, &keys, ledger, Amount { users: 1, rounds: 4, long: 6_000, seed }).await;
+    }
+
+    /// Runs all of `cases`, some at a time.
+    fn run_all(&self, cases: Vec<Case>) -> Sum {
+        let mut sum = Sum::default();
+        let run = async |case: Case| {
+            let outcome = self.run(&case).await;
+            (case, outcome)
+        };
+        for (case, outcome) in run_all(cases, run) {
+            match outcome {
+                Ok(met) => sum.met += met,
+                Err(reason) => sum.wrong.push(format!("{case:?}: {reason}")),
+            }
+        }
+        sum
+    }
+
+    /// The calls of a start alone, and of a start with the work.
+    async fn counted(&self, found: Found) -> (Counts, Counts) {
+        let path = |what: &str| self.directory.path().join(format!("counted-{what}-{found:?}"));
+        let (root, counts, stderr) = (path("disk"), path("counts"), path("stderr"));
+        self.place(found, &root);
+        let program = Program::start(&root.join("data"), &stderr, |command| {
+            self.shim.load(command, &root);
+            Shim::fail(command, None, &counts);
+        });
+        let program = program.expect("it starts");
+        let start = Counts::read(&counts);
+        self.load(&program, found, &Arc::default(), 1).await;
+        assert!(program.kill().killed());
+        (start, Counts::read(&counts))
+    }
+}
+
+/// How many kills came where they should, and what was wrong after them.
+#[derive(Debug, Default)]
+struct Sum {
+    met: usize,
+    wrong: Vec<String>,
+}
+
+/// A kill before and one after each of so many writes and syncs.
+fn every(calls: Counts) -> Vec<Fault> {
+    let mut kills = Vec::new();
+    for (what, last) in [(What::Write, calls.writes), (What::Sync, calls.syncs)] {
+        for at in 1..=last {
+            for moment in [Moment::Before, Moment::After] {
+                kills.push(Fault { what, at, outcome: Outcome::Kills(moment) });
+            }
+        }
+    }
+    kills
+}
+
+/// What is tried: everything, or a sample of each kind.
+fn cases(random: &mut Random, runs: &[(Found, Vec<Fault>)], recovery: &[Fault]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut add = |found, kills| cases.push(Case { number: cases.len() + 1, found, kills });
+    for (found, kills) in runs {
+        if long() {
+            for kill in kills {
+                add(*found, vec![*kill]);
+            }
+        } else {
+            for _ in 0..7 {
+                add(*found, vec![kills[random.below(kills.len())]]);
+            }
+        }
+    }
+    for _ in 0..if long() { 100 } else { 4 } {
+        let length = 2 + random.below(4);
+        let kills = (0..length).map(|_| recovery[random.below(recovery.len())]);
+        add(Found::Killed, kills.collect());
+    }
+    cases
+}
+
+#[test]
+fn killed_at_any_write_or_sync_it_starts_again_with_all_that_it_acknowledged() {
+    let (mut random, seed) = Random::chosen();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let bench = runtime.block_on(Bench::new());
+    let (_, fresh) = runtime.block_on(bench.counted(Found::Nothing));
+    let (_, used) = runtime.block_on(bench.counted(Found::Used));
+    let (recovery, after_kill) = runtime.block_on(bench.counted(Found::Killed));
+    let runs = [
+        (Found::Nothing, every(fresh)),
+        (Found::Used, every(used)),
+        (Found::Killed, every(after_kill)),
+    ];
+    let cases = cases(&mut random, &runs, &every(recovery));
+    let kills: usize = cases.iter().map(|case| case.kills.len()).sum();
+    let (count, Sum { met, wrong }) = (cases.len(), bench.run_all(cases));
+    eprintln!("{count} runs, {kills} kills, {met} at their calls; {recovery:?} {used:?} {fresh:?}");
+    if !wrong.is_empty() {
+        let kept = bench.directory.keep();
+        panic!("seed {seed}: {} (kept in {})", wrong.join("\n"), kept.display());
+    }
+    assert!(met * 2 > kills, "most kills come where they should: {met} of {kills}");
+}
+
+/// The test of the test.
+#[test]
+fn a_reply_before_its_commit_is_found_at_a_boundary() {
+    let (mut random, seed) = Random::chosen();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let bench = runtime.block_on(Bench::new()).with_late_writes();
+    let (start, whole) = runtime.block_on(bench.counted(Found::Used));
+    // After the start, there is something to lose.
+    let first = usize::try_from(start.writes).expect("few");
+    let writes = usize::try_from(whole.writes).expect("few") - first;
+    let case = |number| {
+        let at = (first + 1 + random.below(writes)) as u64;
+        let kill = Fault { what: What::Write, at, outcome: Outcome::Kills(Moment::After) };
+        Case { number, found: Found::Used, kills: vec![kill] }
+    };
+    let sum = bench.run_all((1..=9).map(case).collect());
+    assert!(!sum.wrong.is_empty(), "seed {seed}: it went unnoticed: {sum:?}");
+    eprintln!("it is caught {} times, first: {}", sum.wrong.len(), sum.wrong[0]);
+}
