@@ -37,10 +37,9 @@ pub(crate) use tasks::{
     Ended, Found, Life, first_rows, inputs, is_removed, made, status_terms, task, unfinished,
     unfinished_state,
 };
-use words::WORDS;
 
 /// Long texts, by task and field.
-pub(crate) const TEXTS: Texts = Texts::new(0x10).squeezed_by(WORDS);
+pub(crate) const TEXTS: Texts = Texts::new(0x10).squeezed_by(words::OF_TEXTS);
 /// Idempotency keys, by a digest of their scope.
 pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11, 1);
 /// Users, by identifier.
@@ -52,7 +51,8 @@ pub(crate) const SESSIONS: Table<u128, Session> = Table::new(0x14, 1);
 /// What happened, in the order of commit; one log per environment.
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions, by execution and number.
-pub(crate) const STEPS: Table<(u128, u16), StepState> = Table::new(0x18, 1).squeezed_by(WORDS);
+pub(crate) const STEPS: Table<(u128, u16), StepState> =
+    Table::new(0x18, 1).squeezed_by(words::OF_STEPS);
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x1c, 1);
 /// Deliveries that have ended; kept for a while.
@@ -60,7 +60,8 @@ pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x1d, 1);
 /// Tasks that have not ended.
 pub(crate) const LIVE_TASKS: Table<u128, Life> = Table::new(0x80, 1);
 /// Tasks that have ended.
-pub(crate) const ENDED_TASKS: Table<u128, Ended> = Table::new(0x81, 1).squeezed_by(WORDS);
+pub(crate) const ENDED_TASKS: Table<u128, Ended> =
+    Table::new(0x81, 1).squeezed_by(words::OF_ENDED_TASKS);
 
 /// Executions that have not ended, or whose tasks have not.
 pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> = Table::new(0x82, 1);
