@@ -9,8 +9,8 @@
 //!
 //! An actor that has nothing to do retires: the directory agrees only if the actor has handled
 //! everything that was sent to it, so no message is lost between waking and sleeping. Where actors
-//! come and go by the thousand some of the retired are kept as spares, for a start costs more than
-//! most of them ever do. Deliberately absent: who supervises (see [`crate::supervisor`]).
+//! come and go by the thousand some of the retired are kept as spares, which saves a start and a way
+//! by the supervisor. Deliberately absent: who supervises (see [`crate::supervisor`]).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

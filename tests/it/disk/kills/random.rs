@@ -202,7 +202,7 @@ impl Torture {
         gone.store(true, Ordering::Relaxed);
         for mut user in users {
             // Rarely one waits on for an answer, although the process is gone and reaped: nothing
-            // that it could still hear was sent. It is counted, and told at the end.
+            // that it could still hear was sent. All is compared first, and then the test fails.
             if let Ok(over) = tokio::time::timeout(GRACE, &mut user).await {
                 over.map_err(|error| error.to_string())?;
             } else {
@@ -324,6 +324,7 @@ async fn killed_again_and_again_nothing_acknowledged_is_lost() {
             );
             let least = if long() { 100 } else { 5 } * wanted;
             assert!(all >= least, "there was work: {all} writes");
+            assert_eq!(torture.stuck, 0, "users that did not see that the server was gone");
         }
         Err(reason) => {
             let kept = directory.keep();
