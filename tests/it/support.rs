@@ -198,7 +198,7 @@ impl Client {
     }
 
     async fn attempt(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-        let response = request.send().await?;
+        let response = request.timeout(ANSWERED).send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await?;
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
@@ -468,6 +468,10 @@ impl FakeWorker {
         self.receive("ack").await
     }
 }
+
+/// How long an answer may take, so that a request which its connection lost as that one broke does not
+/// wait for ever (<https://github.com/hyperium/hyper/issues/4122>).
+const ANSWERED: Duration = Duration::from_mins(2);
 
 /// How long an event may take: a real model on a busy machine is slow.
 const PATIENCE: Duration = Duration::from_mins(5);
