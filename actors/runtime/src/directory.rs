@@ -38,6 +38,8 @@ struct Reuse<A, M> {
 struct Seats<A, M> {
     by_address: HashMap<A, Seat<M>>,
     spares: Vec<ActorRef<M>>,
+    /// The fewest spares that there were since the last thinning: so many were not needed.
+    idle: usize,
 }
 
 enum Seat<M> {
@@ -85,7 +87,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
-        let seats = Seats { by_address: HashMap::new(), spares: Vec::new() };
+        let seats = Seats { by_address: HashMap::new(), spares: Vec::new(), idle: 0 };
         Self { seats: Mutex::new(seats), start: OnceLock::new(), reuse: None }
     }
 
@@ -106,11 +108,13 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// one address are handled in the order of sending.
     pub(crate) fn send(&self, address: A, message: M) {
         let mut seats = self.seats();
-        let Seats { by_address, spares } = &mut *seats;
+        let Seats { by_address, spares, idle } = &mut *seats;
         match by_address.entry(address) {
             Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
-                if let Some(actor) = self.spare(spares, &address) {
+                let spare = self.spare(spares, &address);
+                *idle = spares.len().min(*idle);
+                if let Some(actor) = spare {
                     let seat = vacant.insert(Seat::Awake { actor, sent: 0 });
                     seat.take(message);
                     return;
@@ -206,6 +210,18 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         true
     }
 
+    /// Stops as many spares as nobody needed since the last call.
+    pub(crate) fn thin_out(&self) {
+        let mut seats = self.seats();
+        let left = seats.spares.len() - seats.idle;
+        let surplus = seats.spares.split_off(left);
+        seats.idle = left;
+        drop(seats);
+        for actor in surplus {
+            actor.stop(None);
+        }
+    }
+
     /// What `then` says, unless the actor is awake or starting; nobody wakes it meanwhile.
     pub(crate) fn if_asleep<T>(&self, address: &A, then: impl FnOnce() -> Option<T>) -> Option<T> {
         let seats = self.seats();
@@ -231,5 +247,47 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
 impl<A, M> Debug for Directory<A, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Directory").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ractor::{Actor, ActorProcessingErr};
+
+    use super::*;
+
+    struct Sleeper;
+
+    impl Actor for Sleeper {
+        type Msg = u8;
+        type State = ();
+        type Arguments = ();
+
+        async fn pre_start(&self, _: ActorRef<u8>, (): ()) -> Result<(), ActorProcessingErr> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn spares_that_nobody_needed_for_a_while_are_stopped() {
+        let directory = Directory::<u8, u8>::reusing(8, |address| address);
+        let mut running = Vec::new();
+        for address in 0..3 {
+            let (actor, handle) = Actor::spawn(None, Sleeper, ()).await.expect("it starts");
+            directory.started(&address, actor.clone());
+            assert!(directory.retire(&address, 0, &actor), "it has nothing to do");
+            running.push(handle);
+        }
+        directory.thin_out();
+        assert_eq!(directory.seats().spares.len(), 3, "they have just come");
+        directory.send(9, 0);
+        directory.thin_out();
+        // The two that were not needed; what was needed once stays for another while.
+        for stopped in running.drain(..2) {
+            stopped.await.expect("it stops in order");
+        }
+        directory.thin_out();
+        assert!(!running[0].is_finished(), "it has an address");
+        assert!(directory.seats().by_address.contains_key(&9));
     }
 }

@@ -1,4 +1,5 @@
-//! What is tidied up from time to time: old events, idempotency keys, deliveries and sessions.
+//! What is tidied up from time to time: old events, idempotency keys, deliveries and sessions; and
+//! memory that is held ready for what may come.
 //!
 //! Deliberately absent: anything that somebody waits for.
 
@@ -10,12 +11,15 @@ use callboard_domain::machine::Machine;
 use callboard_store::{Error, Op};
 
 use crate::node::Node;
+use crate::shard::Shard;
 use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
 use crate::{accounts, durable, intake};
 
 /// How often the number of events is looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// After how many of these everything else is.
+/// After how many of these the memory is looked through.
+const SLIM: u64 = 10;
+/// After how many of these everything else is looked at.
 const TIDY: u64 = 60;
 const PAGE: usize = 1_000;
 /// How many idempotency keys are looked at each minute: they stand in no order of time, so each is
@@ -33,6 +37,9 @@ pub(crate) async fn run(node: Arc<Node>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     for look in 0.. {
         ticks.tick().await;
+        if look % SLIM == 0 {
+            node.shards.iter().for_each(Shard::slim);
+        }
         if look % TIDY != 0 {
             for environment in Environment::ALL {
                 if let Err(error) = cap_events(&node, environment).await {

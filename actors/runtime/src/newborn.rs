@@ -1,8 +1,8 @@
 //! Tasks and executions that were made a moment ago and that no actor has touched yet.
 //!
 //! Most tasks are leased soon after they are made; their first actor takes them from here instead
-//! of reading back what was just written. Bounded: the old ones are forgotten, and are read from the
-//! store like any other. Deliberately absent: a cache of anything that changes. Whoever takes an item
+//! of reading back what was just written. Bounded in bytes and in time: the old ones are forgotten, and
+//! are read from the store like any other. Deliberately absent: a cache of anything that changes. Whoever takes an item
 //! takes it out, so what is here is always as it was made.
 
 use std::collections::HashMap;
@@ -28,17 +28,32 @@ impl<A, T> Default for Newborns<A, T> {
     }
 }
 
+impl<A, T> Generations<A, T> {
+    /// The young become the old; returns those who were.
+    fn turn(&mut self) -> HashMap<A, T> {
+        self.size = 0;
+        let young = std::mem::take(&mut self.young);
+        std::mem::replace(&mut self.old, young)
+    }
+}
+
 impl<A: Eq + Hash, T> Newborns<A, T> {
     /// Remembers an item of about `size` bytes that is about to become durable. Once it is, anybody
     /// may find it and change it, and then it must not come in here any more.
     pub(crate) fn add(&self, address: A, item: T, size: usize) {
         let mut generations = self.lock();
         if generations.size + size > GENERATION {
-            generations.old = std::mem::take(&mut generations.young);
-            generations.size = 0;
+            drop(generations.turn());
         }
         generations.size += size;
         generations.young.insert(address, item);
+    }
+
+    /// Forgets what was here at the last call already.
+    pub(crate) fn age(&self) {
+        let forgotten = self.lock().turn();
+        // Thousands, and nobody is to wait for them.
+        drop(forgotten);
     }
 
     /// Takes an item out.
@@ -61,6 +76,18 @@ mod tests {
         let newborns = Newborns::default();
         newborns.add(1, "one", 10);
         assert_eq!((newborns.take(&1), newborns.take(&1)), (Some("one"), None));
+    }
+
+    #[test]
+    fn what_nobody_took_is_forgotten_after_a_while() {
+        let newborns = Newborns::default();
+        newborns.add(1, "one", 10);
+        newborns.add(2, "two", 10);
+        newborns.age();
+        newborns.add(3, "three", 10);
+        assert_eq!(newborns.take(&1), Some("one"));
+        newborns.age();
+        assert_eq!((newborns.take(&2), newborns.take(&3)), (None, Some("three")));
     }
 
     #[test]

@@ -77,6 +77,14 @@ impl Shard {
         }
     }
 
+    /// Gives up what nobody needed for a while: what is remembered of new tasks and executions, and
+    /// spare actors.
+    pub(crate) fn slim(&self) {
+        self.newborns.age();
+        self.new_executions.age();
+        self.tasks.thin_out();
+    }
+
     /// Tells the timers something. While the system stops there are none, and nothing is owed.
     pub(crate) fn timers(&self, message: timers::Message) {
         if let Some(timers) = self.timers.get() {
