@@ -158,8 +158,8 @@ impl<E: Engine> Committer<E> {
     }
 
     fn commit(&mut self, batches: &[Batch]) -> Result<Vec<Outcome>, Error> {
-        let Self { engine, epoch, logs, stamp, max_row, unswept, .. } = self;
-        let mut group = Group::new(engine, *epoch, logs, stamp, *max_row, unswept);
+        let Self { engine, epoch, logs, stamp, max_row, unswept, shared } = self;
+        let mut group = Group::new(engine, &shared.index, *epoch, logs, stamp, *max_row, unswept);
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
             outcomes.push(group.stage(batch)?);

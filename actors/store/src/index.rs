@@ -65,6 +65,15 @@ impl Index {
         Self { state: RwLock::new(State::Loading(Vec::new())), loaded: watch::Sender::new(false) }
     }
 
+    /// Whether the row at `key` may be listed. Only for the committer: nobody else knows that no change
+    /// is on its way.
+    pub(crate) fn may_list(&self, key: &Key) -> bool {
+        match &*self.state.read().expect("no holder panics") {
+            State::Ready(lists) => lists.has(key),
+            State::Loading(_) | State::Failed(_) => true,
+        }
+    }
+
     /// Takes changes that are about to be written if the index is still loading; else they come
     /// back, to be applied once they are durable.
     pub(crate) fn note(&self, changes: Vec<Change>) -> Option<Vec<Change>> {
@@ -144,6 +153,14 @@ pub(crate) struct Lists {
 impl Lists {
     pub(crate) fn select(&self, query: &Query) -> Page {
         self.lists.get(&query.list).map_or_else(Page::default, |list| select::select(list, query))
+    }
+
+    /// Whether the row at `key` stands in any list, be it behind another row.
+    fn has(&self, key: &Key) -> bool {
+        let Some((name, document)) = key.0.split_last_chunk::<16>() else { return false };
+        let Some(owner) = self.owners.numbers.get(name) else { return false };
+        let document = u128::from_be_bytes(*document);
+        self.lists.values().any(|list| list.has(document, *owner))
     }
 
     /// Applies the changes of one group: what rows were listed as leaves, what they are listed as

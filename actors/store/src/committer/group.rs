@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{Engine, block};
 use crate::batch::{Batch, Entry, Epoch, Key, LogId, Op};
-use crate::index::Change;
+use crate::index::{Change, Index};
 use crate::log::{self, Bounds};
 use crate::row;
 use crate::{Error, Outcome, Record};
@@ -38,6 +38,7 @@ struct Write<'g> {
 /// A group in the making.
 pub(super) struct Group<'e, 'g, E> {
     engine: &'e E,
+    index: &'e Index,
     epoch: Epoch,
     logs: &'e mut BTreeMap<LogId, Bounds>,
     stamp: &'e mut u64,
@@ -58,13 +59,14 @@ pub(super) struct Written<'g> {
 impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
     pub(super) fn new(
         engine: &'e E,
+        index: &'e Index,
         epoch: Epoch,
         logs: &'e mut BTreeMap<LogId, Bounds>,
         stamp: &'e mut u64,
         max_row: usize,
         unswept: &'e mut BTreeSet<LogId>,
     ) -> Self {
-        Self { engine, epoch, logs, stamp, max_row, unswept, written: Written::default() }
+        Self { engine, index, epoch, logs, stamp, max_row, unswept, written: Written::default() }
     }
 
     /// Adds `batch`, or says why not. An error is the engine's, and the end.
@@ -156,13 +158,15 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
         Ok(())
     }
 
-    /// The row as the group has it so far; a listed one is looked up, to know what to withdraw.
+    /// The row as the group has it so far; one that may be in a list is looked up, to know what to
+    /// withdraw. Most are new, and the index knows that sooner than the disk does.
     fn row(&mut self, key: &'g Key) -> Result<&mut Row<'g>, Error> {
         let vacant = match self.written.rows.entry(key) {
             std::collections::hash_map::Entry::Occupied(row) => return Ok(row.into_mut()),
             std::collections::hash_map::Entry::Vacant(vacant) => vacant,
         };
-        let old = if key.is_listed() { block(self.engine, key)? } else { None };
+        let listed = key.is_listed() && self.index.may_list(key);
+        let old = if listed { block(self.engine, key)? } else { None };
         Ok(vacant.insert(Row { write: None, old }))
     }
 

@@ -94,6 +94,13 @@ impl List {
         self.live.contains(slot).then(|| self.owners[slot as usize])
     }
 
+    /// Whether the row of `owner` stands for a document, or would if another left.
+    pub(super) fn has(&self, document: u128, owner: Owner) -> bool {
+        let shadowed = || self.shadowed.get(&document);
+        self.owner(document) == Some(owner)
+            || shadowed().is_some_and(|rows| rows.iter().any(|(_, other)| *other == owner))
+    }
+
     /// Takes the row of `owner` off the list. `terms` are those it was put with, or `None` if
     /// nobody knows.
     pub(super) fn remove(&mut self, document: u128, owner: Owner, block: Option<Block<'_>>) {
@@ -151,6 +158,10 @@ impl List {
     }
 
     fn slot(&self, document: u128) -> Option<u32> {
+        // Most that are asked for are new.
+        if self.ids.last().is_none_or(|youngest| *youngest < document) {
+            return None;
+        }
         let slot = self.ids.binary_search(&document).ok()?;
         Some(u32::try_from(slot).expect("a list has fewer than 2^32 documents"))
     }

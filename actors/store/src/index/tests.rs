@@ -120,6 +120,10 @@ proptest! {
         for query in &queries {
             prop_assert_eq!(lists.select(query), expected(&documents, query), "{:?}", query);
         }
+        for (document, _) in &steps {
+            prop_assert_eq!(lists.has(&key(*document)), documents.contains_key(document));
+        }
+        prop_assert!(!lists.has(&Key::new(Key::FIRST_LISTED, 0, &steps[0].0.to_be_bytes())));
     }
 
     #[test]
@@ -178,4 +182,17 @@ proptest! {
             prop_assert_eq!(page, expected(&documents, query), "{:?}", query);
         }
     }
+}
+
+#[test]
+fn a_row_behind_another_is_still_in_the_list() {
+    let mut lists = Lists::default();
+    let rows = [0, 1].map(|table| Key::new(Key::FIRST_LISTED + table, 1, &7_u128.to_be_bytes()));
+    for (stamp, key) in (1..).zip(&rows) {
+        let new = Some(block(stamp, &entry(0, 0, [None; 2])));
+        lists.apply(&[Change { key: key.clone(), old: None, new }], &|_| {
+            Some(block(1, &entry(0, 0, [None; 2])))
+        });
+    }
+    assert!(lists.has(&rows[0]) && lists.has(&rows[1]));
 }
