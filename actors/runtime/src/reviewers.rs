@@ -18,8 +18,11 @@ pub(crate) struct Reviewers(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    assigned: HashMap<Address, UserId>,
-    open: HashMap<UserId, usize>,
+    /// Whose each item is: users have numbers here, as there are many items and few users.
+    assigned: HashMap<Address, u32>,
+    numbers: HashMap<UserId, u32>,
+    /// How many items each user has, by their numbers.
+    open: Vec<usize>,
 }
 
 impl Reviewers {
@@ -27,7 +30,7 @@ impl Reviewers {
     /// though this one is not durable yet.
     pub(crate) fn choose(&self, item: Address, users: &[User], wanted: Wanted) -> Option<UserId> {
         let mut inner = self.lock();
-        let chosen = choose(users, wanted, |user| inner.open.get(&user).copied().unwrap_or(0));
+        let chosen = choose(users, wanted, |user| inner.open_of(user));
         if let Some(user) = chosen {
             inner.assign(item, Some(user));
         }
@@ -46,16 +49,28 @@ impl Reviewers {
 
 impl Inner {
     fn assign(&mut self, item: Address, user: Option<UserId>) {
-        let before = match user {
-            Some(user) => self.assigned.insert(item, user),
+        let number = user.map(|user| self.number(user));
+        let before = match number {
+            Some(number) => self.assigned.insert(item, number),
             None => self.assigned.remove(&item),
         };
-        if let Some(open) = before.and_then(|user| self.open.get_mut(&user)) {
-            *open -= 1;
+        if let Some(before) = before {
+            self.open[before as usize] -= 1;
         }
-        if let Some(user) = user {
-            *self.open.entry(user).or_default() += 1;
+        if let Some(number) = number {
+            self.open[number as usize] += 1;
         }
+    }
+
+    fn open_of(&self, user: UserId) -> usize {
+        self.numbers.get(&user).map_or(0, |number| self.open[*number as usize])
+    }
+
+    fn number(&mut self, user: UserId) -> u32 {
+        *self.numbers.entry(user).or_insert_with(|| {
+            self.open.push(0);
+            u32::try_from(self.open.len() - 1).expect("there are fewer than 2^32 users")
+        })
     }
 }
 

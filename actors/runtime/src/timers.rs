@@ -4,7 +4,8 @@
 //! that a jump is noticed. One per shard, spawned by the system and rebuilt from what is unfinished.
 //! Deliberately absent: what happens at the instant. Whoever is woken decides.
 
-use std::collections::{BTreeSet, HashMap};
+mod agenda;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::ports::Clock;
 use crate::shard;
 use crate::supervisor::DirectoryOf;
 use crate::task::{self, TaskKind};
+
+use agenda::Agenda;
 
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
@@ -47,41 +50,6 @@ pub(crate) enum Message {
     /// Say how many are to be woken.
     #[cfg(test)]
     Count(tokio::sync::oneshot::Sender<usize>),
-}
-
-/// Who is woken when.
-#[derive(Debug, Default)]
-struct Agenda {
-    order: BTreeSet<(Timestamp, Sleeper)>,
-    instants: HashMap<Sleeper, Timestamp>,
-}
-
-impl Agenda {
-    fn set(&mut self, sleeper: Sleeper, at: Timestamp) {
-        if let Some(earlier) = self.instants.insert(sleeper, at) {
-            self.order.remove(&(earlier, sleeper));
-        }
-        self.order.insert((at, sleeper));
-    }
-
-    fn forget(&mut self, sleeper: Sleeper) {
-        if let Some(at) = self.instants.remove(&sleeper) {
-            self.order.remove(&(at, sleeper));
-        }
-    }
-
-    fn due(&mut self, now: Timestamp) -> Option<Sleeper> {
-        let (at, sleeper) = *self.order.first()?;
-        if at > now {
-            return None;
-        }
-        self.forget(sleeper);
-        Some(sleeper)
-    }
-
-    fn next(&self) -> Option<Timestamp> {
-        self.order.first().map(|(at, _)| *at)
-    }
 }
 
 /// The actor.
@@ -153,7 +121,7 @@ impl Actor for Timers {
             Message::Forget(sleeper) => state.agenda.forget(sleeper),
             #[cfg(test)]
             Message::Count(reply) => {
-                let _ = reply.send(state.agenda.instants.len());
+                let _ = reply.send(state.agenda.len());
             }
             Message::Look => {
                 state.nap = None;
@@ -176,31 +144,5 @@ impl Actor for Timers {
         }
         state.doze(&myself);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use callboard_domain::id::{Environment, TaskId};
-
-    use super::*;
-
-    fn task(number: u128) -> Sleeper {
-        let task = TaskId::from_u128(number);
-        Sleeper::Task(shard::Address { environment: Environment::Live, task })
-    }
-
-    #[test]
-    fn the_instant_named_last_counts_and_what_is_due_comes_in_order() {
-        let mut agenda = Agenda::default();
-        agenda.set(task(1), Timestamp::from_millis(50));
-        agenda.set(task(2), Timestamp::from_millis(20));
-        agenda.set(task(3), Timestamp::from_millis(10));
-        agenda.set(task(1), Timestamp::from_millis(15));
-        agenda.forget(task(3));
-        assert_eq!(agenda.due(Timestamp::from_millis(14)), None);
-        assert_eq!(agenda.due(Timestamp::from_millis(30)), Some(task(1)));
-        assert_eq!(agenda.due(Timestamp::from_millis(30)), Some(task(2)));
-        assert_eq!((agenda.due(Timestamp::MAX), agenda.next()), (None, None));
     }
 }

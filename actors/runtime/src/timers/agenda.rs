@@ -1,0 +1,110 @@
+//! Who is woken when, in as few bytes as it takes: whatever waits for somebody stands here.
+//!
+//! Deliberately absent: the clock.
+
+use std::collections::{BTreeSet, HashMap};
+
+use callboard_domain::Timestamp;
+
+use super::Sleeper;
+
+/// Who is woken when.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    order: BTreeSet<(Instant, Sleeper)>,
+    instants: HashMap<Sleeper, Instant>,
+}
+
+/// A timestamp in six bytes, which stands beside a sleeper without padding. Sorts as timestamps do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Instant([u8; 6]);
+
+impl From<Timestamp> for Instant {
+    fn from(at: Timestamp) -> Self {
+        // No timestamp is greater than the last of the year 9999, which fits.
+        let [_, _, bytes @ ..] = at.as_millis().to_be_bytes();
+        Self(bytes)
+    }
+}
+
+impl From<Instant> for Timestamp {
+    fn from(Instant([a, b, c, d, e, f]): Instant) -> Self {
+        Self::from_millis(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    }
+}
+
+impl Agenda {
+    /// Has a sleeper woken at this instant, and not at any earlier named one.
+    pub(super) fn set(&mut self, sleeper: Sleeper, at: Timestamp) {
+        let at = at.into();
+        if let Some(earlier) = self.instants.insert(sleeper, at) {
+            self.order.remove(&(earlier, sleeper));
+        }
+        self.order.insert((at, sleeper));
+    }
+
+    /// Has a sleeper not woken.
+    pub(super) fn forget(&mut self, sleeper: Sleeper) {
+        if let Some(at) = self.instants.remove(&sleeper) {
+            self.order.remove(&(at, sleeper));
+        }
+    }
+
+    /// Takes out the first sleeper that is to be woken by now.
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<Sleeper> {
+        let (at, sleeper) = *self.order.first()?;
+        if Timestamp::from(at) > now {
+            return None;
+        }
+        self.forget(sleeper);
+        Some(sleeper)
+    }
+
+    /// When the first one is to be woken.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.order.first().map(|(at, _)| (*at).into())
+    }
+
+    /// How many are to be woken.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.instants.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::id::{Environment, TaskId};
+
+    use super::*;
+    use crate::shard;
+
+    fn task(number: u128) -> Sleeper {
+        let task = TaskId::from_u128(number);
+        Sleeper::Task(shard::Address { environment: Environment::Live, task })
+    }
+
+    #[test]
+    fn the_instant_named_last_counts_and_what_is_due_comes_in_order() {
+        let mut agenda = Agenda::default();
+        agenda.set(task(1), Timestamp::from_millis(50));
+        agenda.set(task(2), Timestamp::from_millis(20));
+        agenda.set(task(3), Timestamp::from_millis(10));
+        agenda.set(task(1), Timestamp::from_millis(15));
+        agenda.forget(task(3));
+        assert_eq!(agenda.due(Timestamp::from_millis(14)), None);
+        assert_eq!(agenda.due(Timestamp::from_millis(30)), Some(task(1)));
+        assert_eq!(agenda.due(Timestamp::from_millis(30)), Some(task(2)));
+        assert_eq!((agenda.due(Timestamp::MAX), agenda.next()), (None, None));
+    }
+
+    #[test]
+    fn instants_come_back_and_sort_as_they_are() {
+        let millis = [0, 1, 255, 256, 1 << 32, 1_700_000_000_123];
+        let instants = millis.map(Timestamp::from_millis).into_iter().chain([Timestamp::MAX]);
+        let packed: Vec<Instant> = instants.clone().map(Instant::from).collect();
+        assert!(packed.is_sorted());
+        assert!(packed.into_iter().map(Timestamp::from).eq(instants));
+        assert_eq!(size_of::<(Instant, Sleeper)>(), 24);
+    }
+}
