@@ -3,22 +3,20 @@
 //! Each write is one message to an actor, which finishes it whether or not the asker stays.
 //! Deliberately absent: who may ask. The edge has checked it.
 
+mod accounts;
 mod approvals;
 mod runs;
 mod track;
+mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::access::{Caller, Role};
-use callboard_domain::account::{Email, User};
-use callboard_domain::credential::refresh::RefreshToken;
-use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, SessionId, TaskId, UserId, WorkerId};
+use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Page, Tasks};
-use callboard_domain::task::{LeaseToken, Request, State, Task};
-use callboard_domain::worker::{Leases, Moment, Profile};
+use callboard_domain::task::{Request, State, Task};
+use callboard_domain::worker::Moment;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -26,15 +24,15 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
 pub use runs::{Deploy, Start};
+pub use workers::WorkerLink;
 
-use crate::accounts::{self, NewKey, NewUser, SignedIn};
 use crate::events::Subscription;
 use crate::intake::{self, Order, Submission, Submitted};
 use crate::node::Node;
 use crate::read::{self, TaskDetail};
 use crate::shard::Address;
 use crate::task;
-use crate::worker::{self, Registration, Said, Told, View};
+use crate::worker;
 
 /// How long a command may take before its caller is told to try again.
 const COMMAND: Duration = Duration::from_secs(10);
@@ -61,99 +59,6 @@ pub struct Handle {
 impl Handle {
     pub(crate) const fn new(node: Arc<Node>) -> Self {
         Self { node }
-    }
-
-    /// Who an API key stands for, if it is valid now.
-    ///
-    /// # Errors
-    /// [`Error::InvalidToken`], [`Error::TokenExpired`].
-    pub fn caller_of_key(&self, digest: &Digest) -> Result<Caller, Error> {
-        accounts::caller_of_key(&self.node.accounts, digest, self.node.now())
-    }
-
-    /// Who a session stands for: the user as it is now.
-    ///
-    /// # Errors
-    /// [`Error::InvalidToken`] if the session is over or not this user's, or the user is gone.
-    pub fn caller_of_session(&self, session: SessionId, user: UserId) -> Result<Caller, Error> {
-        accounts::caller_of_session(&self.node.accounts, session, user)
-    }
-
-    /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions").
-    ///
-    /// # Errors
-    /// [`Error::InvalidCredentials`] if the user is gone, [`Error::Unavailable`].
-    pub async fn sign_in(&self, user: UserId) -> Result<SignedIn, Error> {
-        self.account_command(|reply| accounts::Message::BeginSession(user, reply)).await
-    }
-
-    /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). After `Err` to one
-    /// that was replaced long before, the session is over.
-    ///
-    /// # Errors
-    /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Unavailable`].
-    pub async fn refresh(&self, token: RefreshToken) -> Result<SignedIn, Error> {
-        // The time at which it came in: how long it waits for its turn is not its holder's doing.
-        let at = self.node.now();
-        self.account_command(|reply| accounts::Message::RenewSession(token, at, reply)).await
-    }
-
-    /// The user who signs in with this e-mail.
-    #[must_use]
-    pub fn user_by_email(&self, email: &Email) -> Option<User> {
-        self.node.accounts.user_by_email(email)
-    }
-
-    /// All users, oldest first.
-    #[must_use]
-    pub fn users(&self) -> Vec<User> {
-        self.node.accounts.users()
-    }
-
-    /// Makes a user (SPEC.md, Authentication endpoints).
-    ///
-    /// # Errors
-    /// [`Error::EmailExists`], [`Error::Unavailable`].
-    pub async fn create_user(&self, new: NewUser) -> Result<User, Error> {
-        self.account_command(|reply| accounts::Message::CreateUser(new, reply)).await
-    }
-
-    /// Makes the first user, unless there is one; says whether it was made.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn create_first_user(&self, new: NewUser) -> Result<Option<User>, Error> {
-        self.account_command(|reply| accounts::Message::CreateFirstUser(new, reply)).await
-    }
-
-    /// Gives a user another role, from the next request on.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::InvalidState`] for the last admin, [`Error::Unavailable`].
-    pub async fn set_role(&self, id: UserId, role: Role) -> Result<User, Error> {
-        self.account_command(|reply| accounts::Message::SetRole(id, role, reply)).await
-    }
-
-    /// Makes an API key. Its text is told here and never again.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if there is no such kind of key, [`Error::Unavailable`].
-    pub async fn create_key(&self, new: NewKey) -> Result<(ApiKey, Secret), Error> {
-        self.account_command(|reply| accounts::Message::CreateKey(new, reply)).await
-    }
-
-    async fn account_command<T>(
-        &self,
-        message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> accounts::Message,
-    ) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.tell_accounts(message(reply))?;
-        within(COMMAND, answer).await?
-    }
-
-    pub(crate) fn tell_accounts(&self, message: accounts::Message) -> Result<(), Error> {
-        let writer = self.node.account_writer.get().ok_or(STOPPING)?;
-        writer.cast(message).map_err(|_| STOPPING)
     }
 
     /// The time, as the service tells it.
@@ -303,71 +208,6 @@ impl Handle {
         }
     }
 
-    /// The workers, lost ones for an hour.
-    #[must_use]
-    pub fn workers(&self, environment: Environment) -> Vec<View> {
-        self.node.workers.list(environment)
-    }
-
-    /// Tells a worker to take nothing new.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub fn drain_worker(&self, environment: Environment, id: WorkerId) -> Result<View, Error> {
-        let found = self.node.workers.get(id).filter(|view| view.environment == environment);
-        let mut view = found.ok_or_else(|| Error::not_found("worker", id))?;
-        let address = worker::Address { environment, worker: id };
-        self.node.workers.directory.send_if_awake(&address, worker::Message::Drain);
-        view.worker.drain();
-        Ok(view)
-    }
-
-    /// Registers a worker on a new connection (PROTOCOL.md 11). What it is told arrives on
-    /// `outgoing`; [`Told::Close`] or the channel's end means that the connection is over.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn connect_worker(
-        &self,
-        owner: &Owner,
-        profile: Profile,
-        resume: Option<(WorkerId, Vec<LeaseToken>)>,
-        outgoing: mpsc::UnboundedSender<Told>,
-    ) -> Result<(WorkerLink, Leases), Error> {
-        if self.node.is_draining() {
-            return Err(STOPPING);
-        }
-        let (resumed, leases) =
-            resume.map_or((None, Vec::new()), |(id, leases)| (Some(id), leases));
-        // Only the same account may come back as a worker; anybody else becomes a new one.
-        let own = |id: &WorkerId| {
-            self.node.workers.get(*id).is_none_or(|view| {
-                view.environment == owner.environment
-                    && view.account.as_ref().is_none_or(|known| *known == owner.id)
-            })
-        };
-        let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
-        let worker = resumed
-            .filter(own)
-            .unwrap_or_else(|| WorkerId::from_u128(self.node.fresh_id(partition)));
-        let (reply, answer) = oneshot::channel();
-        let registration =
-            Registration { account: owner.id.clone(), profile, leases, outgoing, reply };
-        let address = worker::Address { environment: owner.environment, worker };
-        self.node
-            .workers
-            .directory
-            .send(address, worker::Message::Register(Box::new(registration)));
-        let (number, leases) = within(COMMAND, answer).await?;
-        Ok((WorkerLink { node: Arc::clone(&self.node), address, number }, leases))
-    }
-
-    /// How long leases last and how often workers are to speak.
-    #[must_use]
-    pub fn worker_terms(&self) -> (Duration, Duration) {
-        (self.node.settings.terms.lease, self.node.settings.heartbeat)
-    }
-
     /// The events after `cursor`, or from now on (PROTOCOL.md 10).
     ///
     /// # Errors
@@ -384,14 +224,6 @@ impl Handle {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.node.is_draining()
-    }
-
-    /// How many workers are connected and heard of.
-    #[must_use]
-    pub fn reachable_workers(&self) -> usize {
-        let moment = self.moment();
-        let live = self.node.workers.list(Environment::Live);
-        live.iter().filter(|view| view.worker.is_reachable(moment)).count()
     }
 
     /// How many task actors are awake.
@@ -411,35 +243,6 @@ impl Handle {
             return Err(Error::Unavailable("too much is under way"));
         }
         Ok(())
-    }
-}
-
-/// A worker's connection: what it says goes in here. Dropping it is the connection's end.
-#[derive(Debug)]
-pub struct WorkerLink {
-    node: Arc<Node>,
-    address: worker::Address,
-    number: u64,
-}
-
-impl WorkerLink {
-    /// The worker.
-    #[must_use]
-    pub const fn worker(&self) -> WorkerId {
-        self.address.worker
-    }
-
-    /// The worker says something.
-    pub fn say(&self, said: Said) {
-        let message = worker::Message::Heard(self.number, said);
-        self.node.workers.directory.send(self.address, message);
-    }
-}
-
-impl Drop for WorkerLink {
-    fn drop(&mut self) {
-        let message = worker::Message::Disconnected(self.number);
-        self.node.workers.directory.send_if_awake(&self.address, message);
     }
 }
 

@@ -28,8 +28,10 @@ impl From<Timestamp> for Instant {
 }
 
 impl From<Instant> for Timestamp {
-    fn from(Instant([a, b, c, d, e, f]): Instant) -> Self {
-        Self::from_millis(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    fn from(at: Instant) -> Self {
+        let mut bytes = [0; 8];
+        bytes[2..].copy_from_slice(&at.0);
+        Self::from_millis(u64::from_be_bytes(bytes))
     }
 }
 

@@ -1,0 +1,167 @@
+//! One step of an approval in the making: the state that is to follow, what is told of it in the history,
+//! and the mails that it orders.
+//!
+//! Deliberately absent: which event leads to what. That is the machine's `match`.
+
+use super::{
+    Action, Approval, Asked, CLAIM, Claim, Decider, Decision, Details, Effect, Entry, MAX_TOLD,
+    Mail, MailCause, Opening, SYSTEM, State, TIMED_OUT, Verdict,
+};
+use crate::Timestamp;
+use crate::digest::Digest;
+use crate::id::{DeliveryId, TaskId};
+use crate::machine::Step;
+
+/// A step in the making.
+pub(super) struct Turn {
+    next: Approval,
+    now: Timestamp,
+    entries: Vec<Entry>,
+    effects: Vec<Effect>,
+}
+
+impl Turn {
+    pub(super) fn of(before: &Approval, now: Timestamp) -> Self {
+        let next = Approval { version: before.version + 1, ..before.clone() };
+        Self { next, now, entries: Vec::new(), effects: Vec::new() }
+    }
+
+    pub(super) fn done(self) -> Step<Approval> {
+        Step { next: self.next, facts: self.entries, effects: self.effects }
+    }
+
+    pub(super) fn tell(&mut self, action: Action, actor: &str, details: Details) {
+        let entry = self.next.chain.grow(self.next.task.id, action, self.now, actor, details);
+        self.entries.push(entry);
+    }
+
+    pub(super) fn opened(&mut self, asked: Asked) {
+        let Opening { why, confidence, threshold, shown, expires_at, .. } = self.next.opening;
+        let step = self.next.task.origin.step.clone();
+        let (execution, step) = step.unzip();
+        let details = Details {
+            why: Some(why),
+            confidence,
+            threshold,
+            shown: Some(shown),
+            execution,
+            step,
+            until: Some(expires_at),
+            ..Details::default()
+        };
+        self.tell(Action::Pending, SYSTEM, details);
+        if let Some(reviewer) = asked.reviewer {
+            self.next.state = State::Assigned;
+            self.next.assignee = Some(reviewer);
+            let details = Details { to: Some(reviewer), ..Details::default() };
+            self.tell(Action::Assigned, SYSTEM, details);
+        }
+        self.effects.push(Effect::WakeAt(self.next.opening.escalates_at));
+        self.effects.push(Effect::Assign(self.next.assignee));
+        self.notify(asked.mail, MailCause::Assigned);
+    }
+
+    pub(super) fn claimed(&mut self, by: &Decider) {
+        let until = self.now.after(CLAIM);
+        let renewed = self.next.claimed(self.now).is_some();
+        self.next.claim = Some(Claim { by: by.name().to_owned(), until });
+        // Renewing a claim is no news: a reviewer who reads for an hour fills no history.
+        if !renewed && self.next.chain.length < MAX_TOLD {
+            let details = Details { until: Some(until), ..by.details() };
+            self.tell(Action::Claimed, &by.account, details);
+        }
+    }
+
+    pub(super) fn released(&mut self) {
+        self.next.claim = None;
+    }
+
+    pub(super) fn approved(&mut self, by: Decider, edit: Option<Digest>, comment: Option<Digest>) {
+        let shown = Some(self.next.opening.shown);
+        let details = Details { shown, edit, comment, ..by.details() };
+        self.tell(Action::Approved, &by.account, details);
+        self.decided(State::Approved, by, Verdict::Approved { edited: edit.is_some() });
+    }
+
+    pub(super) fn rejected(&mut self, by: Decider, reason: Digest, retry: Option<TaskId>) {
+        let shown = Some(self.next.opening.shown);
+        let details = Details { shown, comment: Some(reason), ..by.details() };
+        self.tell(Action::Rejected, &by.account, details);
+        if retry.is_some() {
+            self.tell(Action::Retried, &by.account, Details { retry, ..Details::default() });
+        }
+        self.decided(State::Rejected, by, Verdict::Rejected { retry });
+    }
+
+    fn decided(&mut self, state: State, by: Decider, verdict: Verdict) {
+        self.next.decision = Some(Decision { at: self.now, by, verdict });
+        self.ended(state);
+    }
+
+    pub(super) fn cancelled(&mut self, by: &str) {
+        self.tell(Action::Cancelled, by, Details::default());
+        self.ended(State::Cancelled);
+    }
+
+    fn ended(&mut self, state: State) {
+        self.next.state = state;
+        self.next.claim = None;
+        self.effects.push(Effect::ForgetWake);
+        self.effects.push(Effect::Assign(None));
+    }
+
+    pub(super) fn escalated(&mut self, asked: Asked, cause: MailCause) {
+        let Opening { since, escalates_at, expires_at, .. } = self.next.opening;
+        let (after, reason) = match cause {
+            MailCause::Assigned | MailCause::Escalated => (escalates_at, "nobody has decided yet"),
+            MailCause::Expired => (expires_at, "timeoutAt has passed"),
+        };
+        let from = self.next.assignee;
+        let to = asked.reviewer.or(from);
+        let details = Details {
+            from,
+            to,
+            reason: Some(reason.into()),
+            after_ms: Some(u64::try_from(after.since(since).as_millis()).unwrap_or(u64::MAX)),
+            ..Details::default()
+        };
+        self.tell(Action::Escalated, SYSTEM, details);
+        self.next.escalated_at = self.next.escalated_at.or(Some(self.now));
+        self.next.assignee = to;
+        self.effects.push(Effect::Assign(to));
+        if cause == MailCause::Escalated {
+            self.next.state = State::Escalated;
+            self.effects.push(Effect::WakeAt(expires_at));
+        }
+        self.notify(asked.mail, cause);
+    }
+
+    pub(super) fn expired(&mut self, asked: Asked) {
+        self.tell(Action::Expired, SYSTEM, Details::default());
+        if self.next.opening.rejects {
+            let by = Decider { account: SYSTEM.into(), reviewer: None };
+            return self.rejected(by, Digest::of(TIMED_OUT), None);
+        }
+        self.next.state = State::Expired;
+        self.effects.push(Effect::ForgetWake);
+        self.escalated(asked, MailCause::Expired);
+    }
+
+    /// Writes to whom it is assigned, or says in the history why not.
+    fn notify(&mut self, mail: Option<DeliveryId>, cause: MailCause) {
+        if !self.next.opening.notify.email {
+            return;
+        }
+        let skipped = match (self.next.assignee, mail) {
+            (Some(to), Some(id)) => {
+                let mail = Mail { id, task: self.next.task.id, to, cause };
+                return self.effects.push(Effect::Mail(mail));
+            }
+            (None, _) => "nobody could be assigned",
+            (Some(_), None) => "no server for mail is configured",
+        };
+        let details =
+            Details { reason: Some(skipped.into()), to: self.next.assignee, ..Details::default() };
+        self.tell(Action::NotificationSkipped, SYSTEM, details);
+    }
+}
