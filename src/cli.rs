@@ -11,6 +11,7 @@ mod access;
 mod auth;
 mod bench;
 mod client;
+mod compact;
 mod dev;
 mod doctor;
 mod executions;
@@ -74,6 +75,8 @@ pub enum Command {
     Workers(Remote<workers::Workers>),
     /// Find out what stands between this machine and a server that works.
     Doctor(Access),
+    /// Make the data directory as small as what is in it. The server must not be running.
+    Compact(Compact),
     /// Measure how fast this program is on this machine, beside what the machine can do.
     Bench(bench::Bench),
     /// What a measurement is held against; `bench` starts it.
@@ -92,6 +95,17 @@ pub struct Serve {
     /// Where to listen; port 0 lets the system choose.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+    /// Where everything is kept.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<PathBuf>,
+    /// The settings; see config/callboard.toml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// What is compacted.
+#[derive(Debug, Clone, Args)]
+pub struct Compact {
     /// Where everything is kept.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
@@ -194,6 +208,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Workers(asked) => remote(workers::run(asked)),
         Command::Doctor(access) => remote(doctor::run(&access)),
         Command::Bench(asked) => remote(bench::run(asked)),
+        Command::Compact(asked) => serve::exit(compact::run(&asked)),
         Command::BenchFloor(asked) => serve::exit(serve::block_on(bench::be_floor(asked))),
         Command::Completions { shell } => exit(&completions(shell)),
     }

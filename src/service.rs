@@ -21,7 +21,7 @@ use callboard_runtime::ports::Ports;
 use callboard_runtime::script::Usual;
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
-use callboard_store::sled::{SledOptions, SledStore};
+use callboard_store::sled::{Compacted, SledOptions, SledStore};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
@@ -266,6 +266,16 @@ async fn open_store(dir: &Path, cache_bytes: u64) -> Result<Arc<dyn Store>, Erro
     let options = SledOptions::new(dir.join("store"), cache_bytes, on_failure);
     let store = blocking(move || SledStore::open(options)).await?;
     Ok(Arc::new(store.map_err(|e| Error(e.to_string()))?))
+}
+
+/// Makes the store of a data directory as small as what lives in it; nobody may have it open.
+///
+/// # Errors
+/// Somebody has it open, there is none, it is damaged, or the disk fails. It is as it was then.
+pub fn compact(config: &Config) -> Result<Compacted, Error> {
+    let store = config.server.data_dir.join("store");
+    callboard_store::sled::compact(&store, config.store.cache_bytes)
+        .map_err(|e| Error(e.to_string()))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -5,6 +5,7 @@
 //! and work on, or say why it does not start. `CALLBOARD_LONG=1` makes many more disasters;
 //! `CALLBOARD_SEED=<seed>` begins with the seed that a failure printed.
 
+mod compact;
 mod damage;
 mod faults;
 mod kills;

@@ -4,28 +4,37 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::{Error, journal, mark};
 
 /// The format of a data directory. Greater ones are a newer program's; before 3 nothing was compressed.
 pub(crate) const FORMAT: u32 = 3;
 /// The first format with a journal.
 pub(crate) const WITH_JOURNAL: u32 = 2;
 const FORMAT_FILE: &str = "callboard-format";
+/// Everything in a directory that sled does not make.
+pub(crate) const FILES: [&str; 4] = [journal::FILES[0], journal::FILES[1], mark::MARK, FORMAT_FILE];
 
 /// Takes the directory for this process. A store that was just closed holds on for a moment.
 pub(crate) fn lock(path: &Path) -> Result<File, Error> {
-    let directory = File::open(path).map_err(|error| failed(&error))?;
-    retry(|| match directory.try_lock() {
-        Ok(()) => Some(Ok(())),
-        Err(TryLockError::WouldBlock) => None,
-        Err(TryLockError::Error(error)) => Some(Err(failed(&error))),
-    })
-    .unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))?;
-    Ok(directory)
+    let take = || -> io::Result<Option<File>> {
+        let directory = File::open(path)?;
+        match directory.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // A compaction puts another one in its place.
+        let (locked, there) = (directory.metadata()?, fs::metadata(path)?);
+        let same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
+        Ok(same.then_some(directory))
+    };
+    retry(|| take().map_err(|error| failed(&error)).transpose())
+        .unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))
 }
 
 /// Asks for a second until there is an answer.

@@ -20,7 +20,7 @@ use std::path::Path;
 use crate::Error;
 use crate::directory::{corrupt, failed, retry};
 
-const MARK: &str = "callboard-mark";
+pub(crate) const MARK: &str = "callboard-mark";
 const STATE: &str = "callboard-state";
 const SLOT: usize = 512;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";

@@ -21,6 +21,7 @@
 //! sled's transactions, its several trees (a batch is atomic within one only) and its `flush_async`
 //! (many at once hang for good).
 
+mod compact;
 mod engine;
 mod layers;
 mod opening;
@@ -48,6 +49,7 @@ use crate::quiet::quietly;
 use crate::row::{ROWS, encode_key, split_listed};
 use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, repair};
 
+pub use compact::{Compacted, compact};
 use engine::SledEngine;
 use layers::Layers;
 use opening::{bring_back, check_left, check_noted, next_epoch, open_tree, sled_failed, standing};
@@ -160,6 +162,7 @@ impl SledStore {
         let SledOptions { path, cache_bytes, on_failure, round, sabotage } = options;
         fs::create_dir_all(&path).map_err(|error| failed(&error))?;
         let lock = lock(&path)?;
+        compact::clear(&path).map_err(|error| failed(&error))?;
         let known = read_format(&path)?;
         if let Some(blob) = repair::first_blob(&path).map_err(|error| failed(&error))?
             && sabotage != Some(Sabotage::LargeRows)

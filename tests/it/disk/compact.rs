@@ -1,0 +1,164 @@
+//! Compaction: it gives the disk back, keeps everything, and may be cut short anywhere.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_disk::{Counts, Fault, Moment, Outcome, Random, Shim, Timing, What, copy};
+
+use crate::disk::ledger::{Fact, Ledger};
+use crate::disk::load::{Amount, set_up, starts_again, work};
+use crate::disk::long;
+use crate::disk::pool::run_all;
+use crate::disk::program::Program;
+use crate::support::Client;
+
+/// How many of the calls that a compaction makes are tried in the short form.
+const SAMPLE: usize = 16;
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// A directory that was worked with, and what was acknowledged there.
+struct Used {
+    directory: tempfile::TempDir,
+    facts: Vec<Fact>,
+}
+
+impl Used {
+    async fn new(rounds: usize) -> Self {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let (root, stderr) = (directory.path().join("used"), directory.path().join("stderr"));
+        let ledger = Arc::new(Ledger::default());
+        let program = Program::start(&root.join("data"), &stderr, |_| ()).expect("it starts");
+        let keys = set_up(&program.url, &ledger).await.expect("the server works");
+        work(&program.url, &keys, &ledger, Amount { users: 4, rounds, long: 20_000, seed: 1 })
+            .await;
+        assert_eq!(program.terminate().code, Some(0));
+        Self { directory, facts: ledger.facts() }
+    }
+
+    /// A copy of it.
+    fn copied(&self, name: &str) -> PathBuf {
+        let root = self.directory.path().join(name);
+        copy(&self.directory.path().join("used"), &root);
+        root
+    }
+}
+
+fn compact(data: &Path, prepare: impl FnOnce(&mut Command)) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    command.args(["compact", "--data-dir"]).arg(data);
+    prepare(&mut command);
+    command.output().expect("the program starts")
+}
+
+fn size_of_db(data: &Path) -> u64 {
+    std::fs::metadata(data.join("store/db")).expect("a store").len()
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}: {}{}", output.status, text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compacted_store_has_everything_and_what_was_removed_is_off_the_disk() {
+    let used = Used::new(30).await;
+    let root = used.copied("compacted");
+    let (data, stderr) = (root.join("data"), root.join("stderr"));
+    let output = compact(&data, |_| ());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains(" MB before, "), "{}", said(&output));
+    // Everything ends here.
+    starts_again(&data, &stderr, &used.facts).await.expect("everything is there");
+
+    let retention = |command: &mut Command| {
+        command.env("CALLBOARD_RETENTION__ENDED", "1s");
+    };
+    let program = Program::start(&data, &stderr, retention).expect("it starts");
+    let Some(Fact::Key(key)) = used.facts.first() else { panic!("the key is made first") };
+    let client = Client::new(&program.url, key);
+    while client.get("/api/tasks?limit=1").await.body["pagination"]["total"] != 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let output = compact(&data, |_| ());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("in use"), "{}", said(&output));
+    assert_eq!(program.terminate().code, Some(0));
+
+    let before = size_of_db(&data);
+    let output = compact(&data, |_| ());
+    assert!(output.status.success(), "{}", said(&output));
+    let after = size_of_db(&data);
+    assert!(2 * after < before, "{before} bytes before, {after} now");
+    starts_again(&data, &stderr, &used.facts[..2]).await.expect("the key and the plan are there");
+}
+
+#[test]
+fn without_a_store_there_is_nothing_to_compact() {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    let nowhere = directory.path().join("nowhere");
+    let output = compact(&nowhere, |_| ());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("there is no store at"), "{}", said(&output));
+    assert!(!nowhere.exists(), "nothing is made");
+}
+
+#[test]
+fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
+    let (mut random, seed) = Random::chosen();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let used = runtime.block_on(Used::new(4));
+    let shim = Shim::build(used.directory.path());
+    let root = used.copied("counted");
+    let counts = root.join("counts");
+    let output = compact(&root.join("data"), |command| {
+        shim.load(command, &root);
+        Shim::fail(command, None, &counts);
+    });
+    assert!(output.status.success(), "{}", said(&output));
+    let calls = Counts::read(&counts);
+
+    let outcomes = [
+        Outcome::Kills(Moment::Before),
+        Outcome::Kills(Moment::After),
+        Outcome::Fails { errno: EIO, timing: Timing::Once },
+        Outcome::Fails { errno: ENOSPC, timing: Timing::FromThenOn },
+    ];
+    let mut faults = Vec::new();
+    for (what, last) in [(What::Write, calls.writes), (What::Sync, calls.syncs)] {
+        for at in 1..=last {
+            faults.extend(outcomes.map(|outcome| Fault { what, at, outcome }));
+        }
+    }
+    while !long() && faults.len() > SAMPLE {
+        faults.swap_remove(random.below(faults.len()));
+    }
+    let run = async |(number, fault): (usize, Fault)| {
+        let root = used.copied(&format!("case-{number}"));
+        let (data, counts) = (root.join("data"), root.join("counts"));
+        let output = compact(&data, |command| {
+            shim.load(command, &root);
+            Shim::fail(command, Some(fault), &counts);
+        });
+        let again = starts_again(&data, &root.join("stderr"), &used.facts).await;
+        let left = data.join("store.compact").exists();
+        let met = Counts::read(&counts).faults > 0;
+        std::fs::remove_dir_all(&root).expect("a directory of ours");
+        match again {
+            _ if said(&output).contains("panic") => Err(format!("{fault:?}: {}", said(&output))),
+            Err(why) => Err(format!("{fault:?}: {why}; the compaction: {}", said(&output))),
+            Ok(()) if left => Err(format!("{fault:?}: what was cut short is still there")),
+            Ok(()) => Ok(met),
+        }
+    };
+    let count = faults.len();
+    let done = run_all(faults.into_iter().enumerate(), run);
+    let met = done.iter().filter(|done| **done == Ok(true)).count();
+    let wrong: Vec<_> = done.into_iter().filter_map(Result::err).collect();
+    eprintln!("{count} compactions cut short, {met} where they should; {calls:?}");
+    assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
+    assert!(met * 2 > count, "most are cut short where they should be: {met} of {count}");
+}
