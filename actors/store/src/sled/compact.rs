@@ -15,13 +15,14 @@
 
 use std::fs;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::opening::{check_left, open_tree, sled_failed};
 use super::waker::close;
-use super::{SledOptions, SledStore};
+use super::{SledOptions, SledStore, message};
 use crate::directory::{FILES, corrupt, failed, lock, read_format};
 use crate::mark::{self, Left};
 use crate::quiet::quietly;
@@ -57,7 +58,9 @@ pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
     };
     mark::taken(path, true).map_err(|error| failed(&error))?;
     let beside = beside(path);
-    let written = write(path, &beside, cache_bytes);
+    // sled panics on a disk that fails, also where it is dropped.
+    let written = catch_unwind(AssertUnwindSafe(|| write(path, &beside, cache_bytes)));
+    let written = written.unwrap_or_else(|panic| Err(Error::Io(said(message(&*panic)).into())));
     if written.is_err() {
         // It is whole without this note, only slower to open.
         let _ = mark::closed(path);
@@ -96,7 +99,7 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     remove(to).and_then(|()| fs::create_dir(to)).map_err(io)?;
     let old = open_tree(path, cache_bytes)?;
     let new = open_tree(to, cache_bytes)?;
-    in_sled(path, || copy(&old, &new))?;
+    in_sled(|| copy(&old, &new))?;
     if !close(new) {
         return Err(corrupt(to, "sled could not write it"));
     }
@@ -106,7 +109,7 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     repair::sync_all(to).map_err(io)?;
     // As the next opening will find it.
     let new = open_tree(to, cache_bytes)?;
-    let same = in_sled(path, || is_same(&old, &new))?;
+    let same = in_sled(|| is_same(&old, &new))?;
     if !close(new) || !close(old) || !same {
         return Err(corrupt(to, "what was written is not what is read back"));
     }
@@ -139,12 +142,15 @@ fn is_same(old: &sled::Db, new: &sled::Db) -> sled::Result<bool> {
     }
 }
 
-/// sled panics on damage, and on a disk that fails.
-fn in_sled<T>(path: &Path, work: impl FnOnce() -> sled::Result<T>) -> Result<T, Error> {
+fn in_sled<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, Error> {
     match quietly(work) {
         Ok(done) => done.map_err(|error| sled_failed(&error)),
-        Err(panic) => Err(corrupt(path, &format!("sled says: {panic}"))),
+        Err(panic) => Err(Error::Io(said(&panic).into())),
     }
+}
+
+fn said(panic: &str) -> String {
+    format!("sled says: {panic}")
 }
 
 fn remove(directory: &Path) -> io::Result<()> {
