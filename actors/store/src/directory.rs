@@ -9,15 +9,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Error, journal, mark};
+use crate::Error;
 
 /// The format of a data directory. Greater ones are a newer program's; before 3 nothing was compressed.
 pub(crate) const FORMAT: u32 = 3;
 /// The first format with a journal.
 pub(crate) const WITH_JOURNAL: u32 = 2;
-const FORMAT_FILE: &str = "callboard-format";
-/// Everything in a directory that sled does not make.
-pub(crate) const FILES: [&str; 4] = [journal::FILES[0], journal::FILES[1], mark::MARK, FORMAT_FILE];
+pub(crate) const FORMAT_FILE: &str = "callboard-format";
 
 /// Takes the directory for this process. A store that was just closed holds on for a moment.
 pub(crate) fn lock(path: &Path) -> Result<File, Error> {

@@ -23,13 +23,17 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::opening::{check_left, open_tree, sled_failed};
 use super::waker::close;
 use super::{SledOptions, SledStore, message};
-use crate::directory::{FILES, corrupt, failed, lock, read_format};
-use crate::mark::{self, Left};
+use crate::directory::{FORMAT_FILE, corrupt, failed, lock, read_format};
+use crate::journal;
+use crate::mark::{self, Left, MARK};
 use crate::quiet::quietly;
 use crate::{Error, repair};
 
 /// How many bytes are given to sled at once. Nothing of it is needed before all of it is synced.
 const PIECE: usize = 1 << 20;
+
+/// Everything in a store that sled does not make, but for how it was left.
+const FILES: [&str; 4] = [journal::FILES[0], journal::FILES[1], MARK, FORMAT_FILE];
 
 /// What a compaction came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
