@@ -208,7 +208,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Workers(asked) => remote(workers::run(asked)),
         Command::Doctor(access) => remote(doctor::run(&access)),
         Command::Bench(asked) => remote(bench::run(asked)),
-        Command::Compact(asked) => serve::exit(compact::run(&asked)),
+        Command::Compact(asked) => serve::exit(compact::run(asked)),
         Command::BenchFloor(asked) => serve::exit(serve::block_on(bench::be_floor(asked))),
         Command::Completions { shell } => exit(&completions(shell)),
     }

@@ -271,7 +271,7 @@ async fn open_store(dir: &Path, cache_bytes: u64) -> Result<Arc<dyn Store>, Erro
 /// Makes the store of a data directory as small as what lives in it; nobody may have it open.
 ///
 /// # Errors
-/// Somebody has it open, there is none, it is damaged, or the disk fails. It is as it was then.
+/// Somebody has it open, there is none, it is damaged, or the disk fails. All that lived is there then.
 pub fn compact(config: &Config) -> Result<Compacted, Error> {
     let store = config.server.data_dir.join("store");
     callboard_store::sled::compact(&store, config.store.cache_bytes)

@@ -2,8 +2,8 @@
 //!
 //! Most tasks are leased soon after they are made; their first actor takes them from here instead
 //! of reading back what was just written. Bounded in bytes and in time: the old ones are forgotten, and
-//! are read from the store like any other. Deliberately absent: a cache of anything that changes. Whoever takes an item
-//! takes it out, so what is here is always as it was made.
+//! are read from the store like any other. Deliberately absent: a cache of anything that changes. Whoever
+//! takes an item takes it out, so what is here is always as it was made.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -49,7 +49,7 @@ pub struct Compacted {
 /// # Errors
 /// [`Error::Locked`] if somebody has it open, [`Error::Corrupt`] if it is damaged, [`Error::Io`] if there
 /// is none, if the disk fails or is full, or if the file system cannot exchange two directories. After an
-/// error the store is as it was.
+/// error all that lived is there, in the old files or in the new ones.
 pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
     if read_format(path)?.is_none() {
         return Err(Error::Io(format!("there is no store at {}", path.display()).into()));
@@ -65,27 +65,32 @@ pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
     // sled panics on a disk that fails, also where it is dropped.
     let written = catch_unwind(AssertUnwindSafe(|| write(path, &beside, cache_bytes)));
     let written = written.unwrap_or_else(|panic| Err(Error::Io(said(message(&*panic)).into())));
-    if written.is_err() {
-        // It is whole without this note, only slower to open.
-        let _ = mark::closed(path);
-        let _ = remove(&beside);
+    let exchanged = written.and_then(|()| {
+        let exchange = || -> io::Result<Compacted> {
+            let sizes = Compacted { before: size(path)?, after: size(&beside)? };
+            renameat_with(CWD, path, CWD, &beside, RenameFlags::EXCHANGE)?;
+            Ok(sizes)
+        };
+        exchange().map_err(|error| failed(&error))
+    });
+    match exchanged {
+        Ok(sizes) => clear(path).map(|()| sizes).map_err(|error| failed(&error)),
+        Err(error) => {
+            // It is whole without this note, only slower to open.
+            let _ = mark::closed(path);
+            let _ = remove(&beside);
+            Err(error)
+        }
     }
-    written?;
-    let sizes = size(path).and_then(|before| Ok(Compacted { before, after: size(&beside)? }));
-    let exchange = || -> io::Result<Compacted> {
-        renameat_with(CWD, path, CWD, &beside, RenameFlags::EXCHANGE)?;
-        repair::sync_all(path)?;
-        remove(&beside)?;
-        sizes
-    };
-    exchange().map_err(|error| failed(&error))
 }
 
-/// Removes what a compaction of the store at `path` has left that was cut short. The caller has the lock.
+/// Removes what stands beside the store at `path`: the old one, or what a compaction has left that was cut
+/// short. The caller has the lock.
 pub(super) fn clear(path: &Path) -> io::Result<()> {
     let beside = beside(path);
     if beside.exists() {
-        tracing::info!(directory = %beside.display(), "removing what a compaction left that was cut short");
+        // The exchange may not be durable yet, and then this is what a power cut would bring back.
+        repair::sync_all(path)?;
         remove(&beside)?;
     }
     Ok(())
