@@ -89,8 +89,7 @@ macro_rules! identifiers {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str($prefix)?;
-                write_ulid(self.as_u128(), f)
+                f.write_str(Text::of($prefix, self.as_u128()).as_str())
             }
         }
 
@@ -110,7 +109,7 @@ macro_rules! identifiers {
 
         impl Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(Text::of($prefix, self.as_u128()).as_str())
             }
         }
 
@@ -164,24 +163,54 @@ pub fn first_at(instant: Timestamp) -> u128 {
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-fn write_ulid(number: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut text = [b'0'; 26];
-    let mut rest = number;
-    for place in text.iter_mut().rev() {
-        *place = ALPHABET[usize::try_from(rest & 31).expect("five bits fit")];
-        rest >>= 5;
+/// What each byte stands for; [`NO_DIGIT`] for one that is not of the alphabet.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit: u8 = 0;
+    while digit < 32 {
+        digits[ALPHABET[digit as usize] as usize] = digit;
+        digit += 1;
     }
-    f.write_str(std::str::from_utf8(&text).expect("the alphabet is ASCII"))
+    digits
+};
+const NO_DIGIT: u8 = u8::MAX;
+
+const ULID: usize = 26;
+const LONGEST_PREFIX: usize = 9;
+
+/// The text of an identifier, without an allocation: rows and frames are full of them.
+struct Text {
+    bytes: [u8; LONGEST_PREFIX + ULID],
+    length: usize,
+}
+
+impl Text {
+    fn of(prefix: &str, number: u128) -> Self {
+        let mut bytes = [0; LONGEST_PREFIX + ULID];
+        let (length, mut rest) = (prefix.len() + ULID, number);
+        bytes[..prefix.len()].copy_from_slice(prefix.as_bytes());
+        for place in bytes[prefix.len()..length].iter_mut().rev() {
+            *place = ALPHABET[usize::try_from(rest & 31).expect("five bits fit")];
+            rest >>= 5;
+        }
+        Self { bytes, length }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).expect("the alphabet is ASCII")
+    }
 }
 
 fn parse_ulid(text: &str) -> Result<u128, Malformed> {
-    if text.len() != 26 || text.as_bytes()[0] > b'7' {
+    if text.len() != ULID || text.as_bytes()[0] > b'7' {
         return Err(Malformed);
     }
     let mut number = 0_u128;
     for byte in text.bytes() {
-        let digit = ALPHABET.binary_search(&byte).map_err(|_| Malformed)?;
-        number = number << 5 | digit as u128;
+        match DIGITS[usize::from(byte)] {
+            NO_DIGIT => return Err(Malformed),
+            digit => number = number << 5 | u128::from(digit),
+        }
     }
     let in_range = number & ((1 << PARTITION_BITS) - 1) <= 0xff;
     if in_range { Ok(number) } else { Err(Malformed) }

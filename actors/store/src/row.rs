@@ -13,6 +13,8 @@
 //!
 //! Deliberately absent: what the value means (see [`crate::table`]).
 
+use std::io::Write;
+
 use crate::batch::{Entry, Key, MAX_ROW};
 
 /// The first byte of the keys of rows.
@@ -121,13 +123,14 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Writes a length, seven bits a byte, the smallest first.
-pub(crate) fn write_varint(mut value: usize, to: &mut Vec<u8>) {
+/// Writes a length, seven bits a byte, the smallest first, to memory that has room for it.
+pub(crate) fn write_varint(mut value: usize, to: &mut impl Write) {
+    let mut push = |byte| to.write_all(&[byte]).expect("memory takes it");
     while value >= 0x80 {
-        to.push(u8::try_from(value & 0x7f).expect("seven bits fit") | 0x80);
+        push(u8::try_from(value & 0x7f).expect("seven bits fit") | 0x80);
         value >>= 7;
     }
-    to.push(u8::try_from(value).expect("seven bits fit"));
+    push(u8::try_from(value).expect("seven bits fit"));
 }
 
 /// Reads a length and returns what follows it.

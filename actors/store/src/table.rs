@@ -14,6 +14,7 @@
 
 mod key;
 mod records;
+mod room;
 mod squeeze;
 mod texts;
 
@@ -33,7 +34,8 @@ pub use key::TableKey;
 pub use records::Records;
 pub use texts::Texts;
 
-use squeeze::{SQUEEZED, squeezed, unsqueezed};
+use room::Room;
+use squeeze::{SQUEEZED, unsqueezed};
 
 /// Makes the payload of a version out of that of the version before: `(from, payload)`.
 pub type Upgrade = fn(u8, Value) -> Value;
@@ -171,15 +173,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     }
 
     fn encode(&self, value: &V) -> Bytes {
-        let mut row = vec![self.version, 0, 0, 0, 0];
-        serde_json::to_writer(&mut row, value).expect("a row's type can be JSON");
-        let squeezed = self.dictionary.and_then(|words| squeezed(&row[HEADER..], words));
-        if let Some(squeezed) = squeezed {
-            row[0] |= SQUEEZED;
-            row.truncate(HEADER);
-            row.extend(squeezed);
-        }
-        sealed(row)
+        Room::with(|room| room.row(self.version, value, self.dictionary))
     }
 
     fn decode(&self, key: &Key, row: &[u8]) -> Result<V, Error> {
@@ -228,11 +222,10 @@ fn past(table: u8, environment: u8) -> Key {
     }
 }
 
-/// A row with its checksum filled in.
-fn sealed(mut row: Vec<u8>) -> Bytes {
+/// Fills in the checksum of a row.
+fn seal(row: &mut [u8]) {
     let crc = crc32fast::hash(&row[HEADER..]);
     row[1..HEADER].copy_from_slice(&crc.to_le_bytes());
-    row.into()
 }
 
 /// The version and the payload of a row whose checksum is right.

@@ -19,11 +19,21 @@ impl LeaseId {
     pub const fn from_random(bits: u128) -> Self {
         Self(bits)
     }
+
+    /// Its text: all 128 bits in hexadecimal.
+    fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
+        let (mut text, mut rest) = ([0; 32], self.0);
+        for place in text.iter_mut().rev() {
+            *place = b"0123456789abcdef"[usize::try_from(rest & 15).expect("four bits fit")];
+            rest >>= 4;
+        }
+        then(std::str::from_utf8(&text).expect("the digits are ASCII"))
+    }
 }
 
 impl fmt::Display for LeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        self.with_text(|text| f.write_str(text))
     }
 }
 
@@ -35,7 +45,7 @@ impl fmt::Debug for LeaseId {
 
 impl Serialize for LeaseId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        self.with_text(|text| serializer.serialize_str(text))
     }
 }
 

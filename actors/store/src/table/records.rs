@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{HEADER, open, sealed};
+use super::open;
+use super::room::Room;
 use crate::batch::{LogId, Op};
 use crate::{Error, Record};
 
@@ -29,10 +30,7 @@ impl<V: Serialize + DeserializeOwned> Records<V> {
     /// If `V` cannot be JSON: a map whose keys are no strings.
     #[must_use]
     pub fn append(&self, log: LogId, value: &V) -> Op {
-        let mut bytes = vec![self.version, 0, 0, 0, 0];
-        serde_json::to_writer(&mut bytes, value).expect("a record's type can be JSON");
-        debug_assert!(bytes.len() > HEADER, "no JSON is empty");
-        Op::Append { log, record: sealed(bytes) }
+        Op::Append { log, record: Room::with(|room| room.row(self.version, value, None)) }
     }
 
     /// What a record holds.

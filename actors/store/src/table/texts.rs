@@ -16,8 +16,9 @@
 
 use bytes::Bytes;
 
-use super::squeeze::{SQUEEZED, squeezed, unsqueezed};
-use super::{HEADER, corrupt, open};
+use super::room::Room;
+use super::squeeze::{SQUEEZED, unsqueezed};
+use super::{HEADER, corrupt, open, seal};
 use crate::batch::{Key, MAX_ROW, Op};
 use crate::{Error, Store};
 
@@ -63,21 +64,30 @@ impl Texts {
     #[must_use]
     pub fn put(&self, environment: u8, document: u128, field: u8, text: &str) -> Vec<Op> {
         let words = self.dictionary.filter(|_| text.len() <= SQUEEZABLE);
-        let squeezed = words.and_then(|words| squeezed(text.as_bytes(), words));
-        let version = if squeezed.is_some() { VERSION | SQUEEZED } else { VERSION };
-        let text = squeezed.as_deref().unwrap_or(text.as_bytes());
+        Room::with(|room| match words.and_then(|words| room.squeezed(text.as_bytes(), words)) {
+            Some(squeezed) => {
+                self.pieces((environment, document, field), VERSION | SQUEEZED, squeezed)
+            }
+            None => self.pieces((environment, document, field), VERSION, text.as_bytes()),
+        })
+    }
+
+    fn pieces(
+        &self,
+        (environment, document, field): (u8, u128, u8),
+        version: u8,
+        text: &[u8],
+    ) -> Vec<Op> {
         let length = u32::try_from(text.len()).expect("a text is shorter than 4 GB");
-        let mut head = Vec::with_capacity(HEAD + text.len().min(CHUNK));
-        head.extend(length.to_le_bytes());
-        head.extend(crc32fast::hash(text).to_le_bytes());
         let (first, rest) = text.split_at(text.len().min(CHUNK - HEAD));
-        head.extend(first);
-        let pieces = std::iter::once(head.as_slice()).chain(rest.chunks(CHUNK));
+        let head = [length.to_le_bytes(), crc32fast::hash(text).to_le_bytes()].concat();
+        let pieces =
+            std::iter::once([&*head, first]).chain(rest.chunks(CHUNK).map(|rest| [rest, &[]]));
         let mut ops = Vec::with_capacity(1 + rest.len().div_ceil(CHUNK));
         for (at, piece) in pieces.enumerate() {
             let chunk = u16::try_from(at).expect("a text is shorter than 2^16 chunks");
             let key = self.key(environment, document, field, chunk);
-            ops.push(Op::Put { key, value: seal(version, piece), entry: None });
+            ops.push(Op::Put { key, value: row(version, piece), entry: None });
         }
         ops
     }
@@ -191,10 +201,13 @@ impl Texts {
     }
 }
 
-fn seal(version: u8, piece: &[u8]) -> Bytes {
-    let mut row = Vec::with_capacity(HEADER + piece.len());
-    row.push(version);
-    row.extend(crc32fast::hash(piece).to_le_bytes());
-    row.extend(piece);
+/// A row of two pieces, one after the other.
+fn row(version: u8, pieces: [&[u8]; 2]) -> Bytes {
+    let mut row = Vec::with_capacity(HEADER + pieces[0].len() + pieces[1].len());
+    row.extend([version, 0, 0, 0, 0]);
+    for piece in pieces {
+        row.extend_from_slice(piece);
+    }
+    seal(&mut row);
     row.into()
 }
