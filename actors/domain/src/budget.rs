@@ -37,6 +37,12 @@ impl Money {
         Self(nanos)
     }
 
+    /// In billionths of a dollar.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
     /// The amount nearest to `usd`; what is negative or no number counts as nothing.
     #[must_use]
     #[expect(

@@ -241,7 +241,8 @@ impl Intake {
             let Some(head) = executions::head(store, environment, id).await? else {
                 return Ok(None);
             };
-            let Some((execution, compiled)) = whole(&self.0, environment, id, head).await? else {
+            let Some((execution, _, compiled)) = whole(&self.0, environment, id, head).await?
+            else {
                 return Ok(None);
             };
             let (spec, started_at) =

@@ -317,7 +317,7 @@ impl Node {
         &self,
         environment: Environment,
         id: ExecutionId,
-        head: HeadRow,
+        mut head: HeadRow,
     ) -> Result<(Execution, Begun, Arc<Compiled>), Error> {
         let store = self.store();
         let corrupt = |reason: &str| Error::Corrupt { path: id.to_string(), reason: reason.into() };
@@ -326,7 +326,7 @@ impl Node {
         let compiled = self.plan(environment, begun.spec.plan).await?;
         let compiled = compiled.ok_or_else(|| corrupt("its plan is missing"))?;
         let graph = Arc::clone(&compiled.graph);
-        let steps = executions::steps(store, environment, id, &graph).await?;
+        let steps = executions::steps(store, environment, id, &graph, head.take_steps()).await?;
         let execution = Execution::loaded(head.of(Arc::clone(&begun.spec)), graph, steps);
         let execution = execution.map_err(|mismatch| corrupt(&mismatch.to_string()))?;
         Ok((execution, begun, compiled))
@@ -339,8 +339,8 @@ impl Node {
         id: ExecutionId,
         head: HeadRow,
     ) -> Result<(Execution, Arc<Script>), Error> {
-        let (execution, begun, compiled) = self.execution(environment, id, head).await?;
-        let input = executions::input(self.store(), environment, id).await?;
+        let (execution, mut begun, compiled) = self.execution(environment, id, head).await?;
+        let input = begun.take_input(self.store(), environment).await?;
         let usual = Arc::clone(&self.settings.usual);
         Ok((execution, Arc::new(Script::new(id, compiled, begun.terms, input, usual))))
     }

@@ -25,6 +25,7 @@ use callboard_domain::session::Session;
 use callboard_store::LogId;
 use callboard_store::table::{Records, Table, Texts};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub(crate) use approvals::ApprovalRow;
@@ -50,7 +51,7 @@ pub(crate) const KEYS: Table<u128, ApiKey> = Table::new(0x13, 1);
 pub(crate) const SESSIONS: Table<u128, Session> = Table::new(0x14, 1);
 /// What happened, in the order of commit; one log per environment.
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
-/// The steps of executions, by execution and number.
+/// The steps of executions that do not stand in their head's row, by execution and number.
 pub(crate) const STEPS: Table<(u128, u16), StepState> =
     Table::new(0x18, 1).squeezed_by(words::OF_STEPS);
 /// Deliveries that have not ended.
@@ -64,9 +65,11 @@ pub(crate) const ENDED_TASKS: Table<u128, Ended> =
     Table::new(0x81, 1).squeezed_by(words::OF_ENDED_TASKS);
 
 /// Executions that have not ended, or whose tasks have not.
-pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> = Table::new(0x82, 1);
+pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> =
+    Table::new(0x82, 2).upgraded_by(with_no_steps);
 /// Executions that have ended.
-pub(crate) const ENDED_EXECUTIONS: Table<u128, HeadRow> = Table::new(0x83, 1);
+pub(crate) const ENDED_EXECUTIONS: Table<u128, HeadRow> =
+    Table::new(0x83, 2).upgraded_by(with_no_steps).squeezed_by(words::OF_EXECUTIONS);
 
 /// Plans.
 pub(crate) const PLANS: Table<u128, PlanRow> = Table::new(0x84, 1);
@@ -89,12 +92,12 @@ pub(crate) const ENDED_APPROVALS: Table<u128, ApprovalRow> = Table::new(0x87, 1)
 
 /// The fields of a task, an execution, a plan or a template in [`TEXTS`].
 pub(crate) mod text {
-    /// What it was asked to be; a task's inputs too if they are short.
+    /// What it was asked to be; its input too if that is short.
     pub(crate) const MADE: u8 = 0;
     /// The model's answer, if it is long or a reviewer is to see it.
     pub(crate) const OUTPUT: u8 = 1;
-    /// A task's prompt, system prompt and context, as one object, if they are long; an execution's
-    /// input.
+    /// A task's prompt, system prompt and context, as one object, or an execution's input, if they are
+    /// long.
     pub(crate) const INPUTS: u8 = 2;
     /// A reviewer's text that replaces a task's output.
     pub(crate) const EDIT: u8 = 3;
@@ -177,6 +180,11 @@ pub(crate) mod sort {
     pub(crate) const PRIORITY: usize = 0;
     /// Milliseconds.
     pub(crate) const COMPLETED_AT: usize = 1;
+}
+
+/// Heads of version 1 hold no steps, which is what a head says that leaves them out.
+fn with_no_steps(_: u8, head: Value) -> Value {
+    head
 }
 
 /// What an idempotency key was used for.

@@ -105,6 +105,36 @@ pub struct StepState {
 }
 
 impl StepState {
+    /// What its JSON takes at most, in bytes; for one without messages hardly more than it does take.
+    #[must_use]
+    pub fn json_bound(&self) -> usize {
+        let usage = if is_unused(&self.usage) {
+            0
+        } else {
+            let unknown = if self.usage.price_unknown { 21 } else { 0 };
+            let cost = if self.usage.total_cost == 0.0 { 3 } else { FLOAT };
+            45 + digits(self.usage.input) + digits(self.usage.output) + cost + unknown
+        };
+        let number =
+            |name: usize, number: u32| if number == 0 { 0 } else { name + digits(number.into()) };
+        let time =
+            |name: usize, at: Option<Timestamp>| at.map_or(0, |at| name + digits(at.as_millis()));
+        let money = |name: usize, money: Money| name + digits(money.as_nanos());
+        let error = self.error.as_ref().map_or(0, |error| 75 + longest(&error.message));
+        23 + number(8, self.runs)
+            + self.task.map_or(0, |_| 8 + TASK)
+            + time(14, self.started_at)
+            + time(16, self.completed_at)
+            + number(11, self.attempt)
+            + usage
+            + self.confidence.map_or(0, |_| 14 + FLOAT)
+            + error
+            + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
+            + self.held.map_or(0, |held| money(8, held))
+            + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
+            + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
+    }
+
     /// As it was before its first dispatch, but for what must not be forgotten.
     pub(super) fn again(&self) -> Self {
         Self {
@@ -114,6 +144,23 @@ impl StepState {
             ..Self::default()
         }
     }
+}
+
+/// What a task's identifier takes as JSON, in bytes.
+const TASK: usize = 36;
+/// What a number with a fraction takes at most.
+const FLOAT: usize = 24;
+
+const fn digits(number: u64) -> usize {
+    match number.checked_ilog10() {
+        Some(log) => log as usize + 1,
+        None => 1,
+    }
+}
+
+/// What a text that was [`clipped`] takes at most as JSON.
+fn longest(text: &str) -> usize {
+    (6 * text.len()).min(MAX_MESSAGE)
 }
 
 /// The beginning of `message` that takes at most [`MAX_MESSAGE`] bytes as JSON: a row of the store
@@ -175,6 +222,41 @@ mod tests {
             };
             let json = serde_json::to_string(&row).expect("a row is written");
             assert!(json.len() < 2_300, "{} bytes", json.len());
+            assert!(json.len() <= row.json_bound(), "{} bytes", json.len());
+        }
+    }
+
+    #[test]
+    fn a_row_never_takes_more_than_it_says_and_a_usual_one_hardly_less() {
+        let task = TaskId::from_u128(7 << 10);
+        let now = Timestamp::from_millis(1_795_000_000_000);
+        let usage = Usage { input: 80, output: 22, total_cost: 0.0, price_unknown: false };
+        let ending =
+            |message: &str| Ending { code: EndingCode::TaskTimeout, message: message.into() };
+        let rows = [
+            StepState::default(),
+            StepState { stage: Stage::Dispatched, runs: 1, task: Some(task), ..Default::default() },
+            StepState { stage: Stage::Rejected, held: Some(Money::ZERO), ..Default::default() },
+            StepState { correction: Some("\u{1}".into()), ..Default::default() },
+            StepState { error: Some(ending("")), stopping: vec![task; 2], ..Default::default() },
+            StepState {
+                stage: Stage::Completed,
+                runs: 1,
+                task: Some(task),
+                started_at: Some(now),
+                completed_at: Some(now),
+                attempt: 1,
+                usage,
+                ..Default::default()
+            },
+        ];
+        for row in &rows {
+            let json = serde_json::to_string(row).expect("a row is written");
+            assert!(json.len() <= row.json_bound(), "{json}: more than {}", row.json_bound());
+        }
+        for row in [&rows[0], &rows[1], &rows[5]] {
+            let json = serde_json::to_string(row).expect("a row is written");
+            assert!(row.json_bound() <= json.len() + 8, "{json}: {}", row.json_bound());
         }
     }
 

@@ -17,7 +17,7 @@ use crate::execution::{self, Address};
 use crate::node::Node;
 use crate::retention::Used;
 use crate::script::{Compiled, Outputs, Script};
-use crate::tables::executions::{self, Begun};
+use crate::tables::executions;
 use crate::tables::{IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, first_rows, plans};
 use crate::timers;
 
@@ -176,8 +176,8 @@ impl Making<'_> {
         };
         let first = Execution::started(spec, Arc::clone(&compiled.graph), self.now);
         let made = first.next.clone();
-        let written = Begun { spec: Arc::clone(&made.head.spec), terms: terms.clone() };
-        self.rows.extend(executions::first_rows(self.environment, &written, &input));
+        let asked = (Arc::clone(&made.head.spec), terms.clone());
+        self.rows.extend(executions::first_rows(self.environment, asked, &input));
         let usual = Arc::clone(&self.node.settings.usual);
         let script = Arc::new(Script::new(id, compiled, terms, input, usual));
         let mut advance = Advance::first(self.node, self.environment, &script, first);

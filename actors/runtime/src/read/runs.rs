@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::node::Node;
 use crate::script::Compiled;
+use crate::tables::executions::Begun;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
     executions, plan_list, plan_term, term_of,
@@ -130,7 +131,7 @@ pub(crate) async fn overview(
     let Some(head) = executions::head(node.store(), environment, id).await? else {
         return Ok(None);
     };
-    let Some((execution, _)) = whole(node, environment, id, head).await? else { return Ok(None) };
+    let Some((execution, ..)) = whole(node, environment, id, head).await? else { return Ok(None) };
     let mut live = HashMap::new();
     for (_, task) in execution.out() {
         if let Some(state) = tables::unfinished_state(node.store(), environment, task).await? {
@@ -140,19 +141,20 @@ pub(crate) async fn overview(
     Ok(Some(seen(execution, &live)))
 }
 
-/// An execution whose head was read, and its plan; `None` if it was removed since then.
+/// An execution whose head was read, what it was started with, and its plan; `None` if it was removed
+/// since then.
 pub(crate) async fn whole(
     node: &Node,
     environment: Environment,
     id: ExecutionId,
     head: HeadRow,
-) -> Result<Option<(Execution, Arc<Compiled>)>, Error> {
+) -> Result<Option<(Execution, Begun, Arc<Compiled>)>, Error> {
     let ended = head.ended_at().is_some();
     let read = node.execution(environment, id, head).await;
     if ended && executions::head(node.store(), environment, id).await?.is_none() {
         return Ok(None);
     }
-    read.map(|(execution, _, compiled)| Some((execution, compiled)))
+    read.map(Some)
 }
 
 pub(crate) async fn execution(
@@ -182,7 +184,9 @@ async fn detail(
     let Some(head) = executions::head(store, environment, id).await? else {
         return Ok(None);
     };
-    let Some((execution, _)) = whole(node, environment, id, head).await? else { return Ok(None) };
+    let Some((execution, mut begun, _)) = whole(node, environment, id, head).await? else {
+        return Ok(None);
+    };
     let (mut tasks, mut outputs) = (HashMap::new(), HashMap::new());
     for (number, row) in execution.steps() {
         let Some(id) = row.task else { continue };
@@ -206,7 +210,7 @@ async fn detail(
         }
     }
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
-    let input = executions::input(node.store(), environment, id).await?;
+    let input = begun.take_input(store, environment).await?;
     Ok(Some(ExecutionDetail { overview: seen(execution, &live), tasks, outputs, input }))
 }
 
@@ -284,7 +288,7 @@ pub(crate) async fn past(
         let head = ENDED_EXECUTIONS.get(node.store(), environment.number(), &id).await?;
         let Some(head) = head else { continue };
         let id = ExecutionId::from_u128(id);
-        let Some((execution, compiled)) = whole(node, environment, id, head).await? else {
+        let Some((execution, _, compiled)) = whole(node, environment, id, head).await? else {
             continue;
         };
         for (number, row) in execution.steps() {

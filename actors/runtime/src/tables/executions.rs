@@ -1,8 +1,16 @@
 //! The rows of an execution: its head, its steps, what it was started with, and its texts.
 //!
-//! Head and steps hold only what changes; a commit writes the head and the steps that it changed.
-//! A step that nothing has happened to has no row. What the execution was asked to be is written
-//! once, beside them.
+//! Head and steps hold only what changes. What the execution was asked to be is written once, beside
+//! them. A store pays for each row more than for its bytes, so an execution of few steps has them in
+//! its head's row, as far as they are short; every other step has a row of its own, if anything has
+//! happened to it:
+//!
+//! ```text
+//!   head  [state, budget … | step 0 | step 1 | … | step n-1]   rewritten by every commit
+//!   steps                                          [n] [n+1]   rewritten when they change
+//! ```
+//!
+//! What the head's row holds counts: a row of a step below `n` is left over from when `n` was less.
 
 use std::sync::Arc;
 
@@ -38,6 +46,29 @@ pub(crate) struct HeadRow {
     budget: Budget,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     error: Option<Cause>,
+    /// The first steps, as many as stand here. Not in records of events.
+    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<StepState>,
+}
+
+/// Executions of more steps have each in a row of its own.
+const FEW_STEPS: usize = 16;
+
+/// How long the steps in the head's row may be, in bytes as JSON: beside them stand a message and the
+/// entry of a list.
+const SHORT_STEPS: usize = 2_300;
+
+/// How many of the first steps stand in the head's row.
+fn beside_head(execution: &Execution) -> usize {
+    if execution.graph().len() > FEW_STEPS {
+        return 0;
+    }
+    let mut room = SHORT_STEPS;
+    let fits = |(_, row): &(u16, &StepState)| {
+        let left = room.checked_sub(row.json_bound() + ",".len());
+        left.inspect(|left| room = *left).is_some()
+    };
+    execution.steps().take_while(fits).count()
 }
 
 impl From<&Head> for HeadRow {
@@ -50,11 +81,24 @@ impl From<&Head> for HeadRow {
             deadline: head.deadline,
             budget: head.budget.clone(),
             error: head.error.clone(),
+            steps: Vec::new(),
         }
     }
 }
 
 impl HeadRow {
+    /// The row of an execution: its head, and the first steps as far as they stand there.
+    pub(crate) fn with_steps(execution: &Execution) -> Self {
+        let count = beside_head(execution);
+        let steps = execution.steps().take(count).map(|(_, row)| row.clone()).collect();
+        Self { steps, ..Self::from(&execution.head) }
+    }
+
+    /// The steps that stand here.
+    pub(crate) fn take_steps(&mut self) -> Vec<StepState> {
+        std::mem::take(&mut self.steps)
+    }
+
     /// When it fails if it still runs then.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         self.deadline.filter(|_| self.state == State::Running)
@@ -93,7 +137,13 @@ pub(crate) struct Begun {
     /// How reviewers are asked, if it was said when it was started.
     #[serde(default)]
     pub(crate) terms: Terms,
+    /// Its input with defaults filled in, if it is short; a long one stands by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Map<String, Value>>,
 }
+
+/// How long an input may be to stand beside what the execution was asked to be, in bytes as JSON.
+const SHORT_INPUT: usize = 2_000;
 
 /// The rows of a step of an execution: its own, those of the steps it changed, and its facts.
 pub(crate) fn rows(
@@ -103,30 +153,38 @@ pub(crate) fn rows(
     now: Timestamp,
 ) -> Vec<Op> {
     let (number, next) = (environment.number(), &step.next);
-    let (id, head) = (next.head.spec.id, HeadRow::from(&next.head));
+    let (id, row) = (next.head.spec.id, HeadRow::with_steps(next));
     let mut ops = Vec::with_capacity(8);
     let mut write = |(number_of, row): (u16, &StepState)| {
         ops.push(STEPS.put(number, &(id.as_u128(), number_of), row, None));
     };
-    match before {
-        Some(before) => next.changed_since(before).for_each(&mut write),
-        None => next.steps().filter(|(_, row)| **row != StepState::default()).for_each(&mut write),
+    let beside = row.steps.len();
+    if let Some(before) = before {
+        // Those that stood in the head's row and do so no more, and those that changed.
+        let leaving = beside_head(before).max(beside);
+        next.steps().take(leaving).skip(beside).for_each(&mut write);
+        let changed = next.changed_since(before);
+        changed.filter(|(number, _)| usize::from(*number) >= leaving).for_each(&mut write);
+    } else {
+        let begun = next.steps().skip(beside).filter(|(_, row)| **row != StepState::default());
+        begun.for_each(&mut write);
     }
     for facts in step.facts.chunks(EventRow::MAX_FACTS) {
         let facts = facts.iter().map(|fact| told(next, *fact)).collect();
-        let row = EventRow::of_execution(now, (id, head.clone(), facts));
-        ops.push(EVENTS.append(events(environment), &row));
+        let head = HeadRow::from(&next.head);
+        let event = EventRow::of_execution(now, (id, head, facts));
+        ops.push(EVENTS.append(events(environment), &event));
     }
     let entry = Some(entry(environment, next));
     if next.is_finished() {
         ops.push(LIVE_EXECUTIONS.delete(number, &id.as_u128()));
-        ops.push(ENDED_EXECUTIONS.put(number, &id.as_u128(), &head, entry));
+        ops.push(ENDED_EXECUTIONS.put(number, &id.as_u128(), &row, entry));
     } else {
         // A retry brings it back.
         if before.is_some_and(Machine::is_finished) {
             ops.push(ENDED_EXECUTIONS.delete(number, &id.as_u128()));
         }
-        ops.push(LIVE_EXECUTIONS.put(number, &id.as_u128(), &head, entry));
+        ops.push(LIVE_EXECUTIONS.put(number, &id.as_u128(), &row, entry));
     }
     ops
 }
@@ -152,14 +210,18 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
 /// The rows that are written once, when an execution is started.
 pub(crate) fn first_rows(
     environment: Environment,
-    begun: &Begun,
+    (spec, terms): (Arc<Spec>, Terms),
     input: &Map<String, Value>,
 ) -> Vec<Op> {
-    let (number, id) = (environment.number(), begun.spec.id.as_u128());
-    let begun = serde_json::to_string(begun).expect("it has a JSON form");
-    let input = serde_json::to_string(input).expect("an object has a JSON form");
+    let (number, id) = (environment.number(), spec.id.as_u128());
+    let text = serde_json::to_string(input).expect("an object has a JSON form");
+    let is_short = text.len() <= SHORT_INPUT;
+    let begun = Begun { spec, terms, input: is_short.then(|| input.clone()) };
+    let begun = serde_json::to_string(&begun).expect("it has a JSON form");
     let mut ops = TEXTS.put(number, id, text::MADE, &begun);
-    ops.extend(TEXTS.put(number, id, text::INPUTS, &input));
+    if !is_short {
+        ops.extend(TEXTS.put(number, id, text::INPUTS, &text));
+    }
     ops
 }
 
@@ -173,15 +235,21 @@ pub(crate) async fn begun(
     text.map(|text| serde_json::from_str(&text).map_err(|error| damaged(id, &error))).transpose()
 }
 
-/// The input of an execution, with its defaults filled in.
-pub(crate) async fn input(
-    store: &dyn Store,
-    environment: Environment,
-    id: ExecutionId,
-) -> Result<Map<String, Value>, Error> {
-    let text = TEXTS.get(store, environment.number(), id.as_u128(), text::INPUTS).await?;
-    let text = text.unwrap_or_else(|| "{}".into());
-    serde_json::from_str(&text).map_err(|error| damaged(id, &error))
+impl Begun {
+    /// The input with its defaults filled in, wherever it stands.
+    pub(crate) async fn take_input(
+        &mut self,
+        store: &dyn Store,
+        environment: Environment,
+    ) -> Result<Map<String, Value>, Error> {
+        if let Some(short) = self.input.take() {
+            return Ok(short);
+        }
+        let id = self.spec.id;
+        let text = TEXTS.get(store, environment.number(), id.as_u128(), text::INPUTS).await?;
+        let text = text.unwrap_or_else(|| "{}".into());
+        serde_json::from_str(&text).map_err(|error| damaged(id, &error))
+    }
 }
 
 /// An execution's head, wherever it stands.
@@ -210,15 +278,23 @@ pub(crate) async fn has_ended(
     Ok(LIVE_EXECUTIONS.get(store, number, &id.as_u128()).await?.is_none())
 }
 
-/// The rows of an execution's steps, in the order of the graph.
+/// The rows of an execution's steps, in the order of the graph; `beside` are those that stand in its
+/// head's row.
 pub(crate) async fn steps(
     store: &dyn Store,
     environment: Environment,
     id: ExecutionId,
     graph: &Graph,
+    beside: Vec<StepState>,
 ) -> Result<Vec<StepState>, Error> {
-    let mut steps = vec![StepState::default(); graph.len()];
-    let (first, last) = ((id.as_u128(), 0), (id.as_u128(), u16::MAX));
+    let from = beside.len();
+    if from >= graph.len() {
+        return Ok(beside);
+    }
+    let mut steps = beside;
+    steps.resize(graph.len(), StepState::default());
+    let first = u16::try_from(from).expect("a graph has fewer steps");
+    let (first, last) = ((id.as_u128(), first), (id.as_u128(), u16::MAX));
     for ((_, number), row) in STEPS.range(store, environment.number(), &first, &last).await? {
         let step = steps.get_mut(usize::from(number)).ok_or_else(|| Error::Corrupt {
             path: format!("step {number} of {id}"),
@@ -232,3 +308,6 @@ pub(crate) async fn steps(
 fn damaged(id: ExecutionId, error: &serde_json::Error) -> Error {
     Error::Corrupt { path: format!("texts of {id}"), reason: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,10 +38,10 @@ use callboard_store::{Op, Record};
 use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
 use super::{
-    ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_TASKS, EVENTS, Ended, EventRow,
-    HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES,
-    LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS, STEPS, TEMPLATES,
-    TRACK, USERS, WorkerRow, events, tasks::Made, words,
+    ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS,
+    EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS,
+    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS,
+    STEPS, TEMPLATES, TRACK, USERS, WorkerRow, events, tasks::Made, words,
 };
 use crate::script::Terms;
 
@@ -133,6 +133,7 @@ fn the_rows_of_tasks_are_pinned() {
 #[test]
 fn what_squeezed_rows_are_read_with_is_pinned() {
     pinned("words-v1", &[words::OF_TEXTS, words::OF_STEPS, words::OF_ENDED_TASKS].join(&b'\n'));
+    pinned("words-v2", words::OF_EXECUTIONS);
 }
 
 #[test]
@@ -303,7 +304,11 @@ fn full_execution() -> Execution {
 fn the_rows_of_executions_are_pinned() {
     let execution = full_execution();
     let head = HeadRow::from(&execution.head);
-    pinned("execution-v1", &bytes(LIVE_EXECUTIONS.put(0, &ID, &head, None)));
+    let of_version_1 = Table::<u128, HeadRow>::new(0x82, 1);
+    pinned("execution-v1", &bytes(of_version_1.put(0, &ID, &head, None)));
+    let row = HeadRow::with_steps(&execution);
+    pinned("execution-v2", &bytes(LIVE_EXECUTIONS.put(0, &ID, &row, None)));
+    pinned("execution-v2-squeezed", &bytes(ENDED_EXECUTIONS.put(0, &ID, &row, None)));
     let step = execution.step(0).expect("a step");
     let plain = Table::<(u128, u16), StepState>::new(0x18, 1);
     pinned("step-v1", &bytes(plain.put(0, &(ID, 0), step, None)));
@@ -316,8 +321,11 @@ fn the_rows_of_executions_are_pinned() {
         notify: Some(Channels { email: true, dashboard: false }),
     };
     let terms = Terms { hitl: Some(hitl) };
-    let begun = Begun { spec: Arc::clone(&execution.head.spec), terms };
+    let begun = Begun { spec: Arc::clone(&execution.head.spec), terms, input: None };
     pinned("begun-v1", serde_json::to_string(&begun).expect("JSON").as_bytes());
+    let input = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("an object");
+    let begun = Begun { input: Some(input), ..begun };
+    pinned("begun-v1-with-input", serde_json::to_string(&begun).expect("JSON").as_bytes());
     let facts = vec![
         ("step.failed".to_owned(), Some("a".to_owned())),
         ("execution.failed".to_owned(), None),

@@ -2,7 +2,8 @@
 //! values of fields, as they stand in JSON. Short, for every word costs at every write.
 //!
 //! Deliberately absent: any change. Rows that were squeezed by these are read back with these; what
-//! comes later in the life of these rows does without. `golden/words-v1` pins them.
+//! comes later in the life of these rows does without. `golden/words-v1` and
+//! `words-v2` pin them.
 
 /// What tasks and executions were made with, and other texts.
 pub(super) const OF_TEXTS: &[u8] = concat!(
@@ -29,5 +30,16 @@ pub(super) const OF_ENDED_TASKS: &[u8] = concat!(
     r#""message":"[{"s":{"completed":{"at":1795}},"v":3,"a":1,"t":1795,"w":"wrk_01m","d":","c":"#,
     r#"{"usage":{"input":,"output":,"total_cost":0.0,"price_unknown":true},"confidence":0."#,
     r#","confidence_source":"logprobs","finish_reason":"stop"}},""#,
+)
+.as_bytes();
+
+/// Executions that have ended, with their steps.
+pub(super) const OF_EXECUTIONS: &[u8] = concat!(
+    r#"{"s":{"cancelled":{"at":1795},"e":{"ending":{"code":"PROVIDER_ERROR","message":"","step":"#,
+    r#""error":{"code":"DEPENDENCY_FAILED","message":"{"stage":"skipped"},{"stage":"rejected""#,
+    r#"{"s":{"failed":{"at":1795{"s":{"completed":{"at":1795}},"v":12,"r":1,"t":1795,"d":1795,"#,
+    r#""b":{"input":,"output":,"spent":0,"price_unknown":true},"p":[{"stage":"completed","runs":1,"#,
+    r#""task":"dt_task_01m","started_at":1795,"completed_at":1795,"attempt":1,"usage":{"input":,"#,
+    r#""output":,"total_cost":0.0},"confidence":0.},"#,
 )
 .as_bytes();
