@@ -7,9 +7,11 @@
 //! Deliberately absent: durability (a queue orders what is ready and is rebuilt from the tasks) and
 //! workers (who may take what is asked for as a predicate).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+use foldhash::{HashMap, HashMapExt};
 
 use crate::Timestamp;
 use crate::id::TaskId;

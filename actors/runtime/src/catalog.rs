@@ -63,10 +63,20 @@ type Edition = (Environment, String, Version);
 /// What a run costs, in USD, and how long it takes, in milliseconds.
 pub(crate) type CostAndTime = (f64, u64);
 
+/// A plan that was used lately.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// When it was made.
+    pub(crate) created_at: Timestamp,
+    /// The template that it was made of.
+    pub(crate) deployed: Option<Deployed>,
+    pub(crate) compiled: Arc<Compiled>,
+}
+
 #[derive(Default)]
 struct Generations {
-    young: HashMap<(Environment, PlanId), Arc<Compiled>>,
-    old: HashMap<(Environment, PlanId), Arc<Compiled>>,
+    young: HashMap<(Environment, PlanId), Arc<Known>>,
+    old: HashMap<(Environment, PlanId), Arc<Known>>,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -76,8 +86,8 @@ impl std::fmt::Debug for Catalog {
 }
 
 impl Catalog {
-    /// A compiled plan that was used lately.
-    pub(crate) fn plan(&self, environment: Environment, id: PlanId) -> Option<Arc<Compiled>> {
+    /// A plan that was used lately.
+    pub(crate) fn plan(&self, environment: Environment, id: PlanId) -> Option<Arc<Known>> {
         let mut plans = self.plans();
         if let Some(plan) = plans.young.get(&(environment, id)) {
             return Some(Arc::clone(plan));
@@ -87,8 +97,8 @@ impl Catalog {
         Some(plan)
     }
 
-    /// Remembers a compiled plan.
-    pub(crate) fn keep_plan(&self, environment: Environment, id: PlanId, plan: Arc<Compiled>) {
+    /// Remembers a plan.
+    pub(crate) fn keep_plan(&self, environment: Environment, id: PlanId, plan: Arc<Known>) {
         let mut plans = self.plans();
         if plans.young.len() >= GENERATION {
             plans.old = std::mem::take(&mut plans.young);
@@ -249,7 +259,7 @@ impl Node {
         &self,
         environment: Environment,
         id: PlanId,
-    ) -> Result<Option<Arc<Compiled>>, StoreError> {
+    ) -> Result<Option<Arc<Known>>, StoreError> {
         if let Some(plan) = self.catalog.plan(environment, id) {
             return Ok(Some(plan));
         }
@@ -259,17 +269,18 @@ impl Node {
         };
         let allowed = &self.settings.env_allow;
         let corrupt = |reason: String| StoreError::Corrupt { path: format!("plan {id}"), reason };
-        let compiled = if let Some(deployed) = row.deployed {
-            self.deployed(environment, &deployed).map_err(corrupt)?
+        let compiled = if let Some(deployed) = &row.deployed {
+            self.deployed(environment, deployed).map_err(corrupt)?
         } else {
             let source = plans::plan_source(store, environment, id).await?;
             let source = source.ok_or_else(|| corrupt("its steps are missing".into()))?;
             let plan = Plan::compile(source, allowed);
             Compiled::new(plan.map_err(|problems| corrupt(problems.to_string()))?, None)
         };
-        let compiled = Arc::new(compiled);
-        self.catalog.keep_plan(environment, id, Arc::clone(&compiled));
-        Ok(Some(compiled))
+        let (created_at, deployed) = (row.created_at, row.deployed);
+        let known = Arc::new(Known { created_at, deployed, compiled: Arc::new(compiled) });
+        self.catalog.keep_plan(environment, id, Arc::clone(&known));
+        Ok(Some(known))
     }
 
     /// The plan that a deploy made.

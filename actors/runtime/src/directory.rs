@@ -12,12 +12,12 @@
 //! come and go by the thousand some of the retired are kept as spares, which saves a start and a way
 //! by the supervisor. Deliberately absent: who supervises (see [`crate::supervisor`]).
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use foldhash::HashMap;
 use ractor::{ActorId, ActorRef, MessagingErr};
 
 /// The actors of one kind, by address.
@@ -87,7 +87,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
-        let seats = Seats { by_address: HashMap::new(), spares: Vec::new(), idle: 0 };
+        let seats = Seats { by_address: HashMap::default(), spares: Vec::new(), idle: 0 };
         Self { seats: Mutex::new(seats), start: OnceLock::new(), reuse: None }
     }
 

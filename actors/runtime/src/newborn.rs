@@ -5,9 +5,10 @@
 //! are read from the store like any other. Deliberately absent: a cache of anything that changes. Whoever
 //! takes an item takes it out, so what is here is always as it was made.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::{HashMap, HashMapExt};
 
 /// How many bytes each of the two generations holds.
 const GENERATION: usize = 4 << 20;

@@ -323,8 +323,9 @@ impl Node {
         let corrupt = |reason: &str| Error::Corrupt { path: id.to_string(), reason: reason.into() };
         let begun = executions::begun(store, environment, id).await?;
         let begun = begun.ok_or_else(|| corrupt("what it was started with is missing"))?;
-        let compiled = self.plan(environment, begun.spec.plan).await?;
-        let compiled = compiled.ok_or_else(|| corrupt("its plan is missing"))?;
+        let plan = self.plan(environment, begun.spec.plan).await?;
+        let plan = plan.ok_or_else(|| corrupt("its plan is missing"))?;
+        let compiled = Arc::clone(&plan.compiled);
         let graph = Arc::clone(&compiled.graph);
         let steps = executions::steps(store, environment, id, &graph, head.take_steps()).await?;
         let execution = Execution::loaded(head.of(Arc::clone(&begun.spec)), graph, steps);

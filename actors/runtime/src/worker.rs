@@ -4,7 +4,6 @@
 //! its connection, until its leases ran out, and stops an hour after it was lost. Deliberately absent:
 //! the socket, which the edge holds, and the rules, which [`callboard_domain::worker`] decides.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::task::{Inputs, LeaseToken, Task};
 use callboard_domain::worker::{Leases, Profile, Status};
+use foldhash::{HashMap, HashMapExt};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::{mpsc, oneshot};
 

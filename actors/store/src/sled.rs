@@ -53,7 +53,7 @@ pub use compact::{Compacted, compact};
 use engine::SledEngine;
 use layers::Layers;
 use opening::{bring_back, check_left, check_noted, next_epoch, open_tree, sled_failed, standing};
-use settle::{Below, Rounds};
+use settle::{Below, Frontier, Rounds};
 use waker::{Waker, close};
 
 /// From how many bytes in the journal on they are brought to sled at once.
@@ -193,11 +193,12 @@ impl SledStore {
         let synced = sabotage != Some(Sabotage::NoSync);
         let settled = synced && sabotage != Some(Sabotage::NoSettling);
         let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
-        let below = Below { tree: tree.clone(), db, synced: settled };
+        let frontier = Frontier::default();
+        let mut below = Below { tree: tree.clone(), db, synced: settled, frontier };
         let new = known.is_none_or(|known| known < WITH_JOURNAL);
         let (journal, missing) = Journal::open(&path, standing(&tree, &path, known)?, new, synced)?;
         check_noted(&path, journal.last(), new)?;
-        bring_back(&below, &path, &missing, journal.last())?;
+        bring_back(&mut below, &path, &missing, journal.last())?;
         let mark = Mark::open(&path, journal.last()).map_err(|error| failed(&error))?;
         repair::sync_all(&path).map_err(|error| failed(&error))?;
         if known != Some(FORMAT) {
@@ -227,7 +228,7 @@ impl SledStore {
         };
         let settle = {
             let (rounds, layers, failure) = (rounds.clone(), layers.clone(), failure.clone());
-            move || rounds.run(&layers, &below, &failure)
+            move || rounds.run(&layers, &mut below, &failure)
         };
         Ok(Self {
             inbox: Some(inbox),

@@ -12,6 +12,7 @@ use callboard_store::{Op, Outcome};
 
 use super::{Begin, Made, Runs, Submission, Submitted};
 use crate::advance::{Advance, Born, Delivery};
+use crate::catalog::Known;
 use crate::durable::{self, Persist};
 use crate::execution::{self, Address};
 use crate::node::Node;
@@ -35,7 +36,7 @@ struct Making<'n> {
     rows: Vec<Op>,
     born: Vec<Born>,
     begun: Option<(Step<Execution>, Arc<Script>)>,
-    plan: Option<(PlanId, Arc<Compiled>)>,
+    plan: Option<(PlanId, Known)>,
     /// The plan that is executed: it stays until that is durable.
     kept: Option<Used<'n, (Environment, PlanId)>>,
 }
@@ -123,7 +124,7 @@ impl Making<'_> {
         let id = PlanId::from_u128(self.node.fresh_id(self.partition));
         let row = plan_row(source, self.account.clone(), self.now);
         self.rows.extend(plans::plan_rows(self.environment, id, &row, Some(source)));
-        self.plan = Some((id, compiled));
+        self.plan = Some((id, Known { created_at: self.now, deployed: None, compiled }));
         Made::Plan(id, self.now)
     }
 
@@ -158,7 +159,9 @@ impl Making<'_> {
                     ..plan_row(source, self.account.clone(), self.now)
                 };
                 self.rows.extend(plans::plan_rows(self.environment, plan, &row, None));
-                self.plan = Some((plan, Arc::clone(&compiled)));
+                let compiled = Arc::clone(&compiled);
+                let known = Known { created_at: self.now, deployed: row.deployed, compiled };
+                self.plan = Some((plan, known));
                 (plan, Some(Template { id, version }))
             }
         };
@@ -195,8 +198,8 @@ impl Making<'_> {
     /// Remembers what is made, before the commit (see [`Node::remember`]).
     fn remember(self) -> Departure {
         let Self { node, environment, born, begun, plan, .. } = self;
-        if let Some((id, compiled)) = plan {
-            node.catalog.keep_plan(environment, id, compiled);
+        if let Some((id, known)) = plan {
+            node.catalog.keep_plan(environment, id, Arc::new(known));
         }
         let execution = begun.map(|(step, script)| {
             let id = step.next.head.spec.id;

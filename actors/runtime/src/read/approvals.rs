@@ -147,7 +147,10 @@ pub(crate) async fn plan_of(
 ) -> Result<Option<Arc<Compiled>>, Error> {
     let begun = executions::begun(node.store(), environment, execution).await?;
     match begun {
-        Some(begun) => node.plan(environment, begun.spec.plan).await,
+        Some(begun) => {
+            let plan = node.plan(environment, begun.spec.plan).await?;
+            Ok(plan.map(|plan| Arc::clone(&plan.compiled)))
+        }
         None => Ok(None),
     }
 }

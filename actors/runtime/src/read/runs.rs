@@ -66,11 +66,16 @@ pub(crate) async fn plan(
     environment: Environment,
     id: PlanId,
 ) -> Result<Option<PlanDetail>, Error> {
-    let row = PLANS.get(node.store(), environment.number(), &id.as_u128()).await?;
-    let Some(row) = row else { return Ok(None) };
-    let compiled = node.plan(environment, id).await?;
-    let (created_at, deployed) = (row.created_at, row.deployed);
-    Ok(compiled.map(|compiled| PlanDetail { id, created_at, deployed, compiled }))
+    let Some(known) = node.plan(environment, id).await? else { return Ok(None) };
+    // One that was made for an execution alone goes with it, and is remembered for longer.
+    if known.deployed.is_some() {
+        let row = PLANS.get(node.store(), environment.number(), &id.as_u128()).await?;
+        if row.is_none() {
+            return Ok(None);
+        }
+    }
+    let (deployed, compiled) = (known.deployed.clone(), Arc::clone(&known.compiled));
+    Ok(Some(PlanDetail { id, created_at: known.created_at, deployed, compiled }))
 }
 
 pub(crate) async fn plans(

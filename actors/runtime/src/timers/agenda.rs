@@ -2,9 +2,10 @@
 //!
 //! Deliberately absent: the clock.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use callboard_domain::Timestamp;
+use foldhash::HashMap;
 
 use super::Sleeper;
 

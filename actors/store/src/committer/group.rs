@@ -3,9 +3,10 @@
 //! A batch is checked against the store *and* against the batches before it in the group, and
 //! then adds to the group's rows, or changes nothing at all.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use foldhash::{HashMap, HashMapExt};
 
 use super::{Engine, block};
 use crate::batch::{Batch, Entry, Epoch, Key, LogId, Op};

@@ -5,8 +5,10 @@
 //! A held batch never falls behind a later one that names one of its keys. Deliberately absent: any
 //! promise beyond that; whoever drops a ticket gives up on its place in the line.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use foldhash::HashSet;
 
 use super::{GROUP, Job};
 use crate::batch::{Key, Op};

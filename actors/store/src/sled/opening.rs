@@ -127,7 +127,7 @@ pub(super) fn check_noted(path: &Path, last: u64, new: bool) -> Result<(), Error
 
 /// Brings to sled what stood in the journal only.
 pub(super) fn bring_back(
-    below: &Below,
+    below: &mut Below,
     path: &Path,
     missing: &[Bytes],
     last: u64,

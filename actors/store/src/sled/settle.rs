@@ -12,6 +12,8 @@
 //!
 //! Deliberately absent: any promise to a writer; it was kept by the journal.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -102,7 +104,7 @@ impl Rounds {
     }
 
     /// Holds rounds until told to close, or until sled fails.
-    pub(super) fn run(&self, layers: &Layers, below: &Below, failure: &Failure) {
+    pub(super) fn run(&self, layers: &Layers, below: &mut Below, failure: &Failure) {
         loop {
             let closing = self.wait();
             let round = catch_unwind(AssertUnwindSafe(|| self.hold(layers, below)));
@@ -131,7 +133,7 @@ impl Rounds {
         state.closing
     }
 
-    fn hold(&self, layers: &Layers, below: &Below) -> Result<(), Error> {
+    fn hold(&self, layers: &Layers, below: &mut Below) -> Result<(), Error> {
         let mut journal = self.journal.lock().expect("no holder panics");
         let Some(rows) = layers.overlay_mut().settle() else { return Ok(()) };
         let last = journal.turn();
@@ -144,14 +146,17 @@ impl Rounds {
 }
 
 /// Writes rows, and that the groups up to `last` are there; all of it is durable afterwards.
-pub(super) fn write(below: &Below, rows: &Rows, last: u64) -> Result<(), Error> {
+pub(super) fn write(below: &mut Below, rows: &Rows, last: u64) -> Result<(), Error> {
     let mut batch = sled::Batch::default();
     let mut size = 0;
     for (key, row) in rows {
         match row {
-            Some(row) => batch.insert(key.as_ref(), row.as_ref()),
+            Some(row) => {
+                below.frontier.extend(key);
+                batch.insert(key.as_ref(), row.as_ref());
+            }
             // What came and went within the round was never there.
-            None if !below.tree.contains_key(key).map_err(|error| sled_failed(&error))? => continue,
+            None if !below.has(key)? => continue,
             None => batch.remove(key.as_ref()),
         }
         size += key.len() + row.as_ref().map_or(0, Bytes::len);
@@ -170,9 +175,16 @@ pub(super) struct Below {
     pub(super) tree: sled::Db,
     pub(super) db: File,
     pub(super) synced: bool,
+    pub(super) frontier: Frontier,
 }
 
 impl Below {
+    /// Whether there is a row at `key`.
+    fn has(&mut self, key: &[u8]) -> Result<bool, Error> {
+        Ok(!self.frontier.lies_beyond(&self.tree, key)?
+            && self.tree.contains_key(key).map_err(|error| sled_failed(&error))?)
+    }
+
     fn sync(&self, batch: sled::Batch) -> Result<(), Error> {
         self.tree.apply_batch(batch).map_err(|error| sled_failed(&error))?;
         self.tree.flush().map_err(|error| sled_failed(&error))?;
@@ -181,5 +193,78 @@ impl Below {
             self.db.sync_data().map_err(|error| failed(&error))?;
         }
         Ok(())
+    }
+}
+
+/// The greatest key that sled ever had of each table whose rows go: identifiers ascend, so most rows
+/// that come and go within a round lie beyond it, and sled need not be asked whether it has them.
+#[derive(Debug, Default)]
+pub(super) struct Frontier(BTreeMap<[u8; TABLE], Vec<u8>>);
+
+/// The part of a key that names its table and environment.
+const TABLE: usize = 3;
+
+impl Frontier {
+    /// Whether `key` lies beyond all that `tree` has of its table.
+    fn lies_beyond(&mut self, tree: &sled::Db, key: &[u8]) -> Result<bool, Error> {
+        let Some(table) = key.first_chunk() else { return Ok(false) };
+        let greatest = match self.0.entry(*table) {
+            Entry::Occupied(greatest) => greatest.into_mut(),
+            Entry::Vacant(vacant) => {
+                let last = tree.scan_prefix(table).keys().next_back().transpose();
+                let last = last.map_err(|error| sled_failed(&error))?;
+                vacant.insert(last.map_or_else(|| table.to_vec(), |last| last.to_vec()))
+            }
+        };
+        Ok(greatest.as_slice() < key)
+    }
+
+    /// Takes note of a key that sled is about to have.
+    fn extend(&mut self, key: &[u8]) {
+        let greatest = key.first_chunk().and_then(|table| self.0.get_mut(table));
+        if let Some(greatest) = greatest.filter(|greatest| greatest.as_slice() < key) {
+            greatest.clear();
+            greatest.extend_from_slice(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_that_is_there_lies_beyond_the_frontier() {
+        let tree = sled::Config::new().temporary(true).open().expect("it opens");
+        let lies_beyond = |frontier: &mut Frontier, key: &[u8]| {
+            frontier.lies_beyond(&tree, key).expect("it can be read")
+        };
+        for key in [&b"rA0b"[..], b"rA0d", b"rB0a"] {
+            tree.insert(key, b"").expect("it is written");
+        }
+        let mut frontier = Frontier::default();
+        for (key, before) in [
+            (&b"rA0d"[..], false),
+            (b"rA0c", false),
+            (b"rA0da", true),
+            (b"rC0a", true),
+            (b"rA", false),
+        ] {
+            assert_eq!(lies_beyond(&mut frontier, key), before, "{}", key.escape_ascii());
+        }
+        // What is written later moves it, before anybody asked about that table and after.
+        for key in [&b"rA0x"[..], b"rA0e", b"rC0b", b"rD0a"] {
+            frontier.extend(key);
+            tree.insert(key, b"").expect("it is written");
+        }
+        for (key, before) in [
+            (&b"rA0x"[..], false),
+            (b"rA0y", true),
+            (b"rC0a", false),
+            (b"rD0a", false),
+            (b"rD0b", true),
+        ] {
+            assert_eq!(lies_beyond(&mut frontier, key), before, "{}", key.escape_ascii());
+        }
     }
 }
