@@ -82,13 +82,16 @@ pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
 pub(crate) const TRACK: Table<u128, Record> = Table::new(0x1b, 1);
 
 /// The history of approvals, by task and number.
-pub(crate) const HISTORY: Table<(u128, u16), approval::Entry> = Table::new(0x1e, 1);
+pub(crate) const HISTORY: Table<(u128, u16), approval::Entry> =
+    Table::new(0x1e, 1).squeezed_by(words::OF_HISTORIES);
 /// Items that were removed and of which something is left: texts, or steps.
 pub(crate) const REMOVALS: Table<u128, ()> = Table::new(0x20, 1);
 /// Approvals that are undecided.
-pub(crate) const LIVE_APPROVALS: Table<u128, ApprovalRow> = Table::new(0x86, 1);
+pub(crate) const LIVE_APPROVALS: Table<u128, ApprovalRow> =
+    Table::new(0x86, 1).squeezed_by(words::OF_APPROVALS);
 /// Approvals that were decided or cancelled.
-pub(crate) const ENDED_APPROVALS: Table<u128, ApprovalRow> = Table::new(0x87, 1);
+pub(crate) const ENDED_APPROVALS: Table<u128, ApprovalRow> =
+    Table::new(0x87, 1).squeezed_by(words::OF_APPROVALS);
 
 /// The fields of a task, an execution, a plan or a template in [`TEXTS`].
 pub(crate) mod text {

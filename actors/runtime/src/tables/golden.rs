@@ -134,6 +134,7 @@ fn the_rows_of_tasks_are_pinned() {
 fn what_squeezed_rows_are_read_with_is_pinned() {
     pinned("words-v1", &[words::OF_TEXTS, words::OF_STEPS, words::OF_ENDED_TASKS].join(&b'\n'));
     pinned("words-v2", words::OF_EXECUTIONS);
+    pinned("words-v3", &[words::OF_APPROVALS, words::OF_HISTORIES].join(&b'\n'));
 }
 
 #[test]
@@ -255,12 +256,18 @@ fn full_approval() -> (Approval, Approval, Vec<Entry>) {
 #[test]
 fn the_rows_of_approvals_are_pinned() {
     let (open, decided, history) = full_approval();
-    pinned("approval-v1", &bytes(LIVE_APPROVALS.put(0, &ID, &ApprovalRow::from(&open), None)));
+    let plain = Table::<u128, ApprovalRow>::new(0x86, 1);
+    let row = ApprovalRow::from(&open);
+    pinned("approval-v1", &bytes(plain.put(0, &ID, &row, None)));
+    pinned("approval-v1-squeezed", &bytes(LIVE_APPROVALS.put(0, &ID, &row, None)));
     let row = ApprovalRow::from(&decided);
-    pinned("approval-ended-v1", &bytes(ENDED_APPROVALS.put(0, &ID, &row, None)));
+    pinned("approval-ended-v1", &bytes(plain.put(0, &ID, &row, None)));
+    pinned("approval-ended-v1-squeezed", &bytes(ENDED_APPROVALS.put(0, &ID, &row, None)));
     for entry in &history {
         let name = format!("history-{}-{}-v1", entry.number, entry.action.as_str());
-        pinned(&name, &bytes(HISTORY.put(0, &(ID, 1), entry, None)));
+        let plain = Table::<(u128, u16), Entry>::new(0x1e, 1);
+        pinned(&name, &bytes(plain.put(0, &(ID, 1), entry, None)));
+        pinned(&format!("{name}-squeezed"), &bytes(HISTORY.put(0, &(ID, 1), entry, None)));
     }
     let mut record = approval::Record::from(&decided);
     pinned("track-approved-v1", &bytes(TRACK.put(0, &ID, &record, None)));

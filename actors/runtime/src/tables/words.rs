@@ -1,9 +1,9 @@
-//! What rows of tasks and executions have in common, for them to take fewer bytes: names and usual
+//! What rows of tasks, executions and approvals have in common, for them to take fewer bytes: names and usual
 //! values of fields, as they stand in JSON. Short, for every word costs at every write.
 //!
 //! Deliberately absent: any change. Rows that were squeezed by these are read back with these; what
-//! comes later in the life of these rows does without. `golden/words-v1` and
-//! `words-v2` pin them.
+//! comes later in the life of these rows does without. `golden/words-v1`
+//! and its successors pin them.
 
 /// What tasks and executions were made with, and other texts.
 pub(super) const OF_TEXTS: &[u8] = concat!(
@@ -41,5 +41,29 @@ pub(super) const OF_EXECUTIONS: &[u8] = concat!(
     r#""b":{"input":,"output":,"spent":0,"price_unknown":true},"p":[{"stage":"completed","runs":1,"#,
     r#""task":"dt_task_01m","started_at":1795,"completed_at":1795,"attempt":1,"usage":{"input":,"#,
     r#""output":,"total_cost":0.0},"confidence":0.},"#,
+)
+.as_bytes();
+
+/// Approvals.
+pub(super) const OF_APPROVALS: &[u8] = concat!(
+    r#","c":{"by":"","until":1795,"e":1795,"d":{"by":{"account":"key_1","reviewer":""why":"sampled""#,
+    r#""s":"escalated","approved","rejected","cancelled","expired"{"o":{"since":1795,"#,
+    r#""why":"below_threshold","confidence":0.,"threshold":0.8,"{"o":{"since":1795,"why":"always","#,
+    r#""shown":"","escalates_at":1795,"expires_at":1795,"rejects":true,"notify":{"email":true,"#,
+    r#""dashboard":true}},"s":"pending","v":2,"a":"usr_01m","h":{"length":1,"head":""#,
+)
+.as_bytes();
+
+/// Entries of the histories of approvals.
+pub(super) const OF_HISTORIES: &[u8] = concat!(
+    r#""action":"approved","rejected","escalated","claimed","details":{"from":"usr_01m","#,
+    r#""to":"usr_01m","reason":"nobody has decided yet","after_ms":1800000},"reviewer":""edit":""#,
+    r#"{"number":2,"action":"assigned","at":1795,"actor":"system","details":{"to":"usr_01m"},"#,
+    r#"{"number":3,"action":"notification_skipped","#,
+    r#""reason":"no server for mail is configured"},"actor":"key_01m","#,
+    r#"{"number":1,"action":"pending","at":1795,"actor":"system","details":{"#,
+    r#""why":"below_threshold","confidence":0.,"threshold":0.8,"execution":"dt_exec_01m","step":""#,
+    r#"{"why":"always","shown":"","until":1795},"previous":"#,
+    r#""0000000000000000000000000000000000000000000000000000000000000000","hash":""#,
 )
 .as_bytes();
