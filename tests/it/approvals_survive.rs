@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::approvals::desk::{Desk, Key, actions, until};
-use crate::support::{Answer, Client};
+use crate::approvals::desk::{Desk, Key, actions};
+use crate::support::{Answer, Client, until};
 
 /// How many items wait: every other one is a step of an execution.
 const ITEMS: usize = 240;

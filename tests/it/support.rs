@@ -514,3 +514,14 @@ impl Events {
         }
     }
 }
+
+/// Waits until it is so, for up to half a minute.
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    for _ in 0..3_000 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never comes that {what}");
+}

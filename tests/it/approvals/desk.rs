@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::chain;
-use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server};
+use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server, until};
 
 /// Everything that a test of approvals needs.
 pub(crate) struct Desk {
@@ -143,17 +143,6 @@ impl Desk {
     pub(crate) async fn actions(&self, id: &str) -> Vec<String> {
         actions(&self.history(id).await)
     }
-}
-
-/// Waits until it is so, for up to half a minute.
-pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    for _ in 0..3_000 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it never comes that {what}");
 }
 
 /// The actions of a history.

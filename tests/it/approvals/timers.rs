@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, actions, until};
+use super::desk::{Desk, actions};
+use crate::support::until;
 
 /// How late a timer may be.
 const LATE: i128 = 2_000;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
-use std::time::Duration;
 
 use callboard_disk::{Counts, Fault, Moment, Outcome, Random, Shim, Timing, What, copy};
 
@@ -12,7 +11,7 @@ use crate::disk::load::{Amount, set_up, starts_again, work};
 use crate::disk::long;
 use crate::disk::pool::run_all;
 use crate::disk::program::Program;
-use crate::support::Client;
+use crate::support::{Client, until};
 
 /// How many of the calls that a compaction makes are tried in the short form.
 const SAMPLE: usize = 16;
@@ -80,9 +79,10 @@ async fn a_compacted_store_has_everything_and_what_was_removed_is_off_the_disk()
     let program = Program::start(&data, &stderr, retention).expect("it starts");
     let Some(Fact::Key(key)) = used.facts.first() else { panic!("the key is made first") };
     let client = Client::new(&program.url, key);
-    while client.get("/api/tasks?limit=1").await.body["pagination"]["total"] != 0 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("what ended is removed", async || {
+        client.get("/api/tasks?limit=1").await.body["pagination"]["total"] == 0
+    })
+    .await;
     let output = compact(&data, |_| ());
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("in use"), "{}", said(&output));
