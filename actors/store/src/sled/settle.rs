@@ -243,28 +243,28 @@ mod tests {
             tree.insert(key, b"").expect("it is written");
         }
         let mut frontier = Frontier::default();
-        for (key, before) in [
+        for (key, beyond) in [
             (&b"rA0d"[..], false),
             (b"rA0c", false),
             (b"rA0da", true),
             (b"rC0a", true),
             (b"rA", false),
         ] {
-            assert_eq!(lies_beyond(&mut frontier, key), before, "{}", key.escape_ascii());
+            assert_eq!(lies_beyond(&mut frontier, key), beyond, "{}", key.escape_ascii());
         }
         // What is written later moves it, before anybody asked about that table and after.
         for key in [&b"rA0x"[..], b"rA0e", b"rC0b", b"rD0a"] {
             frontier.extend(key);
             tree.insert(key, b"").expect("it is written");
         }
-        for (key, before) in [
+        for (key, beyond) in [
             (&b"rA0x"[..], false),
             (b"rA0y", true),
             (b"rC0a", false),
             (b"rD0a", false),
             (b"rD0b", true),
         ] {
-            assert_eq!(lies_beyond(&mut frontier, key), before, "{}", key.escape_ascii());
+            assert_eq!(lies_beyond(&mut frontier, key), beyond, "{}", key.escape_ascii());
         }
     }
 }

@@ -50,11 +50,8 @@ impl Room {
         serde_json::to_writer(&mut self.plain, value).expect("a row's type can be JSON");
         let payload = &self.plain[HEADER..];
         debug_assert!(!payload.is_empty(), "no JSON is empty");
-        let words = dictionary.filter(|_| payload.len() >= squeeze::SMALL);
-        let length = words.and_then(|words| {
-            self.squeezed.resize(self.squeezed.len().max(HEADER), 0);
-            squeeze::squeeze(payload, words, HEADER, &mut self.squeezed)
-        });
+        let length = dictionary
+            .and_then(|words| squeeze::squeeze(payload, words, HEADER, &mut self.squeezed));
         let row = match length {
             Some(length) => {
                 self.squeezed[0] = version | SQUEEZED;

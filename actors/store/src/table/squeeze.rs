@@ -12,7 +12,7 @@ use crate::row::{read_varint, varint_size, write_varint};
 /// The bit of a version that says so.
 pub(super) const SQUEEZED: u8 = 0x80;
 /// Below this there is nothing to gain.
-pub(super) const SMALL: usize = 64;
+const SMALL: usize = 64;
 
 /// Writes `payload` in fewer bytes to `room` from `at` on, if they are fewer by an eighth at least, and
 /// returns how many they are. What else is in `room` from there on is of no use afterwards.
