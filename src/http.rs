@@ -39,7 +39,7 @@ use axum::Router;
 use callboard_domain::access::Action;
 
 pub use app::{App, Parts};
-pub use around::{Edge, layers};
+pub use around::{Around, Edge};
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
@@ -111,6 +111,6 @@ pub fn routes(app: Arc<App>) -> Router {
 }
 
 /// The whole service: every route, and what is around them.
-pub fn service(app: Arc<App>, edge: Edge) -> Router {
-    layers(routes(app), edge)
+pub fn service(app: Arc<App>, edge: Edge) -> Around {
+    Around::new(routes(app), edge)
 }

@@ -160,9 +160,9 @@ impl Service {
     /// # Errors
     /// The listener failed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let router = http::service(self.app, self.edge);
+        let service = http::service(self.app, self.edge);
         let (stopping, mut stopped) = watch::channel(false);
-        let served = serve::serve(self.listener, router, self.limits, async move {
+        let served = serve::serve(self.listener, service, self.limits, async move {
             // Fails only if the sender is gone, and then it is time to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });

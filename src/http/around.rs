@@ -12,13 +12,13 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::{Error, Rule};
 use futures_util::FutureExt;
+use tower::ServiceExt;
 
 use super::envelope::{self, Draft};
 use super::headers::{self, RequestId};
@@ -46,20 +46,31 @@ impl Default for Edge {
     }
 }
 
-/// Puts everything around the routes of `router`, which must all be there. A layer within says which
-/// route it was, by an extension of the response.
-pub fn layers(router: Router, edge: Edge) -> Router {
-    // Axum writes `Allow` outside of a router's own layers.
-    Router::new()
-        .fallback_service(router)
-        .layer(from_fn_with_state((edge, Room::new(edge.bodies_max_bytes)), around))
+/// A router, and everything around its routes. No layer of the router's own: one would cost boxed
+/// futures for every request, and axum writes `Allow` outside of them.
+#[derive(Debug, Clone)]
+pub struct Around {
+    router: Router,
+    edge: Edge,
+    room: Room,
 }
 
-async fn around(
-    State((edge, room)): State<(Edge, Room)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+impl Around {
+    /// Everything around the routes of `router`, which must all be there. A layer within says which
+    /// route it was, by an extension of the response.
+    #[must_use]
+    pub fn new(router: Router, edge: Edge) -> Self {
+        Self { router, edge, room: Room::new(edge.bodies_max_bytes) }
+    }
+
+    /// Answers a request.
+    pub async fn answer(self, request: Request) -> Response {
+        let Self { router, edge, room } = self;
+        around(router, edge, &room, request).await
+    }
+}
+
+async fn around(router: Router, edge: Edge, room: &Room, mut request: Request) -> Response {
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let method = request.method().clone();
@@ -74,8 +85,8 @@ async fn around(
         request.extensions_mut().insert(edge);
         request.extensions_mut().insert(share.clone());
         // The panic hook has logged it.
-        let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        handled.unwrap_or_else(|_| Failure(Error::Internal).into_response())
+        let handled = AssertUnwindSafe(router.oneshot(request)).catch_unwind().await;
+        handled.map_or_else(|_| Failure(Error::Internal).into_response(), Result::into_response)
     };
 
     let path = response.extensions_mut().remove::<MatchedPath>();

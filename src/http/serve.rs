@@ -8,6 +8,7 @@
 //! Deliberately absent: TLS, which a proxy in front ends, and HTTP/2, which that proxy speaks to
 //! its callers. A request's own limits (its body, its headers) stand in [`super::around`].
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -16,8 +17,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use axum::extract::ConnectInfo;
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -25,7 +27,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tower::ServiceExt;
+
+use super::Around;
 
 /// Headers beyond this are refused while they are parsed, with a bare 431. Those between
 /// [`super::Edge::max_header_bytes`] and this are refused in the envelope.
@@ -65,7 +68,7 @@ enum Phase {
     Over,
 }
 
-/// Serves `router` on `listener` until `shutdown` is ready; then takes no new connection, closes
+/// Serves `service` on `listener` until `shutdown` is ready; then takes no new connection, closes
 /// idle ones, lets open requests finish within [`Limits::grace`], and returns when all is closed
 /// or that time is over. The caller's address is an extension, [`ConnectInfo`].
 ///
@@ -74,7 +77,7 @@ enum Phase {
 /// When the listener has no address. A connection that cannot be accepted is logged, not returned.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    service: Around,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -90,8 +93,8 @@ pub async fn serve(
             () = &mut shutdown => break,
             accepted = next => accepted,
         };
-        let router = router.clone();
-        tokio::spawn(converse(stream, peer, router, limits, phase.subscribe()));
+        let service = service.clone();
+        tokio::spawn(converse(stream, peer, service, limits, phase.subscribe()));
     }
     drop(listener);
     phase.send_replace(Phase::Finishing);
@@ -142,13 +145,13 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 async fn converse(
     stream: Slotted,
     peer: SocketAddr,
-    router: Router,
+    service: Around,
     limits: Limits,
     mut phase: watch::Receiver<Phase>,
 ) {
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
+        service.clone().answer(request.map(Body::new)).map(Ok::<_, Infallible>)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -28,6 +28,8 @@ use frames::Heard;
 
 /// The longest frame that is taken: an output, and the JSON around it.
 const MAX_FRAME: usize = 32 << 20;
+/// How much is read at a time, in bytes: a socket keeps that much memory, and clears it for each read.
+const READ_AT_ONCE: usize = 16 << 10;
 /// How long a worker may take to register.
 const REGISTER_WITHIN: Duration = Duration::from_secs(10);
 /// How many frames are sent in one go at most, besides the first.
@@ -50,6 +52,7 @@ pub(crate) async fn connect(
         Error::invalid("Upgrade", Rule::Required, message.to_lowercase())
     })?;
     let upgrade = upgrade.max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
+    let upgrade = upgrade.read_buffer_size(READ_AT_ONCE);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (sink, stream) = socket.split();
         let mut socket = Socket { sink, stream };

@@ -1,8 +1,8 @@
 //! The event log as subscribers see it: what was committed, in the order of commit, and what passes
 //! by without being stored.
 //!
-//! The newest records are kept in memory; a subscriber that comes back after a while is served from
-//! the store. A record may tell several events: a place is the record's number and the event's within
+//! While anybody listens the newest records are kept in memory; a subscriber that comes back after a
+//! while is served from the store. A record may tell several events: a place is the record's number and the event's within
 //! it, and a cursor is a place. Deliberately absent: who may see what, and the wire's shapes.
 
 use std::collections::VecDeque;
@@ -98,10 +98,14 @@ impl Events {
     }
 
     /// Takes in what the store commits, until it closes.
-    pub(crate) async fn follow(self: Arc<Self>, mut tail: mpsc::UnboundedReceiver<Record>) {
-        let mut records = Vec::with_capacity(PAGE);
-        while tail.recv_many(&mut records, PAGE).await > 0 {
-            for record in records.drain(..) {
+    pub(crate) async fn follow(self: Arc<Self>, mut tail: mpsc::UnboundedReceiver<Vec<Record>>) {
+        while let Some(records) = tail.recv().await {
+            if self.signals.receiver_count() == 0 {
+                // Whoever comes later finds them in the store, and finds no gap here.
+                self.recent.iter().for_each(|recent| locked(recent).clear());
+                continue;
+            }
+            for record in records {
                 let Some(environment) = environment_of(record.log) else { continue };
                 let mut recent = self.recent(environment);
                 recent.push_back(Arc::new(Kept::new(record)));
@@ -109,7 +113,7 @@ impl Events {
                     recent.pop_front();
                 }
             }
-            // Nobody may be listening.
+            // The last one may have left.
             let _ = self.signals.send(Signal::Committed);
         }
     }
@@ -177,10 +181,12 @@ impl Events {
     }
 
     fn recent(&self, environment: Environment) -> MutexGuard<'_, Recent> {
-        self.recent[usize::from(environment.number())]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.recent[usize::from(environment.number())])
     }
+}
+
+fn locked(recent: &Mutex<Recent>) -> MutexGuard<'_, Recent> {
+    recent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first record that tells anything after a place.

@@ -1,6 +1,7 @@
 //! The only door to the runtime: what the edge may ask, and every time-out.
 //!
-//! Each write is one message to an actor, which finishes it whether or not the asker stays.
+//! Each write is one message to an actor, or one commit of something new, and is finished whether or
+//! not the asker stays.
 //! Deliberately absent: who may ask. The edge has checked it.
 
 mod accounts;
@@ -27,6 +28,7 @@ pub use runs::{Deploy, Start};
 pub use workers::WorkerLink;
 
 use crate::events::Subscription;
+use crate::finish::Finish;
 use crate::intake::{self, Order, Submission, Submitted};
 use crate::node::Node;
 use crate::read::{self, TaskDetail};
@@ -116,15 +118,28 @@ impl Handle {
             partition,
             admitted,
         };
-        let (reply, answer) = oneshot::channel();
-        let intake = self.node.shard(partition).intake.get().ok_or(STOPPING)?;
-        intake.cast(intake::Message::Submit(Box::new(submission), reply)).map_err(|_| STOPPING)?;
+        let answer = async {
+            if keyed {
+                return self.ask_intake(submission)?.await.unwrap_or(Err(Error::Internal));
+            }
+            // It has nothing to be compared with, and so nobody to ask.
+            Finish::new(intake::make(Arc::clone(&self.node), submission)).await
+        };
         match tokio::time::timeout(wait, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Error::Internal),
+            Ok(answer) => answer,
             Err(_) if keyed => Err(Error::IdempotencyKeyInUse),
             Err(_) => Err(Error::Unavailable("the disk is too slow")),
         }
+    }
+
+    fn ask_intake(
+        &self,
+        submission: Submission,
+    ) -> Result<oneshot::Receiver<Result<Submitted, Error>>, Error> {
+        let (reply, answer) = oneshot::channel();
+        let intake = self.node.shard(submission.partition).intake.get().ok_or(STOPPING)?;
+        intake.cast(intake::Message::Submit(Box::new(submission), reply)).map_err(|_| STOPPING)?;
+        Ok(answer)
     }
 
     /// A task with its texts.

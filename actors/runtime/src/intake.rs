@@ -1,9 +1,10 @@
 //! One shard's intake: makes tasks, plans and executions durable, and knows which idempotency keys
 //! made which.
 //!
-//! One per shard, spawned by the system. It does not wait for the disk: each submission is finished
-//! by a continuation of its own, which the client's leaving does not stop. Deliberately absent: the
-//! checks of what is submitted, which were made before.
+//! What has no key is made by whoever submits it. For the others there is an actor per shard, spawned
+//! by the system: it alone knows the keys whose submissions are under way. It does not wait for the
+//! disk: each submission is finished by a continuation of its own, which the client's leaving does not
+//! stop. Deliberately absent: the checks of what is submitted, which were made before.
 
 mod make;
 
@@ -26,6 +27,8 @@ use crate::node::Node;
 use crate::read::runs::whole;
 use crate::script::{Compiled, Terms};
 use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
+
+pub(crate) use make::make;
 
 /// How long a key is remembered, and longer while what it made has not ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
@@ -197,7 +200,7 @@ impl Intake {
         tokio::spawn(async move {
             let scope = submission.key.as_ref().map(|key| key.scope);
             // The client may have left; what it asked for is there all the same.
-            let _ = reply.send(make::make(&node, *submission).await);
+            let _ = reply.send(make(node, *submission).await);
             if let Some(scope) = scope {
                 // Fails only when the system is stopping.
                 let _ = myself.cast(Message::Settled(scope));

@@ -15,6 +15,7 @@ mod directory;
 mod durable;
 pub mod events;
 mod execution;
+mod finish;
 pub mod floor;
 pub mod handle;
 mod housekeeping;

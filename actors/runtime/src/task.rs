@@ -89,7 +89,10 @@ impl TaskActor {
         let shard = self.shard(state);
         let found = match shard.newborns.take(&address) {
             Some(found) => Some(found),
-            None => tables::task(&*shard.store, address.environment, address.task).await?,
+            // In a box, so that what most do without is no part of every message's work.
+            None => {
+                Box::pin(tables::task(&*shard.store, address.environment, address.task)).await?
+            }
         };
         if let Some(found) = found {
             state.task = Some(Durable::loaded(address.environment, found.task));
@@ -326,7 +329,9 @@ impl TaskActor {
                 // Another attempt is rare, and reads them again.
                 let inputs = match state.inputs.take() {
                     Some(inputs) => inputs,
-                    None => tables::inputs(store, address.environment, address.task).await?,
+                    None => {
+                        Box::pin(tables::inputs(store, address.environment, address.task)).await?
+                    }
                 };
                 let task = state.task.as_ref().expect("it was there above").state().clone();
                 let lease = LeaseToken { task: address.task, lease };

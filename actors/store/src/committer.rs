@@ -72,7 +72,7 @@ pub(crate) struct Job {
 pub(crate) struct Shared {
     pub(crate) index: Index,
     pub(crate) logs: RwLock<BTreeMap<LogId, Bounds>>,
-    tail: Mutex<Option<mpsc::UnboundedSender<Record>>>,
+    tail: Mutex<Option<mpsc::UnboundedSender<Vec<Record>>>>,
     batches: AtomicU64,
     syncs: AtomicU64,
 }
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Sends every record from now on to the returned receiver, and to no other.
-    pub(crate) fn tail(&self) -> mpsc::UnboundedReceiver<Record> {
+    pub(crate) fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         *self.tail.lock().expect("no holder panics") = Some(sender);
         receiver
@@ -193,7 +193,7 @@ impl<E: Engine> Committer<E> {
         }
         let mut tail = self.shared.tail.lock().expect("no holder panics");
         if let Some(sender) = &*tail
-            && records.into_iter().any(|record| sender.send(record).is_err())
+            && sender.send(records).is_err()
         {
             *tail = None;
         }

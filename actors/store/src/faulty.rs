@@ -140,7 +140,7 @@ impl Store for FaultyStore {
         self.inner.log_bounds(log)
     }
 
-    fn tail(&self) -> mpsc::UnboundedReceiver<Record> {
+    fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         self.inner.tail()
     }
 

@@ -62,6 +62,13 @@ impl Default for Group {
 }
 
 impl Group {
+    /// An empty one, with as much room as this one has used: it will be about as large.
+    pub(crate) fn follower(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.bytes.len().next_multiple_of(SECTOR));
+        bytes.resize(HEAD, 0);
+        Self { bytes, rows: Vec::with_capacity(self.rows.len()) }
+    }
+
     /// Adds a row.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
         self.op(key, u32::try_from(value.len()).expect("a row is small"));

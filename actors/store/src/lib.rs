@@ -171,10 +171,10 @@ pub trait Store: Send + Sync + 'static {
     /// had one; `oldest == newest + 1` when all were trimmed.
     fn log_bounds(&self, log: LogId) -> Answer<'_, (u64, u64)>;
 
-    /// Every record committed from now on, in the order of commit, each batch after it became
-    /// durable and before its ticket resolves. One receiver is enough for a process: a second
-    /// call closes the first.
-    fn tail(&self) -> mpsc::UnboundedReceiver<Record>;
+    /// Every record committed from now on, in the order of commit, those of several batches
+    /// together, after they became durable and before their tickets resolve. One receiver is enough
+    /// for a process: a second call closes the first.
+    fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>>;
 
     /// The epoch that guards are compared with. Greater after every opening.
     fn epoch(&self) -> Epoch;

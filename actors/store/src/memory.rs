@@ -29,7 +29,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct State {
     disk: Disk,
-    tail: Option<mpsc::UnboundedSender<Record>>,
+    tail: Option<mpsc::UnboundedSender<Vec<Record>>>,
     stats: Stats,
 }
 
@@ -105,7 +105,7 @@ impl MemoryStore {
                     records.insert(sequence, record.clone());
                     if let Some(tail) = &state.tail {
                         // Nobody has to listen.
-                        let _ = tail.send(Record { log, sequence, bytes: record });
+                        let _ = tail.send(vec![Record { log, sequence, bytes: record }]);
                     }
                 }
                 Op::Trim { log, before } => {
@@ -258,7 +258,7 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok((bounds.oldest, bounds.newest))))
     }
 
-    fn tail(&self) -> mpsc::UnboundedReceiver<Record> {
+    fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.state().tail = Some(sender);
         receiver

@@ -330,7 +330,7 @@ impl Store for SledStore {
         Box::pin(std::future::ready(Ok((bounds.oldest, bounds.newest))))
     }
 
-    fn tail(&self) -> tokio::sync::mpsc::UnboundedReceiver<Record> {
+    fn tail(&self) -> tokio::sync::mpsc::UnboundedReceiver<Vec<Record>> {
         self.shared.tail()
     }
 

@@ -3,7 +3,6 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::routing::{get, post};
 use callboard_domain::id::TaskId;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use super::*;
 use crate::http::{Body, Id, Query, Reply};
@@ -48,7 +47,7 @@ async fn health() -> Reply {
     Reply::bare(StatusCode::OK, &json!({"status": "ok"}))
 }
 
-fn router() -> Router {
+fn service() -> Around {
     let routes = Router::new()
         .route("/api/tasks", post(create).get(list))
         .route("/api/tasks/{id}", get(read))
@@ -56,7 +55,7 @@ fn router() -> Router {
         .route("/api/short", get(async || StatusCode::INTERNAL_SERVER_ERROR))
         .route("/health", get(health))
         .route("/metrics", get(async || "svc_workers_active 0\n"));
-    layers(routes, Edge::default())
+    Around::new(routes, Edge::default())
 }
 
 struct Answer {
@@ -77,7 +76,7 @@ impl Answer {
 }
 
 async fn answer(request: Request) -> Answer {
-    let response = router().oneshot(request).await.expect("a router never fails");
+    let response = service().answer(request).await;
     let (parts, body) = response.into_parts();
     let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a body in memory");
     let answer = Answer {

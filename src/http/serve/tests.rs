@@ -1,4 +1,5 @@
 use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::Router;
 use axum::routing::{any, get, post};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite;
 
 use super::*;
-use crate::http::{Edge, body, layers};
+use crate::http::{Edge, body};
 
 /// A service on a port of its own.
 struct Service {
@@ -50,8 +51,8 @@ impl Service {
             .route("/length", post(length))
             .route("/ws", any(echo));
         let (stop, stopped) = oneshot::channel();
-        let router = layers(router, Edge::default());
-        let ended = tokio::spawn(serve(listener, router, limits, async {
+        let service = Around::new(router, Edge::default());
+        let ended = tokio::spawn(serve(listener, service, limits, async {
             let _ = stopped.await;
         }));
         Self { address, stop, ended, begun, go }

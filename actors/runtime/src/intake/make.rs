@@ -42,11 +42,11 @@ struct Making<'n> {
 }
 
 /// Makes a submission durable, and sends what it made on its way.
-pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
+pub(crate) async fn make(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
     let Submission { environment, account, concurrent, order, key, partition, admitted } =
         submission;
     let mut making = Making {
-        node,
+        node: &node,
         environment,
         partition,
         now: node.now(),
@@ -61,7 +61,8 @@ pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Sub
     let made = match order {
         super::Order::Tasks(requests, as_batch) => making.tasks(requests, as_batch),
         super::Order::Plan(source, compiled) => making.plan(&source, compiled),
-        super::Order::Execution(begin) => making.execution(*begin).await?,
+        // In a box of its own, which tasks do without.
+        super::Order::Execution(begin) => Box::pin(making.execution(*begin)).await?,
     };
     if let Some(key) = key {
         let (tasks, execution) = match &made {
@@ -77,10 +78,10 @@ pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Sub
     let delivered = making.remember();
     let ticket = durable::commit_rows(node.shard(partition), partition, rows);
     #[cfg(test)]
-    let delivered = delivered.ahead_if_planted(node);
+    let delivered = delivered.ahead_if_planted(&node);
     #[cfg(test)]
     if crate::planted::is(crate::planted::Bug::ReplyBeforeCommit) {
-        let node = Arc::clone(node);
+        let node = Arc::clone(&node);
         tokio::spawn(async move {
             if matches!(ticket.await, Outcome::Committed) {
                 delivered.send_on_its_way(&node);
@@ -92,7 +93,7 @@ pub(super) async fn make(node: &Arc<Node>, submission: Submission) -> Result<Sub
     drop(admitted);
     match outcome {
         Outcome::Committed => {
-            delivered.send_on_its_way(node);
+            delivered.send_on_its_way(&node);
             Ok(Submitted { made, replayed: false })
         }
         Outcome::Fenced | Outcome::Conflict(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {

@@ -56,6 +56,7 @@ impl Engine for SledEngine {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        self.rounds.commit(&self.layers, std::mem::take(&mut self.group))
+        let next = self.group.follower();
+        self.rounds.commit(&self.layers, std::mem::replace(&mut self.group, next))
     }
 }

@@ -281,7 +281,7 @@ impl Store for Disk {
         self.0.store.log_bounds(log)
     }
 
-    fn tail(&self) -> mpsc::UnboundedReceiver<Record> {
+    fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         self.0.store.tail()
     }
 
