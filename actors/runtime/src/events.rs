@@ -252,3 +252,55 @@ impl Subscription {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::Timestamp;
+    use callboard_domain::id::WorkerId;
+    use callboard_store::memory::MemoryStore;
+    use callboard_store::{Batch, BatchId, Outcome};
+
+    use super::*;
+    use crate::tables::{EventRow, Subject, WorkerRow};
+
+    const LIVE: Environment = Environment::Live;
+
+    /// Commits the event of a worker with this number, and waits until it was taken in.
+    async fn happens(store: &MemoryStore, number: u128) {
+        let worker = WorkerRow { id: WorkerId::from_u128(number), name: None, queues: Vec::new() };
+        let row = EventRow::of_worker("worker.connected", Timestamp::from_millis(0), worker);
+        let ops = vec![EVENTS.append(tables::events(LIVE), &row)];
+        let committed = store.commit(Batch { id: BatchId(number), guards: Vec::new(), ops }).await;
+        assert!(matches!(committed, Outcome::Committed));
+        tokio::task::yield_now().await;
+    }
+
+    async fn next(subscription: &mut Subscription) -> u128 {
+        match subscription.next().await.expect("the store answers") {
+            Some(Told::Stored(_, event)) => match &event.subject {
+                Subject::Worker(worker) => worker.id.as_u128(),
+                other => panic!("a worker's, not {other:?}"),
+            },
+            other => panic!("an event, not {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_happened_while_nobody_listened_is_told_to_whoever_comes_back() {
+        let store = Arc::new(MemoryStore::new());
+        let events = Arc::new(Events::new(store.clone()));
+        let following = tokio::spawn(Arc::clone(&events).follow(store.tail()));
+        let mut first = events.subscribe(LIVE, None).await.expect("the store answers");
+        happens(&store, 1).await;
+        assert_eq!(next(&mut first).await, 1);
+        let place = first.cursor();
+        drop(first);
+        happens(&store, 2).await;
+        let mut second = events.subscribe(LIVE, None).await.expect("the store answers");
+        happens(&store, 3).await;
+        assert_eq!(next(&mut second).await, 3);
+        let mut back = events.subscribe(LIVE, Some(place)).await.expect("the store answers");
+        assert_eq!((next(&mut back).await, next(&mut back).await), (2, 3));
+        following.abort();
+    }
+}
