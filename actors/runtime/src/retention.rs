@@ -296,12 +296,14 @@ impl Look<'_> {
                 };
                 let (first, last) = ((*id, 0), (*id, u16::MAX));
                 after = Some(last);
-                let entries = HISTORY.range(store, number, &first, &last).await?;
-                let Some((_, newest)) = entries.last() else { continue };
+                let rows = HISTORY.range(store, number, &first, &last).await?;
+                let Some(newest) = rows.last().and_then(|(_, entries)| entries.last()) else {
+                    continue;
+                };
                 let task = TaskId::from_u128(*id);
                 let there = approvals::row(store, self.environment, task).await?.is_some();
                 if !there && self.policy.history_goes(newest.at, self.now) {
-                    let ops = entries.iter().map(|(key, _)| HISTORY.delete(number, key)).collect();
+                    let ops = rows.iter().map(|(key, _)| HISTORY.delete(number, key)).collect();
                     self.removed.histories += 1;
                     self.remove(*id, ops, Vec::new()).await?;
                 }

@@ -58,8 +58,9 @@ pub(crate) const STEPS: Table<(u128, u16), StepState> =
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x1c, 1);
 /// Deliveries that have ended; kept for a while.
 pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x1d, 1);
-/// Tasks that have not ended.
-pub(crate) const LIVE_TASKS: Table<u128, Life> = Table::new(0x80, 1);
+/// Tasks that have not ended. Only those that wait for a reviewer are squeezed: others move on soon.
+pub(crate) const LIVE_TASKS: Table<u128, Life> =
+    Table::new(0x80, 1).squeezed_by(words::OF_ENDED_TASKS);
 /// Tasks that have ended.
 pub(crate) const ENDED_TASKS: Table<u128, Ended> =
     Table::new(0x81, 1).squeezed_by(words::OF_ENDED_TASKS);
@@ -81,9 +82,9 @@ pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
 /// What became of each output that a gate looked at, by task; kept for good.
 pub(crate) const TRACK: Table<u128, Record> = Table::new(0x1b, 1);
 
-/// The history of approvals, by task and number.
-pub(crate) const HISTORY: Table<(u128, u16), approval::Entry> =
-    Table::new(0x1e, 1).squeezed_by(words::OF_HISTORIES);
+/// The history of approvals: what one step added to it, by task and the number of its first entry.
+pub(crate) const HISTORY: Table<(u128, u16), Vec<approval::Entry>> =
+    Table::new(0x1e, 2).upgraded_by(one_alone).squeezed_by(words::OF_HISTORIES);
 /// Items that were removed and of which something is left: texts, or steps.
 pub(crate) const REMOVALS: Table<u128, ()> = Table::new(0x20, 1);
 /// Approvals that are undecided.
@@ -188,6 +189,11 @@ pub(crate) mod sort {
 /// Heads of version 1 hold no steps, which is what a head says that leaves them out.
 fn with_no_steps(_: u8, head: Value) -> Value {
     head
+}
+
+/// Rows of version 1 hold one entry each.
+fn one_alone(_: u8, entry: Value) -> Value {
+    Value::Array(vec![entry])
 }
 
 /// What an idempotency key was used for.

@@ -93,6 +93,16 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         Op::Put { key: self.key(environment, key), value: self.encode(value), entry }
     }
 
+    /// The same, but never squeezed: for a row that is written again soon.
+    ///
+    /// # Panics
+    /// As [`Table::put`].
+    #[must_use]
+    pub fn put_plain(&self, environment: u8, key: &K, value: &V, entry: Option<Entry>) -> Op {
+        let value = Room::with(|room| room.row(self.version, value, None));
+        Op::Put { key: self.key(environment, key), value, entry }
+    }
+
     /// Writes a row that must not be there.
     ///
     /// # Panics

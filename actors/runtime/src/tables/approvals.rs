@@ -103,11 +103,11 @@ impl Persist for Approval {
     ) -> Vec<Op> {
         let (number, id) = (environment.number(), next.id().as_u128());
         let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
-        let mut ops = Vec::with_capacity(4 + facts.len());
-        for fact in facts {
+        let mut ops = Vec::with_capacity(5);
+        if let Some(first) = facts.first() {
             // The machine lets no history grow so long.
-            let place = u16::try_from(fact.number).unwrap_or(u16::MAX);
-            ops.push(HISTORY.put(number, &(id, place), fact, None));
+            let place = u16::try_from(first.number).unwrap_or(u16::MAX);
+            ops.push(HISTORY.put(number, &(id, place), facts, None));
         }
         for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
             ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
@@ -182,7 +182,7 @@ pub(crate) async fn history(
 ) -> Result<Vec<Entry>, Error> {
     let (first, last) = ((task.as_u128(), 0), (task.as_u128(), u16::MAX));
     let rows = HISTORY.range(store, environment.number(), &first, &last).await?;
-    Ok(rows.into_iter().map(|(_, entry)| entry).collect())
+    Ok(rows.into_iter().flat_map(|(_, entries)| entries).collect())
 }
 
 /// What reviewers wrote.

@@ -29,11 +29,12 @@ use callboard_domain::retry::Policy;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::task::{
     Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Origin, Spec,
-    Task, Why,
+    State as TaskState, Task, Why,
 };
 use callboard_domain::usage::Usage;
+use callboard_store::memory::MemoryStore;
 use callboard_store::table::Table;
-use callboard_store::{Op, Record};
+use callboard_store::{Batch, Op, Outcome, Record, Store};
 
 use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
@@ -93,6 +94,19 @@ fn full_task() -> Task {
     running.transition(event, NOW).expect("it runs").next
 }
 
+/// A task that waits for a reviewer.
+fn held_task() -> Task {
+    let (lease, worker) = (LeaseId::from_random(42), WorkerId::from_u128(ID));
+    let spec = Spec { gate: Some(Gate::ALWAYS), ..(*full_task().spec).clone() };
+    let leased = Task::submitted(spec).next.transition(Event::Leased { lease, worker }, NOW);
+    let running = leased.expect("it is ready").next;
+    let completion = full_task().result.expect("it is completed");
+    let event = Event::Completed { lease, completion, chance: Chance(0) };
+    let held = running.transition(event, NOW).expect("it runs").next;
+    assert!(matches!(held.state, TaskState::AwaitingApproval { .. }));
+    held
+}
+
 fn bytes(op: Op) -> Vec<u8> {
     match op {
         Op::Put { value, .. } | Op::Insert { value, .. } => value.to_vec(),
@@ -123,7 +137,9 @@ fn the_rows_of_tasks_are_pinned() {
     pinned("task-ended-v1", &bytes(Table::<u128, Ended>::new(0x81, 1).put(0, &ID, &ended, None)));
     pinned("task-ended-v1-squeezed", &bytes(ENDED_TASKS.put(0, &ID, &ended, None)));
     let fresh = Task::submitted((*task.spec).clone()).next;
-    pinned("task-fresh-v1", &bytes(LIVE_TASKS.put(0, &ID, &Life::from(&fresh), None)));
+    pinned("task-fresh-v1", &bytes(LIVE_TASKS.put_plain(0, &ID, &Life::from(&fresh), None)));
+    let held = Life::from(&held_task());
+    pinned("task-held-v1-squeezed", &bytes(LIVE_TASKS.put(0, &ID, &held, None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
     let inputs = Inputs { prompt: "p".into(), system_prompt: Some("s".into()), context };
     let made = Made { spec: task.spec, inputs: Some(inputs) };
@@ -267,8 +283,12 @@ fn the_rows_of_approvals_are_pinned() {
         let name = format!("history-{}-{}-v1", entry.number, entry.action.as_str());
         let plain = Table::<(u128, u16), Entry>::new(0x1e, 1);
         pinned(&name, &bytes(plain.put(0, &(ID, 1), entry, None)));
-        pinned(&format!("{name}-squeezed"), &bytes(HISTORY.put(0, &(ID, 1), entry, None)));
+        let squeezed = Table::<(u128, u16), Entry>::new(0x1e, 1).squeezed_by(words::OF_HISTORIES);
+        pinned(&format!("{name}-squeezed"), &bytes(squeezed.put(0, &(ID, 1), entry, None)));
     }
+    let plain = Table::<(u128, u16), Vec<Entry>>::new(0x1e, 2);
+    pinned("history-v2", &bytes(plain.put(0, &(ID, 1), &history, None)));
+    pinned("history-v2-squeezed", &bytes(HISTORY.put(0, &(ID, 1), &history, None)));
     let mut record = approval::Record::from(&decided);
     pinned("track-approved-v1", &bytes(TRACK.put(0, &ID, &record, None)));
     record.fate = Fate::Passed;
@@ -279,6 +299,22 @@ fn the_rows_of_approvals_are_pinned() {
         pinned("event-approval-v1", &bytes(EVENTS.append(events(Environment::Live), &event)));
     let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
     assert_eq!(EVENTS.read(&record).expect("it is readable"), event);
+}
+
+#[tokio::test]
+async fn a_history_that_an_older_program_began_is_read_as_one() {
+    let (_, _, history) = full_approval();
+    let older = Table::<(u128, u16), Entry>::new(0x1e, 1).squeezed_by(words::OF_HISTORIES);
+    let (first, rest) = history.split_at(3);
+    let number = |entry: &Entry| u16::try_from(entry.number).expect("it is small");
+    let mut ops: Vec<_> =
+        first.iter().map(|entry| older.put(0, &(ID, number(entry)), entry, None)).collect();
+    ops.push(HISTORY.put(0, &(ID, number(&rest[0])), &rest.to_vec(), None));
+    let store = MemoryStore::new();
+    let batch = Batch { id: callboard_store::BatchId(1), guards: Vec::new(), ops };
+    assert!(matches!(store.commit(batch).await, Outcome::Committed));
+    let read = super::approvals::history(&store, Environment::Live, TaskId::from_u128(ID)).await;
+    assert_eq!(read.expect("it is readable"), history);
 }
 
 fn full_execution() -> Execution {

@@ -162,8 +162,10 @@ impl Persist for Task {
         if task.is_finished() {
             ops.push(LIVE_TASKS.delete(number, &id));
             ops.push(ENDED_TASKS.put(number, &id, &Ended(life, short), entry));
-        } else {
+        } else if let task::State::AwaitingApproval { .. } = task.state {
             ops.push(LIVE_TASKS.put(number, &id, &life, entry));
+        } else {
+            ops.push(LIVE_TASKS.put_plain(number, &id, &life, entry));
         }
         ops
     }
