@@ -11,6 +11,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::error::{Error, broken};
 use super::http::Site;
@@ -21,6 +22,9 @@ pub(super) const QUEUE: &str = "callboard-bench";
 
 const OUTPUT: &str = "The customer wants the order of last week to be sent to the new address, \
                       and the invoice by mail.";
+
+/// How much is read at a time, in bytes: as much is cleared for each read.
+const READ_AT_ONCE: usize = 16 << 10;
 
 /// What a prompt begins with that is to fail.
 pub(super) const TO_FAIL: &str = "fail";
@@ -87,7 +91,9 @@ impl Worker {
         let stream = TcpStream::connect(site.address()).await;
         let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
         let stream = stream.map_err(Error::of("the server cannot be reached"))?;
-        let upgraded = tokio_tungstenite::client_async(request, stream).await;
+        let config = WebSocketConfig::default().read_buffer_size(READ_AT_ONCE);
+        let upgraded =
+            tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
         let what = "the server takes no worker with this key (an admin's is needed)";
         let (mut socket, _) = upgraded.map_err(Error::of(what))?;
         let register = json!({

@@ -195,6 +195,8 @@ async fn serve(socket: Socket, link: WorkerLink, mut told: mpsc::UnboundedReceiv
                 close(&mut sink, close_code::RESTART, "connect again").await;
                 break;
             };
+            // Whoever else has something to tell by now goes along: each sending wakes the worker.
+            tokio::task::yield_now().await;
             if !send_all(&mut sink, &first, &mut told).await {
                 break;
             }
