@@ -62,7 +62,21 @@ impl fmt::Display for Timestamp {
         let year = era * 400 + year_of_era + u64::from(month <= 2);
         let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
         let (second, milli) = (millis / 1000 % 60, millis % 1000);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |place: std::ops::Range<usize>, mut number: u64| {
+            for digit in text[place].iter_mut().rev() {
+                *digit += u8::try_from(number % 10).expect("it is a digit");
+                number /= 10;
+            }
+        };
+        put(0..4, year);
+        put(5..7, month);
+        put(8..10, day);
+        put(11..13, hour);
+        put(14..16, minute);
+        put(17..19, second);
+        put(20..23, milli);
+        f.write_str(str::from_utf8(&text).expect("it is ASCII"))
     }
 }
 

@@ -276,13 +276,10 @@ mod tests {
     }
 
     async fn next(subscription: &mut Subscription) -> u128 {
-        match subscription.next().await.expect("the store answers") {
-            Some(Told::Stored(_, event)) => match &event.subject {
-                Subject::Worker(worker) => worker.id.as_u128(),
-                other => panic!("a worker's, not {other:?}"),
-            },
-            other => panic!("an event, not {other:?}"),
-        }
+        let told = subscription.next().await.expect("the store answers");
+        let Some(Told::Stored(_, event)) = told else { panic!("an event, not {told:?}") };
+        let Subject::Worker(worker) = &event.subject else { panic!("a worker's, not {event:?}") };
+        worker.id.as_u128()
     }
 
     #[tokio::test]

@@ -29,8 +29,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub(crate) use approvals::ApprovalRow;
-pub(crate) use events::EventRow;
 pub use events::{Event, Subject, WorkerRow};
+pub(crate) use events::{EventRow, append_of_task};
 pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};

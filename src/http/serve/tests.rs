@@ -1,5 +1,5 @@
-use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::Router;
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::routing::{any, get, post};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

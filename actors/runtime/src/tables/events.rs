@@ -12,9 +12,10 @@ use callboard_domain::approval::Approval;
 use callboard_domain::execution::Head;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
 use callboard_domain::task::Task;
-use callboard_store::{Error, Store};
+use callboard_store::{Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
+use super::EVENTS;
 use super::approvals::ApprovalRow;
 use super::executions::{self, HeadRow};
 use super::tasks::{self, Life};
@@ -89,19 +90,28 @@ pub enum Subject {
     Worker(WorkerRow),
 }
 
+/// The record of something that happened to a task; without a life, of its end.
+pub(crate) fn append_of_task(
+    environment: Environment,
+    event: &'static str,
+    at: Timestamp,
+    task: (TaskId, Option<&Life>),
+) -> Op {
+    /// As [`EventRow`].
+    #[derive(Serialize)]
+    struct OfTask<'l> {
+        #[serde(rename = "n")]
+        event: &'static str,
+        #[serde(rename = "t")]
+        at: Timestamp,
+        task: (TaskId, Option<&'l Life>),
+    }
+    EVENTS.append_as(super::events(environment), &OfTask { event, at, task })
+}
+
 impl EventRow {
     /// How many facts one record tells at most.
     pub(crate) const MAX_FACTS: usize = 60;
-
-    /// Without a life, of the end of a task.
-    pub(crate) fn of_task(
-        event: &'static str,
-        at: Timestamp,
-        task: (TaskId, Option<Life>),
-    ) -> Self {
-        let event = Cow::Borrowed(event);
-        Self { event, at, task: Some(task), worker: None, execution: None, approval: None }
-    }
 
     pub(crate) fn of_worker(event: &'static str, at: Timestamp, worker: WorkerRow) -> Self {
         let event = Cow::Borrowed(event);

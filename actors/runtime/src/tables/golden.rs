@@ -42,7 +42,7 @@ use super::{
     ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS,
     EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS,
     LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS,
-    STEPS, TEMPLATES, TRACK, USERS, WorkerRow, events, tasks::Made, words,
+    STEPS, TEMPLATES, TRACK, USERS, WorkerRow, append_of_task, events, tasks::Made, words,
 };
 use crate::script::Terms;
 
@@ -156,13 +156,15 @@ fn what_squeezed_rows_are_read_with_is_pinned() {
 #[test]
 fn the_records_of_events_are_pinned_and_read_back() {
     let id = TaskId::from_u128(ID);
-    let row = EventRow::of_task("task.completed", NOW, (id, None));
-    pinned("event-task-ended-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let task = (id, Some(Life::from(&full_task())));
-    let row = EventRow::of_task("task.completed", NOW, task);
-    let golden = pinned("event-task-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
-    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+    let life = Life::from(&full_task());
+    for (name, life) in [("event-task-ended-v1", None), ("event-task-v1", Some(&life))] {
+        let op = append_of_task(Environment::Live, "task.completed", NOW, (id, life));
+        let golden = pinned(name, &bytes(op));
+        let (log, sequence) = (events(Environment::Live), 1);
+        let record = Record { log, sequence, bytes: golden.clone().into() };
+        let read = EVENTS.read(&record).expect("it is readable");
+        assert_eq!(bytes(EVENTS.append(log, &read)), golden);
+    }
     let worker = WorkerRow {
         id: WorkerId::from_u128(ID),
         name: Some("w".into()),

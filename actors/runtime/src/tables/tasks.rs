@@ -10,9 +10,7 @@ use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ENDED_TASKS, EVENTS, EventRow, LIVE_TASKS, TEXTS, events, sort, task_list, term, term_of, text,
-};
+use super::{ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, sort, task_list, term, term_of, text};
 use crate::durable::Persist;
 
 /// What of a task changes, as it is stored: short names, and nothing that is as at the beginning.
@@ -154,9 +152,8 @@ impl Persist for Task {
         let life = Life::from(task);
         ops.extend(facts.iter().map(|fact| {
             // Its end stands in its row for good.
-            let then = (!task.is_finished()).then(|| life.clone());
-            let row = EventRow::of_task(fact.as_str(), now, (task.spec.id, then));
-            EVENTS.append(events(environment), &row)
+            let then = (!task.is_finished()).then_some(&life);
+            append_of_task(environment, fact.as_str(), now, (task.spec.id, then))
         }));
         let entry = Some(entry(environment, task));
         if task.is_finished() {

@@ -30,6 +30,15 @@ impl<V: Serialize + DeserializeOwned> Records<V> {
     /// If `V` cannot be JSON: a map whose keys are no strings.
     #[must_use]
     pub fn append(&self, log: LogId, value: &V) -> Op {
+        self.append_as(log, value)
+    }
+
+    /// The same for a value that is put together for writing only: it has the JSON form of a `V`.
+    ///
+    /// # Panics
+    /// As [`Records::append`].
+    #[must_use]
+    pub fn append_as(&self, log: LogId, value: &impl Serialize) -> Op {
         Op::Append { log, record: Room::with(|room| room.row(self.version, value, None)) }
     }
 
