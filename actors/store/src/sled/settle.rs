@@ -152,7 +152,7 @@ pub(super) fn write(below: &mut Below, rows: &Rows, last: u64) -> Result<(), Err
     for (key, row) in rows {
         match row {
             Some(row) => {
-                below.frontier.extend(key);
+                below.frontier.extend(&below.tree, key)?;
                 batch.insert(key.as_ref(), row.as_ref());
             }
             // What came and went within the round was never there.
@@ -196,7 +196,7 @@ impl Below {
     }
 }
 
-/// The greatest key that sled ever had of each table whose rows go: identifiers ascend, so most rows
+/// The greatest key that sled ever had of each table: identifiers ascend, so most rows
 /// that come and go within a round lie beyond it, and sled need not be asked whether it has them.
 #[derive(Debug, Default)]
 pub(super) struct Frontier(BTreeMap<[u8; TABLE], Vec<u8>>);
@@ -205,26 +205,32 @@ pub(super) struct Frontier(BTreeMap<[u8; TABLE], Vec<u8>>);
 const TABLE: usize = 3;
 
 impl Frontier {
-    /// Whether `key` lies beyond all that `tree` has of its table.
+    /// Whether `key` lies beyond all that `tree` has of its table, and all that it is about to have.
     fn lies_beyond(&mut self, tree: &sled::Db, key: &[u8]) -> Result<bool, Error> {
         let Some(table) = key.first_chunk() else { return Ok(false) };
-        let greatest = match self.0.entry(*table) {
-            Entry::Occupied(greatest) => greatest.into_mut(),
-            Entry::Vacant(vacant) => {
-                let last = tree.scan_prefix(table).keys().next_back().transpose();
-                let last = last.map_err(|error| sled_failed(&error))?;
-                vacant.insert(last.map_or_else(|| table.to_vec(), |last| last.to_vec()))
-            }
-        };
-        Ok(greatest.as_slice() < key)
+        Ok(self.greatest(tree, *table)?.as_slice() < key)
     }
 
     /// Takes note of a key that sled is about to have.
-    fn extend(&mut self, key: &[u8]) {
-        let greatest = key.first_chunk().and_then(|table| self.0.get_mut(table));
-        if let Some(greatest) = greatest.filter(|greatest| greatest.as_slice() < key) {
+    fn extend(&mut self, tree: &sled::Db, key: &[u8]) -> Result<(), Error> {
+        let Some(table) = key.first_chunk() else { return Ok(()) };
+        // Asked of the tree before the key is in it: what is asked first later would not see it.
+        let greatest = self.greatest(tree, *table)?;
+        if greatest.as_slice() < key {
             greatest.clear();
             greatest.extend_from_slice(key);
+        }
+        Ok(())
+    }
+
+    fn greatest(&mut self, tree: &sled::Db, table: [u8; TABLE]) -> Result<&mut Vec<u8>, Error> {
+        match self.0.entry(table) {
+            Entry::Occupied(greatest) => Ok(greatest.into_mut()),
+            Entry::Vacant(vacant) => {
+                let last = tree.scan_prefix(table).keys().next_back().transpose();
+                let last = last.map_err(|error| sled_failed(&error))?;
+                Ok(vacant.insert(last.map_or_else(|| table.to_vec(), |last| last.to_vec())))
+            }
         }
     }
 }
@@ -252,10 +258,9 @@ mod tests {
         ] {
             assert_eq!(lies_beyond(&mut frontier, key), beyond, "{}", key.escape_ascii());
         }
-        // What is written later moves it, before anybody asked about that table and after.
+        // What is about to be written moves it, before anybody asked about that table and after.
         for key in [&b"rA0x"[..], b"rA0e", b"rC0b", b"rD0a"] {
-            frontier.extend(key);
-            tree.insert(key, b"").expect("it is written");
+            frontier.extend(&tree, key).expect("it can be read");
         }
         for (key, beyond) in [
             (&b"rA0x"[..], false),
