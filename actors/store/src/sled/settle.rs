@@ -240,6 +240,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_row_of_the_first_round_goes_in_the_second() {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let db = File::create(directory.path().join("db")).expect("a file can be made");
+        let tree = sled::Config::new().temporary(true).open().expect("it opens");
+        let mut below = Below { tree, db, synced: false, frontier: Frontier::default() };
+        let row = |key: &'static [u8], row: Option<&'static [u8]>| {
+            (Bytes::from_static(key), row.map(Bytes::from_static))
+        };
+        let first = Rows::from([row(b"rA0a", Some(b"there")), row(b"rA0b", None)]);
+        write(&mut below, &first, 1).expect("it is written");
+        assert!(below.tree.contains_key(b"rA0a").expect("it can be read"));
+        write(&mut below, &Rows::from([row(b"rA0a", None)]), 2).expect("it is written");
+        assert!(!below.tree.contains_key(b"rA0a").expect("it can be read"));
+    }
+
+    #[test]
     fn no_key_that_is_there_lies_beyond_the_frontier() {
         let tree = sled::Config::new().temporary(true).open().expect("it opens");
         let lies_beyond = |frontier: &mut Frontier, key: &[u8]| {
