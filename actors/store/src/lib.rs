@@ -21,6 +21,7 @@ pub mod query;
 pub mod sled;
 pub mod table;
 
+mod anchor;
 mod committer;
 mod directory;
 mod index;
@@ -32,6 +33,7 @@ mod quiet;
 mod repair;
 mod row;
 mod scrub;
+mod segments;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,16 +1,17 @@
 //! The embedded store: sled 0.34.7 behind a journal, made to survive a power cut.
 //!
 //! As it comes sled does not: its flush is no fsync, a half-written `conf` or snapshot makes it
-//! refuse to open, and large values go to files that it never syncs. Five measures, each of
-//! which the power-loss test shows to be needed:
+//! refuse to open, and large values go to files that it never syncs. Six measures, each of which a test
+//! shows to be needed:
 //!
 //! 1. A commit is one synced write to the journal (`journal.rs`), by one thread.
 //! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
 //!    then they stand in the journal (`settle.rs`).
 //! 3. Before opening: broken and half-made files that sled can make again are removed.
-//! 4. After opening, before the first answer: the journal's rows are brought to sled, and every file
+//! 4. And its log is made to end where it ends, whatever opening does to what is before (`anchor.rs`).
+//! 5. After opening, before the first answer: the journal's rows are brought to sled, and every file
 //!    and directory is synced.
-//! 5. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
+//! 6. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //!
 //! And sled takes damage for the end of its log, or leaves out what is damaged. So the number of the newest
 //! commit is noted beside its files (`mark.rs`), and what it is about to replay is checked first

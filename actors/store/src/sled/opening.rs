@@ -16,7 +16,7 @@ use crate::mark::{self, Left};
 use crate::overlay::Rows;
 use crate::quiet::quietly;
 use crate::row::META;
-use crate::{Error, repair, scrub};
+use crate::{Error, anchor, repair, scrub};
 
 const EPOCH: [u8; 2] = [META, b'e'];
 /// The last group of the journal whose rows are there.
@@ -50,7 +50,9 @@ pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error>
     }
 }
 
+/// Opens sled in a directory all of which was synced.
 pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
+    anchor::set(path).map_err(|error| failed(&error))?;
     // flush_every_ms stays on: sled collects its garbage in that thread only.
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
     let open = || match quietly(|| config.open()) {
