@@ -7,6 +7,7 @@
 //! sector leaves in a file that became longer is zeros.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub enum Event {
     Truncate { inode: u64, length: u64 },
     Sync { inode: u64, covered: usize },
     Rename { from: PathBuf, to: PathBuf },
+    Exchange { one: PathBuf, other: PathBuf },
     Unlink { path: PathBuf },
     MakeDirectory { path: PathBuf },
     Link { from: PathBuf, to: PathBuf },
@@ -103,45 +105,63 @@ fn event(bytes: &[u8], root: &Path) -> Option<(Event, usize)> {
         7 => Event::MakeDirectory { path: path(first) },
         8 => Event::Link { from: path(first), to: path(second) },
         9 => Event::Acknowledged { text: String::from_utf8_lossy(first).into_owned() },
+        10 => Event::Exchange { one: path(first), other: path(second) },
         other => panic!("the shim wrote a record of kind {other}"),
     };
     Some((event, HEAD + first.len() + second.len()))
 }
 
 type FileId = usize;
+type DirectoryId = usize;
 
-#[derive(Debug, Clone)]
+/// What everything stands in.
+const ROOT: DirectoryId = 0;
+
+#[derive(Debug, Clone, Copy)]
 enum Node {
     File(FileId),
-    Directory,
+    Directory(DirectoryId),
 }
+
+/// A name in a directory, whatever that one is called now.
+type Name = (DirectoryId, OsString);
+type Names = BTreeMap<Name, Node>;
 
 /// A change of names.
 #[derive(Debug, Clone)]
 enum Change {
-    Put(PathBuf, Node),
-    Remove(PathBuf),
-    Rename(PathBuf, PathBuf),
+    Put(Name, Node),
+    Remove(Name),
+    Rename(Name, Name),
+    Exchange(Name, Name),
 }
 
 impl Change {
-    fn directory(&self) -> &Path {
-        let (Self::Put(path, _) | Self::Remove(path) | Self::Rename(path, _)) = self;
-        path.parent().unwrap_or(Path::new(""))
+    fn directory(&self) -> DirectoryId {
+        let (Self::Put((directory, _), _)
+        | Self::Remove((directory, _))
+        | Self::Rename((directory, _), _)
+        | Self::Exchange((directory, _), _)) = self;
+        *directory
     }
 
-    fn apply(self, names: &mut BTreeMap<PathBuf, Node>) {
+    fn apply(self, names: &mut Names) {
         match self {
-            Self::Put(path, node) => {
-                names.insert(path, node);
+            Self::Put(name, node) => {
+                names.insert(name, node);
             }
-            Self::Remove(path) => {
-                names.remove(&path);
+            Self::Remove(name) => {
+                names.remove(&name);
             }
             Self::Rename(from, to) => {
                 if let Some(node) = names.remove(&from) {
                     names.insert(to, node);
                 }
+            }
+            Self::Exchange(one, other) => {
+                let nodes = (names.remove(&one), names.remove(&other));
+                names.extend(nodes.0.map(|node| (other, node)));
+                names.extend(nodes.1.map(|node| (one, node)));
             }
         }
     }
@@ -266,42 +286,43 @@ impl Content {
 /// A disk in the making.
 #[derive(Debug, Default)]
 struct Disk {
-    names: BTreeMap<PathBuf, Node>,
+    names: Names,
     changes: Vec<(usize, Change)>,
     files: Vec<Content>,
+    directories: DirectoryId,
     /// What an inode is now: inodes are used again.
-    inodes: HashMap<u64, Inode>,
-}
-
-#[derive(Debug, Clone)]
-enum Inode {
-    File(FileId),
-    Directory(PathBuf),
+    inodes: HashMap<u64, Node>,
 }
 
 impl Disk {
     /// A disk with what is under `root`, all of it durable.
     fn load(root: &Path) -> Self {
         let mut disk = Self::default();
-        let mut directories = vec![PathBuf::new()];
-        while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(root.join(&directory)).expect("a directory of ours") {
+        let mut directories = vec![(ROOT, root.to_path_buf())];
+        while let Some((directory, path)) = directories.pop() {
+            for entry in fs::read_dir(path).expect("a directory of ours") {
                 let entry = entry.expect("a directory of ours");
-                let path = directory.join(entry.file_name());
-                if entry.file_type().expect("a file of ours").is_dir() {
-                    disk.names.insert(path.clone(), Node::Directory);
-                    directories.push(path);
+                let node = if entry.file_type().expect("a file of ours").is_dir() {
+                    let id = disk.new_directory();
+                    directories.push((id, entry.path()));
+                    Node::Directory(id)
                 } else {
-                    disk.names.insert(path, Node::File(disk.files.len()));
                     disk.files.push(Content::of(entry.path()));
-                }
+                    Node::File(disk.files.len() - 1)
+                };
+                disk.names.insert((directory, entry.file_name()), node);
             }
         }
         disk
     }
 
+    const fn new_directory(&mut self) -> DirectoryId {
+        self.directories += 1;
+        self.directories
+    }
+
     /// The names as the process sees them.
-    fn seen(&self) -> BTreeMap<PathBuf, Node> {
+    fn seen(&self) -> Names {
         let mut names = self.names.clone();
         for (_, change) in &self.changes {
             change.clone().apply(&mut names);
@@ -309,59 +330,86 @@ impl Disk {
         names
     }
 
+    /// What the process means by a path.
+    fn name(&self, path: &Path) -> Name {
+        let names = self.seen();
+        let parent = path.parent().into_iter().flatten().fold(ROOT, |directory, part| match names
+            .get(&(directory, part.to_owned()))
+        {
+            Some(Node::Directory(directory)) => *directory,
+            found => panic!("{} stands in no directory: {found:?}", path.display()),
+        });
+        (parent, path.file_name().expect("a path of ours").to_owned())
+    }
+
+    fn find(&self, path: &Path) -> Option<Node> {
+        if path == Path::new("") {
+            return Some(Node::Directory(ROOT));
+        }
+        self.seen().get(&self.name(path)).copied()
+    }
+
     fn play(&mut self, number: usize, event: &Event, model: Model) {
-        let mut change = |change| self.changes.push((number, change));
         match event {
-            Event::Open { inode, directory: true, path, .. } => {
-                self.inodes.insert(*inode, Inode::Directory(path.clone()));
-            }
             Event::Open { inode, created: true, path, .. } => {
-                change(Change::Put(path.clone(), Node::File(self.files.len())));
-                self.inodes.insert(*inode, Inode::File(self.files.len()));
+                let node = Node::File(self.files.len());
                 self.files.push(Content::default());
+                self.inodes.insert(*inode, node);
+                self.change(number, Change::Put(self.name(path), node));
             }
             Event::Open { inode, truncated, path, .. } => {
-                if let Some(Node::File(id)) = self.seen().get(path) {
-                    self.inodes.insert(*inode, Inode::File(*id));
-                    if *truncated {
-                        self.files[*id].pending.push((number, 0, None));
-                    }
+                let Some(node) = self.find(path) else { return };
+                self.inodes.insert(*inode, node);
+                if let (Node::File(id), true) = (node, *truncated) {
+                    self.files[id].pending.push((number, 0, None));
                 }
             }
             Event::Write { inode, at, bytes } => {
-                if let Some(Inode::File(id)) = self.inodes.get(inode) {
-                    self.files[*id].pending.push((number, *at, Some(bytes.clone())));
-                }
+                self.write_to(*inode, (number, *at, Some(bytes.clone())));
             }
-            Event::Truncate { inode, length } => {
-                if let Some(Inode::File(id)) = self.inodes.get(inode) {
-                    self.files[*id].pending.push((number, *length, None));
-                }
-            }
+            Event::Truncate { inode, length } => self.write_to(*inode, (number, *length, None)),
             Event::Sync { inode, covered } => self.sync(*inode, *covered, model),
-            Event::Rename { from, to } => change(Change::Rename(from.clone(), to.clone())),
-            Event::Unlink { path } => change(Change::Remove(path.clone())),
-            Event::MakeDirectory { path } => change(Change::Put(path.clone(), Node::Directory)),
+            Event::Rename { from, to } => {
+                self.change(number, Change::Rename(self.name(from), self.name(to)));
+            }
+            Event::Exchange { one, other } => {
+                self.change(number, Change::Exchange(self.name(one), self.name(other)));
+            }
+            Event::Unlink { path } => self.change(number, Change::Remove(self.name(path))),
+            Event::MakeDirectory { path } => {
+                let node = Node::Directory(self.new_directory());
+                self.change(number, Change::Put(self.name(path), node));
+            }
             Event::Link { from, to } => {
-                if let Some(node) = self.seen().get(from).cloned() {
-                    self.changes.push((number, Change::Put(to.clone(), node)));
+                if let Some(node) = self.find(from) {
+                    self.change(number, Change::Put(self.name(to), node));
                 }
             }
             Event::Acknowledged { .. } => {}
         }
     }
 
+    fn change(&mut self, number: usize, change: Change) {
+        self.changes.push((number, change));
+    }
+
+    fn write_to(&mut self, inode: u64, write: (usize, u64, Option<Vec<u8>>)) {
+        if let Some(Node::File(id)) = self.inodes.get(&inode) {
+            self.files[*id].pending.push(write);
+        }
+    }
+
     fn sync(&mut self, inode: u64, covered: usize, model: Model) {
         let synced = match self.inodes.get(&inode) {
-            Some(Inode::File(id)) => {
+            Some(Node::File(id)) => {
                 self.files[*id].sync(covered);
                 None
             }
-            Some(Inode::Directory(path)) => Some(path.clone()),
+            Some(Node::Directory(id)) => Some(*id),
             None => return,
         };
         for (number, change) in std::mem::take(&mut self.changes) {
-            let here = synced.as_deref() == Some(change.directory());
+            let here = synced == Some(change.directory());
             if number < covered && (model == Model::Ordered || here) {
                 change.apply(&mut self.names);
             } else {
@@ -388,19 +436,17 @@ impl Disk {
         }
     }
 
-    /// Makes the disk under `root`.
+    /// Makes the disk under `root`. In a directory that was lost, everything is.
     fn write(&self, root: &Path) {
-        fs::create_dir_all(root).expect("a directory can be made");
-        for (path, node) in &self.names {
-            // In a directory that was lost, everything is.
-            let to = root.join(path);
-            if !to.parent().is_some_and(Path::is_dir) {
-                continue;
-            }
-            match node {
-                Node::Directory => fs::create_dir_all(to).expect("a directory can be made"),
-                Node::File(id) => {
-                    self.files[*id].write(&to);
+        let mut directories = vec![(ROOT, root.to_path_buf())];
+        while let Some((directory, path)) = directories.pop() {
+            fs::create_dir_all(&path).expect("a directory can be made");
+            let names = self.names.range((directory, OsString::new())..);
+            for ((_, name), node) in names.take_while(|((parent, _), _)| *parent == directory) {
+                let path = path.join(name);
+                match node {
+                    Node::Directory(id) => directories.push((*id, path)),
+                    Node::File(id) => self.files[*id].write(&path),
                 }
             }
         }

@@ -23,9 +23,11 @@
  * Record: op u8, inode u64, a u64, b u64, length of first u32, of second u32, first, second.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -33,12 +35,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK };
+enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK, EXCHANGE };
 enum { CREATED = 1, TRUNCATED = 2 };
 enum { FDS = 65536, ACKS = 1, HELD = 64 };
 enum { CHANGE = 0, SYNCING, MET };
@@ -197,7 +200,21 @@ static int is_journal(const char *path) {
     return strncmp(name, "journal.", 8) == 0 || strcmp(name, "callboard-mark") == 0;
 }
 
-static int do_open(int at, const char *path, int flags, mode_t mode) {
+/* The whole path of a name in a directory that is watched, in `room`; any other as it is. */
+static const char *whole(int at, const char *path, char room[PATH_MAX]) {
+    if (path[0] == '/' || !watched(at)) return path;
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", at);
+    ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, room, PATH_MAX);
+    if (length < 0 || length + strlen(path) + 2 > PATH_MAX) abort();
+    room[length] = '/';
+    strcpy(room + length + 1, path);
+    return room;
+}
+
+static int do_open(int at, const char *name, int flags, mode_t mode) {
+    char room[PATH_MAX];
+    const char *path = whole(at, name, room);
     int is_acks = log_fd >= 0 && acks && strcmp(path, acks) == 0;
     if (!is_acks && !watched_path(path)) return syscall(SYS_openat, at, path, flags, mode);
     pthread_mutex_lock(&lock);
@@ -240,13 +257,24 @@ int open64(const char *path, int flags, ...) { MODE(flags) return do_open(AT_FDC
 int openat(int at, const char *path, int flags, ...) { MODE(flags) return do_open(at, path, flags, mode); }
 int openat64(int at, const char *path, int flags, ...) { MODE(flags) return do_open(at, path, flags, mode); }
 
-int close(int fd) {
+static void closes(int fd) {
     if (watched(fd)) {
         if (is_held[fd]) release_all();
         is_held[fd] = 0;
         inodes[fd] = 0;
     }
+}
+
+int close(int fd) {
+    closes(fd);
     return syscall(SYS_close, fd);
+}
+
+int closedir(DIR *directory) {
+    static int (*next)(DIR *);
+    if (!next) next = dlsym(RTLD_NEXT, "closedir");
+    closes(dirfd(directory));
+    return next(directory);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) {
@@ -300,6 +328,21 @@ ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at) {
 }
 
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return pwritev64(fd, parts, count, at); }
+
+/* Whoever asks the kernel to copy falls back to writing. */
+ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *to_at, size_t length, unsigned flags) {
+    if (!watched(to)) return syscall(SYS_copy_file_range, from, at, to, to_at, length, flags);
+    errno = ENOSYS;
+    return -1;
+}
+
+ssize_t sendfile64(int to, int from, off64_t *at, size_t length) {
+    if (!watched(to)) return syscall(SYS_sendfile, to, from, at, length);
+    errno = ENOSYS;
+    return -1;
+}
+
+ssize_t sendfile(int to, int from, off_t *at, size_t length) { return sendfile64(to, from, at, length); }
 
 int ftruncate64(int fd, off_t length) {
     uint64_t inode = watched(fd);
@@ -370,6 +413,16 @@ int rename(const char *from, const char *to) {
     return do_names(RENAME, syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to), from, to);
 }
 
+int renameat2(int at, const char *from, int to_at, const char *to, unsigned flags) {
+    if (!watched_path(from)) return syscall(SYS_renameat2, at, from, to_at, to, flags);
+    int how = fate(CHANGE, 0);
+    if (how == FAIL) return -1;
+    if (how == PRETEND) return 0;
+    pthread_mutex_lock(&lock);
+    uint8_t op = flags & RENAME_EXCHANGE ? EXCHANGE : RENAME;
+    return do_names(op, syscall(SYS_renameat2, at, from, to_at, to, flags), from, to);
+}
+
 int link(const char *from, const char *to) {
     if (!watched_path(from)) return syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
     int how = fate(CHANGE, 0);
@@ -379,14 +432,19 @@ int link(const char *from, const char *to) {
     return do_names(LINK, syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), from, to);
 }
 
-int unlink(const char *path) {
-    if (!watched_path(path)) return syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+int unlinkat(int at, const char *name, int flags) {
+    char room[PATH_MAX];
+    const char *path = whole(at, name, room);
+    if (!watched_path(path)) return syscall(SYS_unlinkat, at, path, flags);
     int how = fate(CHANGE, 0);
     if (how == FAIL) return -1;
     if (how == PRETEND) return 0;
     pthread_mutex_lock(&lock);
-    return do_names(UNLINK, syscall(SYS_unlinkat, AT_FDCWD, path, 0), path, "");
+    return do_names(UNLINK, syscall(SYS_unlinkat, at, path, flags), path, "");
 }
+
+int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
+int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 
 int mkdir(const char *path, mode_t mode) {
     if (!watched_path(path)) return syscall(SYS_mkdirat, AT_FDCWD, path, mode);

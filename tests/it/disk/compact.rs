@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use callboard_disk::{Counts, Fault, Moment, Outcome, Random, Shim, Timing, What, copy};
+use callboard_disk::{
+    Counts, Event, Fault, Log, Model, Moment, Outcome, Random, Shim, Timing, What, boot_again,
+    copy, power_cut,
+};
 
 use crate::disk::ledger::{Fact, Ledger};
 use crate::disk::load::{Amount, set_up, starts_again, work};
@@ -164,4 +167,93 @@ fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
     eprintln!("{count} compactions cut short, {met} where they should; {calls:?}");
     assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
     assert!(met * 2 > count, "most are cut short where they should be: {met} of {count}");
+}
+
+/// A compaction, and everything that it did to the disk.
+struct Compaction {
+    used: Used,
+    events: Vec<Event>,
+    /// Where the two directories change places.
+    exchange: usize,
+}
+
+impl Compaction {
+    async fn new() -> Self {
+        let used = Used::new(4).await;
+        let shim = Shim::build(used.directory.path());
+        let (root, log) = (used.copied("logged"), used.directory.path().join("log"));
+        let output = compact(&root.join("data"), |command| {
+            shim.load(command, &root);
+            Shim::log(command, &log);
+        });
+        assert!(output.status.success(), "{}", said(&output));
+        let events = Log::read(&log, &root).events;
+        let exchange = events.iter().position(|event| matches!(event, Event::Exchange { .. }));
+        Self { used, exchange: exchange.expect("they change places"), events }
+    }
+
+    /// A power cut anywhere, half of them from just before the exchange on, and a start after it.
+    async fn cut(&self, number: usize, random: &mut Random) -> Result<(), String> {
+        const BEFORE: usize = 8;
+        let end = self.events.len() + 1;
+        let near = self.exchange.saturating_sub(BEFORE);
+        let from = if random.below(2) == 0 { 0 } else { near };
+        let at = from + random.below(end - from);
+        let model = if random.below(2) == 0 { Model::Ordered } else { Model::Harsh };
+        let image = self.used.directory.path().join(format!("image-{number}"));
+        let start = self.used.directory.path().join("used");
+        power_cut(&start, &self.events, at, model, random, &image);
+        boot_again(&image);
+        let data = image.join("data");
+        starts_again(&data, &image.join("stderr"), &self.used.facts).await.map_err(|why| {
+            let exchange = self.exchange;
+            format!("cut {number}, {model:?}, before event {at}, exchanged at {exchange}: {why}")
+        })?;
+        let left = data.join("store.compact").exists();
+        std::fs::remove_dir_all(&image).expect("a directory of ours");
+        if left { Err(format!("cut {number}: what was cut short is still there")) } else { Ok(()) }
+    }
+
+    /// Has the syncs that `skipped` names never been made.
+    fn skip_syncs(&mut self, skipped: impl Fn(usize) -> bool) {
+        for (at, event) in self.events.iter_mut().enumerate() {
+            if skipped(at) && matches!(event, Event::Sync { .. }) {
+                *event = Event::Acknowledged { text: String::new() };
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_anywhere_in_a_compaction_leaves_everything() {
+    let cuts = if long() { 200 } else { 8 };
+    let (mut random, seed) = Random::chosen();
+    let compaction = Compaction::new().await;
+    for number in 0..cuts {
+        if let Err(why) = compaction.cut(number, &mut random).await {
+            let kept = compaction.used.directory.keep();
+            panic!("seed {seed}: {why} (kept in {})", kept.display());
+        }
+    }
+    eprintln!("{cuts} power cuts, {} events", compaction.events.len());
+}
+
+/// The test of the test: the new directory is not synced, or the exchange is not before the old one goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compaction_that_leaves_a_sync_out_is_caught_by_power_cuts() {
+    let (mut random, seed) = Random::chosen();
+    for (what, after) in [("before", false), ("after", true)] {
+        let mut compaction = Compaction::new().await;
+        let exchange = compaction.exchange;
+        compaction.skip_syncs(|at| (at > exchange) == after);
+        let mut caught = None;
+        for number in 0..100 {
+            caught = compaction.cut(number, &mut random).await.err();
+            if caught.is_some() {
+                break;
+            }
+        }
+        let why = caught.unwrap_or_else(|| panic!("seed {seed}: none {what} it, and no cut tells"));
+        eprintln!("no sync {what} the exchange: {why}");
+    }
 }
