@@ -101,8 +101,7 @@ impl Events {
     pub(crate) async fn follow(self: Arc<Self>, mut tail: mpsc::UnboundedReceiver<Vec<Record>>) {
         while let Some(records) = tail.recv().await {
             if self.signals.receiver_count() == 0 {
-                // Whoever comes later finds them in the store, and finds no gap here.
-                self.recent.iter().for_each(|recent| locked(recent).clear());
+                self.forget();
                 continue;
             }
             for record in records {
@@ -116,6 +115,13 @@ impl Events {
             // The last one may have left.
             let _ = self.signals.send(Signal::Committed);
         }
+    }
+
+    /// Keeps nothing in memory, so that there is no gap: it is all in the store. Whoever came meanwhile
+    /// may have looked here before, and looks again.
+    fn forget(&self) {
+        self.recent.iter().for_each(|recent| locked(recent).clear());
+        let _ = self.signals.send(Signal::Committed);
     }
 
     /// Passes on a piece of an output, without storing it.
@@ -255,6 +261,8 @@ impl Subscription {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use callboard_domain::Timestamp;
     use callboard_domain::id::WorkerId;
     use callboard_store::memory::MemoryStore;
@@ -299,5 +307,27 @@ mod tests {
         let mut back = events.subscribe(LIVE, Some(place)).await.expect("the store answers");
         assert_eq!((next(&mut back).await, next(&mut back).await), (2, 3));
         following.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_comes_back_just_as_memory_is_cleared_is_told_all_the_same() {
+        let store = Arc::new(MemoryStore::new());
+        let events = Arc::new(Events::new(store.clone()));
+        let following = tokio::spawn(Arc::clone(&events).follow(store.tail()));
+        let mut first = events.subscribe(LIVE, None).await.expect("the store answers");
+        happens(&store, 1).await;
+        assert_eq!(next(&mut first).await, 1);
+        let place = first.cursor();
+        drop(first);
+        following.abort();
+        // It has seen that nobody listens, and goes on below.
+        happens(&store, 2).await;
+        let mut back = events.subscribe(LIVE, Some(place)).await.expect("the store answers");
+        let mut told = std::pin::pin!(next(&mut back));
+        let waits = tokio::time::timeout(Duration::from_secs(1), &mut told).await;
+        assert!(waits.is_err(), "memory has nothing new: {waits:?}");
+        events.forget();
+        let told = tokio::time::timeout(Duration::from_secs(1), told).await;
+        assert_eq!(told, Ok(2));
     }
 }

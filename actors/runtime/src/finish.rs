@@ -11,7 +11,8 @@ use tokio::runtime::Handle;
 
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Work that comes to an end whether or not this is polled, as long as the runtime runs.
+/// Work that its waiter drives, and that goes on by itself once this is dropped, as long as the runtime
+/// runs. Held and not polled it stands still.
 pub(crate) struct Finish<T: Send + 'static>(Option<Work<T>>);
 
 impl<T: Send + 'static> Finish<T> {

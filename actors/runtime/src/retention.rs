@@ -168,12 +168,11 @@ impl Look<'_> {
         // From here on nobody wakes it. Until here somebody may have.
         let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
         let goes = |head: &HeadRow| self.policy.execution_goes(head.ended_at(), self.now);
-        if !head.as_ref().is_some_and(goes) {
-            return Ok(());
-        }
+        let Some(mut head) = head.filter(goes) else { return Ok(()) };
         let mut seen = vec![ENDED_EXECUTIONS.delete(number, &id.as_u128())];
         let rest = rows::own(store, environment, id.as_u128()).await?;
-        let (tasks, of_tasks) = rows::of_tasks(store, environment, id, BATCH).await?;
+        let (tasks, of_tasks) =
+            rows::of_tasks(store, environment, id, head.take_steps(), BATCH).await?;
         if of_tasks.len() + rest.len() <= BATCH {
             seen.extend(of_tasks);
             self.removed.tasks += tasks;

@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: rows that stay when it goes: its history, its record, its events.
 
+use callboard_domain::execution::StepState;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, partition_of};
 use callboard_store::{Error, Op, Store, Ticket};
 
@@ -9,7 +10,8 @@ use crate::durable;
 use crate::node::Node;
 use crate::tables::{ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS};
 
-/// What stands under an item's identifier and is found by way of it only: texts and steps.
+/// What stands under an item's identifier and is found by way of it only: texts, and the steps that do
+/// not stand in its head's row.
 pub(super) async fn own(
     store: &dyn Store,
     environment: Environment,
@@ -29,17 +31,21 @@ pub(super) fn seen_of_task(environment: Environment, task: TaskId) -> Vec<Op> {
 }
 
 /// All rows of the tasks that an ended execution's steps name, and how many tasks these are; more
-/// than `enough` rows are not gathered. Tasks of earlier runs are not named any more.
+/// than `enough` rows are not gathered. `beside` are the steps that stand in its head's row. Tasks of
+/// earlier runs are not named any more.
 pub(super) async fn of_tasks(
     store: &dyn Store,
     environment: Environment,
     execution: ExecutionId,
+    beside: Vec<StepState>,
     enough: usize,
 ) -> Result<(u64, Vec<Op>), Error> {
     let (number, id) = (environment.number(), execution.as_u128());
+    let first = u16::try_from(beside.len()).expect("a head's row holds few");
+    let others = STEPS.range(store, number, &(id, first), &(id, u16::MAX)).await?;
+    let steps = beside.into_iter().chain(others.into_iter().map(|(_, step)| step));
     let (mut count, mut ops) = (0, Vec::new());
-    for (_, step) in STEPS.range(store, number, &(id, 0), &(id, u16::MAX)).await? {
-        let Some(task) = step.task else { continue };
+    for task in steps.filter_map(|step| step.task) {
         let ended = ENDED_TASKS.get(store, number, &task.as_u128()).await?.is_some();
         let held = LIVE_APPROVALS.get(store, number, &task.as_u128()).await?.is_some();
         if !ended || held {

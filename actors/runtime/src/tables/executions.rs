@@ -51,7 +51,9 @@ pub(crate) struct HeadRow {
     steps: Vec<StepState>,
 }
 
-/// Executions of more steps have each in a row of its own.
+/// Executions of more steps have each in a row of its own. How many of the steps stand in the row that
+/// is stored follows from this and the next (`rows` asks only which steps left it), so a version that
+/// makes either of them less, or [`StepState::json_bound`] more, writes all steps first.
 const FEW_STEPS: usize = 16;
 
 /// How long the steps in the head's row may be, in bytes as JSON: beside them stand a message and the

@@ -81,6 +81,8 @@ fn gated() -> PlanSource {
 struct Past {
     tasks: Vec<TaskId>,
     executions: Vec<ExecutionId>,
+    /// The tasks that executions' steps name.
+    steps: Vec<(ExecutionId, TaskId)>,
     plan: PlanId,
 }
 
@@ -123,9 +125,11 @@ impl Bench {
 
         // A rejected try, which no step names any more, and the one after it.
         let diamond = self.start(gated(), Start::default()).await;
+        let mut steps = Vec::new();
         for _ in 0..3 {
-            tasks.push(self.answer(&mut worker, "o").await);
+            steps.push(self.answer(&mut worker, "o").await);
         }
+        tasks.extend(&steps);
         let held = self.handle.approvals(Environment::Live, &Approvals::default()).await;
         let waits =
             held.expect("a list").items.into_iter().find(|one| one.approval.decision.is_none());
@@ -135,12 +139,17 @@ impl Bench {
         self.handle.approve(Environment::Live, again, approve("best")).await.expect("it waits");
         let last = self.answer(&mut worker, "end").await;
         tasks.extend([again, last]);
+        steps.retain(|task| *task != waits);
+        steps.extend([again, last]);
+        let mut steps: Vec<_> = steps.into_iter().map(|task| (diamond, task)).collect();
         assert_eq!(self.ended(diamond).await.overview.execution.status(), Phase::Completed);
 
         let (deployed, plan) = self.deploy().await;
-        tasks.push(self.answer(&mut worker, "o").await);
+        let step = self.answer(&mut worker, "o").await;
+        tasks.push(step);
+        steps.push((deployed, step));
         self.ended(deployed).await;
-        Past { tasks, executions: vec![diamond, deployed], plan }
+        Past { tasks, executions: vec![diamond, deployed], steps, plan }
     }
 
     /// Rows in whose keys an item stands, but for those that outlive it.
@@ -154,7 +163,7 @@ impl Bench {
         keys.filter(|key| !KEPT.contains(&key.0[0]) && names(key)).collect()
     }
 
-    /// What is seen of each: it is whole or not there.
+    /// How much is seen of it: each is whole or not there, and of an execution that is gone no step is.
     async fn seen_of(&self, past: &Past) -> usize {
         let mut seen = 0;
         for id in &past.tasks {
@@ -175,6 +184,12 @@ impl Bench {
                     assert!(detail.outputs.values().all(|output| !output.is_empty()));
                 }
                 Err(error) => assert!(matches!(error, Error::NotFound { .. }), "{error:?}"),
+            }
+        }
+        for (execution, task) in &past.steps {
+            if self.handle.execution(Environment::Live, *execution).await.is_err() {
+                let task = self.handle.task(Environment::Live, *task).await;
+                assert!(task.is_err(), "{execution} is gone, and not {task:?}");
             }
         }
         seen
