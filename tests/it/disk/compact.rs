@@ -192,14 +192,22 @@ impl Compaction {
         Self { used, exchange: exchange.expect("they change places"), events }
     }
 
-    /// A power cut anywhere, half of them from just before the exchange on, and a start after it.
-    async fn cut(&self, number: usize, random: &mut Random) -> Result<(), String> {
+    /// The place of a power cut: anywhere, near the exchange, or when all is done.
+    fn place(&self, random: &mut Random) -> usize {
         const BEFORE: usize = 8;
         let end = self.events.len() + 1;
-        let near = self.exchange.saturating_sub(BEFORE);
-        let from = if random.below(2) == 0 { 0 } else { near };
-        let at = from + random.below(end - from);
-        let model = if random.below(2) == 0 { Model::Ordered } else { Model::Harsh };
+        let from = [0, self.exchange.saturating_sub(BEFORE), end - 1][random.below(3)];
+        from + random.below(end - from)
+    }
+
+    /// A power cut before the event `at`, and a start after it.
+    async fn cut(
+        &self,
+        number: usize,
+        at: usize,
+        model: Model,
+        random: &mut Random,
+    ) -> Result<(), String> {
         let image = self.used.directory.path().join(format!("image-{number}"));
         let start = self.used.directory.path().join("used");
         power_cut(&start, &self.events, at, model, random, &image);
@@ -230,7 +238,9 @@ async fn a_power_cut_anywhere_in_a_compaction_leaves_everything() {
     let (mut random, seed) = Random::chosen();
     let compaction = Compaction::new().await;
     for number in 0..cuts {
-        if let Err(why) = compaction.cut(number, &mut random).await {
+        let at = compaction.place(&mut random);
+        let model = if random.below(2) == 0 { Model::Ordered } else { Model::Harsh };
+        if let Err(why) = compaction.cut(number, at, model, &mut random).await {
             let kept = compaction.used.directory.keep();
             panic!("seed {seed}: {why} (kept in {})", kept.display());
         }
@@ -238,7 +248,8 @@ async fn a_power_cut_anywhere_in_a_compaction_leaves_everything() {
     eprintln!("{cuts} power cuts, {} events", compaction.events.len());
 }
 
-/// The test of the test: the new directory is not synced, or the exchange is not before the old one goes.
+/// The test of the test: the new directory is not synced, which a power cut tells just after the
+/// exchange, or the exchange is not before the old one goes, which one tells when all is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compaction_that_leaves_a_sync_out_is_caught_by_power_cuts() {
     let (mut random, seed) = Random::chosen();
@@ -247,8 +258,9 @@ async fn a_compaction_that_leaves_a_sync_out_is_caught_by_power_cuts() {
         let exchange = compaction.exchange;
         compaction.skip_syncs(|at| (at > exchange) == after);
         let mut caught = None;
+        let at = if after { compaction.events.len() } else { exchange + 1 };
         for number in 0..100 {
-            caught = compaction.cut(number, &mut random).await.err();
+            caught = compaction.cut(number, at, Model::Harsh, &mut random).await.err();
             if caught.is_some() {
                 break;
             }
