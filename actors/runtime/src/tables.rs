@@ -59,11 +59,9 @@ pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x1c, 1);
 /// Deliveries that have ended; kept for a while.
 pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x1d, 1);
 /// Tasks that have not ended. Only those that wait for a reviewer are squeezed: others move on soon.
-pub(crate) const LIVE_TASKS: Table<u128, Life> =
-    Table::new(0x80, 1).squeezed_by(words::OF_ENDED_TASKS);
+pub(crate) const LIVE_TASKS: Table<u128, Life> = Table::new(0x80, 1).squeezed_by(words::OF_TASKS);
 /// Tasks that have ended.
-pub(crate) const ENDED_TASKS: Table<u128, Ended> =
-    Table::new(0x81, 1).squeezed_by(words::OF_ENDED_TASKS);
+pub(crate) const ENDED_TASKS: Table<u128, Ended> = Table::new(0x81, 1).squeezed_by(words::OF_TASKS);
 
 /// Executions that have not ended, or whose tasks have not.
 pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> =

@@ -73,8 +73,9 @@ fn beside_head(execution: &Execution) -> usize {
     execution.steps().take_while(fits).count()
 }
 
-impl From<&Head> for HeadRow {
-    fn from(head: &Head) -> Self {
+impl HeadRow {
+    /// A head alone, as it stands in the records of events.
+    pub(crate) fn without_steps(head: &Head) -> Self {
         Self {
             state: head.state,
             version: head.version,
@@ -86,14 +87,12 @@ impl From<&Head> for HeadRow {
             steps: Vec::new(),
         }
     }
-}
 
-impl HeadRow {
     /// The row of an execution: its head, and the first steps as far as they stand there.
     pub(crate) fn with_steps(execution: &Execution) -> Self {
         let count = beside_head(execution);
         let steps = execution.steps().take(count).map(|(_, row)| row.clone()).collect();
-        Self { steps, ..Self::from(&execution.head) }
+        Self { steps, ..Self::without_steps(&execution.head) }
     }
 
     /// The steps that stand here.
@@ -173,7 +172,7 @@ pub(crate) fn rows(
     }
     for facts in step.facts.chunks(EventRow::MAX_FACTS) {
         let facts = facts.iter().map(|fact| told(next, *fact)).collect();
-        let head = HeadRow::from(&next.head);
+        let head = HeadRow::without_steps(&next.head);
         let event = EventRow::of_execution(now, (id, head, facts));
         ops.push(EVENTS.append(events(environment), &event));
     }

@@ -24,8 +24,8 @@ pub(super) const OF_STEPS: &[u8] = concat!(
 )
 .as_bytes();
 
-/// Tasks that have ended.
-pub(super) const OF_ENDED_TASKS: &[u8] = concat!(
+/// Tasks: most of those that are squeezed have ended.
+pub(super) const OF_TASKS: &[u8] = concat!(
     r#"[{"s":{"cancelled":{"at":1795[{"s":{"failed":{"at":1795"e":{"code":"PROVIDER_ERROR","#,
     r#""message":"[{"s":{"completed":{"at":1795}},"v":3,"a":1,"t":1795,"w":"wrk_01m","d":","c":"#,
     r#"{"usage":{"input":,"output":,"total_cost":0.0,"price_unknown":true},"confidence":0."#,

@@ -141,7 +141,7 @@ async fn what_an_older_program_wrote_is_read_and_gone_on_with() {
     // As it was: the head alone, and a row for each step.
     let heads = callboard_store::table::Table::<u128, HeadRow>::new(0x82, 1);
     let entry = Some(entry(LIVE, &running.next));
-    let head_alone = HeadRow::from(&running.next.head);
+    let head_alone = HeadRow::without_steps(&running.next.head);
     let mut ops = vec![heads.put(LIVE.number(), &id.as_u128(), &head_alone, entry)];
     for (number, row) in running.next.steps() {
         ops.push(STEPS.put(LIVE.number(), &(id.as_u128(), number), row, None));
