@@ -1,46 +1,92 @@
 //! Power cuts of a server that has been at work for long: much data, and sled collecting its garbage.
 //!
 //! ```text
-//! churn ─▶ the base, which stays as it is     base + shim ─▶ log of the last part
-//!          cut anywhere in it ─▶ image = base + log ─▶ start, compare all of the last part and some
-//!                                                       of the rest
+//! churn, fill ─▶ the base, which stays as it is     base + shim ─▶ log of the last part
+//!                cut anywhere in it ─▶ image = base + log ─▶ start, compare all of the last part and
+//!                                                             some of the rest
 //! ```
 //!
-//! 1 GB in the long form, 12 MB in the short one.
+//! The long form churns for ten minutes, or for `CALLBOARD_CHURN` minutes, and holds 1 GB; the short one
+//! some seconds, and 12 MB.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use callboard_disk::{Log, Model, Random, Shim, boot_again, copy, power_cut};
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::{Key, LogId, Store};
 
 use super::ledger::{Fact, Ledger};
-use super::load::{Amount, check, set_up, work};
+use super::load::{Amount, Keys, check, set_up, work};
 use super::long;
 use super::program::Program;
 
 /// How many facts of the base are compared after each cut.
 const SAMPLE: usize = 200;
 const USERS: usize = 8;
+/// How much is done between two looks at whether it is enough.
+const ROUNDS: usize = 20;
+/// How long what has ended is kept while everything comes and goes.
+const KEPT: &str = "5s";
 
-/// Works until `db` has `bytes`; what was acknowledged.
-async fn churn(root: &Path, bytes: u64, seed: u64) -> Vec<Fact> {
-    let program = Program::start(&root.join("data"), &root.join("stderr"), |_| ());
-    let program = program.expect("it starts");
-    let ledger = Arc::new(Ledger::default());
-    let keys = set_up(&program.url, &ledger).await.expect("the server works");
+/// What comes goes soon, for this long: how many bytes of prompts.
+async fn churn(root: &Path, time: Duration, seed: u64) -> usize {
+    let (program, keys, _) = start(root, KEPT).await;
+    let (begun, mut bytes) = (Instant::now(), 0);
     for part in 0.. {
-        let amount = Amount { users: USERS, rounds: 20, long: text(), seed: seed + part };
-        work(&program.url, &keys, &ledger, amount).await;
-        if length(root) >= bytes {
+        let ledger = Arc::new(Ledger::default());
+        work(&program.url, &keys, &ledger, amount(ROUNDS, seed + part)).await;
+        assert_eq!(ledger.all_broken(), Vec::<String>::new());
+        bytes += prompts(&ledger.facts());
+        if begun.elapsed() > time {
+            break;
+        }
+    }
+    assert_eq!(program.terminate().code, Some(0));
+    bytes
+}
+
+/// Works until there are so many bytes of prompts, and as many of outputs; what was acknowledged.
+async fn fill(root: &Path, bytes: usize, seed: u64) -> Vec<Fact> {
+    let (program, keys, ledger) = start(root, "forever").await;
+    for part in 0.. {
+        work(&program.url, &keys, &ledger, amount(ROUNDS, seed + part)).await;
+        if prompts(&ledger.facts()) >= bytes {
             break;
         }
     }
     assert_eq!(program.terminate().code, Some(0));
     ledger.facts()
+}
+
+/// A server that keeps what has ended for so long.
+async fn start(root: &Path, kept: &str) -> (Program, Keys, Arc<Ledger>) {
+    let program = Program::start(&root.join("data"), &root.join("stderr"), |command| {
+        command.env("CALLBOARD_RETENTION__ENDED", kept).env("CALLBOARD_RETENTION__HISTORY", kept);
+    });
+    let (program, ledger) = (program.expect("it starts"), Arc::new(Ledger::default()));
+    let keys = set_up(&program.url, &ledger).await.expect("the server works");
+    (program, keys, ledger)
+}
+
+fn amount(rounds: usize, seed: u64) -> Amount {
+    Amount { users: USERS, rounds, long: text(), seed }
+}
+
+/// How many bytes of prompts were acknowledged.
+fn prompts(facts: &[Fact]) -> usize {
+    let prompt = |fact: &Fact| if let Fact::Task { prompt, .. } = fact { prompt.len() } else { 0 };
+    facts.iter().map(prompt).sum()
+}
+
+/// For how long everything comes and goes before the base is made.
+fn churned() -> Duration {
+    let minutes = std::env::var("CALLBOARD_CHURN").ok();
+    let minutes = minutes.map(|text| text.parse().expect("CALLBOARD_CHURN is a number of minutes"));
+    let otherwise = if long() { Duration::from_mins(10) } else { Duration::from_secs(3) };
+    minutes.map_or(otherwise, Duration::from_mins)
 }
 
 /// How long a long prompt is, and its output.
@@ -79,14 +125,16 @@ async fn live(root: &Path) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_data_survives_power_cuts_while_garbage_is_collected() {
-    let (bytes, cuts) = if long() { (1 << 30, 24) } else { (12 << 20, 2) };
+    let (bytes, cuts) = if long() { (1 << 29, 24) } else { (3 << 20, 2) };
     let (mut random, seed) = Random::chosen();
     let directory = tempfile::tempdir().expect("a directory can be had");
     let shim = Shim::build(directory.path());
     let path = |name: &str| directory.path().join(name);
     let (base, root, log) = (path("base"), path("root"), path("log"));
     fs::create_dir_all(&base).expect("a directory can be made");
-    let facts = churn(&base, bytes, random.draw() >> 16).await;
+    let gone = churn(&base, churned(), random.draw() >> 16).await;
+    eprintln!("{gone} bytes of prompts came and went; {} on the disk", length(&base));
+    let facts = fill(&base, bytes, random.draw() >> 16).await;
 
     copy(&base, &root);
     let begun = Instant::now();
@@ -99,8 +147,7 @@ async fn much_data_survives_power_cuts_while_garbage_is_collected() {
     let ledger = Ledger::beside(log.clone());
     let keys = set_up(&program.url, &ledger).await.expect("the server works");
     let rounds = if long() { 160 } else { 20 };
-    let amount = Amount { users: USERS, rounds, long: text(), seed: random.draw() >> 16 };
-    work(&program.url, &keys, &ledger, amount).await;
+    work(&program.url, &keys, &ledger, amount(rounds, random.draw() >> 16)).await;
     program.kill();
     let events = Log::read(&log, &root);
     let of_tail: Vec<_> = ledger.all();
