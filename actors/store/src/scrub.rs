@@ -1,8 +1,8 @@
 //! Reads what sled 0.34.7 will replay when it opens, and says where it is damaged.
 //!
 //! sled replays its log from its newest snapshot on. A message or a segment there that fails its
-//! checksum it takes for one that was overwritten half: it goes on behind it, without a word, and
-//! what it said is lost. What stands before the snapshot it checks when it reads it. The layouts are in
+//! checksum it takes for one that was overwritten half: it goes on with the next segment, without a
+//! word, and what was said from there on is lost. What stands before the snapshot it checks when it reads it. The layouts are in
 //! `segments.rs`.
 //!
 //! Only right for a directory that was not cut off from power: there, what sled takes for overwritten
@@ -29,11 +29,13 @@ pub(crate) fn damage(directory: &Path) -> io::Result<Option<String>> {
             }
         }
     }
-    // What is its own anchor says nothing of the segments before it.
+    // What is its own anchor says nothing of the segment just before it.
     let stable = segments.iter().map(|segment| segment.stable.min(segment.lsn.saturating_sub(1)));
     let end = stable.max().unwrap_or(from) / SEGMENT * SEGMENT;
     for segment in segments.iter().filter(|segment| segment.lsn < end) {
-        if let Some(at) = segment.first_wrong(&db)? {
+        let messages = segment.messages(&db)?;
+        if !messages.whole {
+            let at = segment.at + messages.end - segment.lsn;
             return Ok(Some(format!("its file db is damaged at {at}")));
         }
     }

@@ -4,6 +4,7 @@
 //! ```text
 //! segment   512 KiB: [crc32 u32][lsn i64][stable lsn i64] message … Cap, or less than 32 bytes
 //! message   [crc32 u32][kind u8][length varint][segment number varint][page varint][body]
+//! manifest  a message before a batch: [lsn of its last message i64]
 //! snapshot  [stable lsn + 1 i64] …
 //! ```
 //!
@@ -20,6 +21,7 @@ const SEGMENT_HEADER: usize = 20;
 /// Where less than this is left in a segment, no message begins.
 const RED_ZONE: usize = 32;
 const CAP: u8 = 2;
+const MANIFEST: u8 = 3;
 const LAST_KIND: u8 = 11;
 
 /// A segment by its header.
@@ -29,8 +31,20 @@ pub(crate) struct Segment {
     pub(crate) at: u64,
     /// Its place in the log.
     pub(crate) lsn: u64,
-    /// Up to where the log was synced when it was begun, as far as it says.
+    /// Up to where the log was synced when it was begun, as far as it says; an anchored one says its own
+    /// lsn (`anchor.rs`).
     pub(crate) stable: u64,
+}
+
+/// What stands in a segment.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    /// The lsn behind its last message that is right; of the Cap, if it has one.
+    pub(crate) end: u64,
+    /// Whether the log goes on in the next segment.
+    pub(crate) whole: bool,
+    /// The batches that begin here: the lsn of the manifest, and that of the last message.
+    pub(crate) batches: Vec<(u64, u64)>,
 }
 
 /// What a header says.
@@ -71,12 +85,11 @@ fn header(at: u64, bytes: &[u8; SEGMENT_HEADER]) -> Option<Segment> {
 }
 
 impl Segment {
-    /// Reads all its messages; says where in the file the first stands that is not right.
-    pub(crate) fn first_wrong(&self, db: &File) -> io::Result<Option<u64>> {
+    /// Reads its messages, up to the first that is not right.
+    pub(crate) fn messages(&self, db: &File) -> io::Result<Messages> {
         let mut bytes = vec![0; SEGMENT_LENGTH];
         let there = read(db, &mut bytes, self.at)?;
-        let wrong = messages(&bytes[..there], self.lsn / SEGMENT).err();
-        Ok(wrong.map(|at| self.at + at as u64))
+        Ok(messages(&bytes[..there], self.lsn))
     }
 
     /// Writes its header.
@@ -91,21 +104,25 @@ impl Segment {
     }
 }
 
-/// Reads all messages of a segment; an error is the place of the first that is not right.
-fn messages(segment: &[u8], number: u64) -> Result<(), usize> {
+fn messages(segment: &[u8], lsn: u64) -> Messages {
     let mut at = SEGMENT_HEADER;
+    let mut messages = Messages { end: 0, whole: true, batches: Vec::new() };
     while at + RED_ZONE <= SEGMENT_LENGTH {
-        let (kind, length) = message(&segment[at.min(segment.len())..], number).ok_or(at)?;
-        if kind == CAP {
-            break;
+        let message = message(&segment[at.min(segment.len())..], lsn / SEGMENT);
+        messages.whole = message.is_some();
+        let Some((kind, body, length)) = message.filter(|(kind, ..)| *kind != CAP) else { break };
+        if let (MANIFEST, Some(last)) = (kind, body.first_chunk()) {
+            let last = u64::try_from(i64::from_le_bytes(*last)).unwrap_or(0);
+            messages.batches.push((lsn + at as u64, last));
         }
         at += length;
     }
-    Ok(())
+    messages.end = lsn + at as u64;
+    messages
 }
 
-/// The kind and the length of the message that `bytes` begin with, if it is right.
-fn message(bytes: &[u8], number: u64) -> Option<(u8, usize)> {
+/// The kind, the body and the length of the message that `bytes` begin with, if it is right.
+fn message(bytes: &[u8], number: u64) -> Option<(u8, &[u8], usize)> {
     let (crc, rest) = bytes.split_first_chunk()?;
     let (kind, rest) = rest.split_first()?;
     let (length, rest) = varint(rest)?;
@@ -118,7 +135,7 @@ fn message(bytes: &[u8], number: u64) -> Option<(u8, usize)> {
     hasher.update(&bytes[4..head]);
     let right = hasher.finalize() ^ u32::MAX == u32::from_le_bytes(*crc);
     let known = (1..=LAST_KIND).contains(kind) && of == number;
-    (right && known).then_some((*kind, head + body.len()))
+    (right && known).then_some((*kind, body, head + body.len()))
 }
 
 /// sled's numbers of one to nine bytes.

@@ -255,17 +255,20 @@ impl Content {
         }
     }
 
-    /// Keeps a random part of what was never synced.
+    /// Keeps a random part of what was never synced: of every other file the first writes whole, and of
+    /// the rest some sectors, many or few.
     fn tear(&mut self, random: &mut Random) {
-        let keep = [0, 20, 50, 80, 100][random.below(5)];
-        for (_, at, bytes) in std::mem::take(&mut self.pending) {
+        let whole = random.below(2) * random.below(self.pending.len() + 1);
+        let rest = [0, 20, 50, 80, 100][random.below(5)];
+        for (number, (_, at, bytes)) in std::mem::take(&mut self.pending).into_iter().enumerate() {
+            let keep = if number < whole { 100 } else { rest };
             let Some(bytes) = bytes else {
-                if random.below(2) == 0 {
+                if keep == 100 || random.below(2) == 0 {
                     self.apply(at, None);
                 }
                 continue;
             };
-            let long = random.below(2) == 0;
+            let long = keep == 100 || random.below(2) == 0;
             if long {
                 self.length = self.length.max(at + bytes.len() as u64);
             }

@@ -1,10 +1,14 @@
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use tempfile::TempDir;
 
 use super::*;
 
 const KEY: &[u8] = b"key";
+/// How many rows a batch writes, always the same ones; and how many torn batches are looked at.
+const BATCH: u32 = 16;
+const TORN: usize = 6;
 
 /// Copies what is in `from` to a new directory; without snapshots if their names were lost.
 fn copied(from: &Path, with_snapshots: bool) -> TempDir {
@@ -57,8 +61,6 @@ fn a_power_cut_while_sled_opens_leaves_what_was_there() {
 
 #[test]
 fn where_something_is_torn_before_the_end_nothing_is_counted_on() {
-    use std::os::unix::fs::FileExt;
-
     let directory = tempfile::tempdir().expect("a directory can be had");
     let tree = ::sled::Config::new().path(directory.path()).open().expect("it opens");
     for number in 0..400_u32 {
@@ -72,15 +74,18 @@ fn where_something_is_torn_before_the_end_nothing_is_counted_on() {
     let Some(Header::Right(last)) = segments.pop() else { panic!("a segment is the last") };
     let Some(Header::Right(before)) = segments.pop() else { panic!("there is one before it") };
     assert_eq!((before.lsn + SEGMENT, last.stable / SEGMENT * SEGMENT), (last.lsn, before.lsn));
-    assert_eq!(last_that_follows(&db, 0).expect("it can be read").map(|is| is.lsn), Some(last.lsn));
+    assert_eq!(
+        segment_of_the_end(&db, 0).expect("it can be read").map(|is| is.lsn),
+        Some(last.lsn)
+    );
     // Where the snapshot goes further, it is from there on that sled looks.
-    let found = last_that_follows(&db, last.lsn + 1).expect("it can be read");
+    let found = segment_of_the_end(&db, last.lsn + 1).expect("it can be read");
     assert_eq!(found.map(|is| is.lsn), Some(last.lsn));
-    let found = last_that_follows(&db, last.lsn + SEGMENT).expect("it can be read");
+    let found = segment_of_the_end(&db, last.lsn + SEGMENT).expect("it can be read");
     assert!(found.is_none());
 
     db.write_all_at(&[0; 512], before.at + SEGMENT / 2).expect("a file of ours");
-    let found = last_that_follows(&db, 0).expect("it can be read");
+    let found = segment_of_the_end(&db, 0).expect("it can be read");
     assert_eq!(found.map(|is| is.lsn), Some(before.lsn));
     set(directory.path()).expect("it is set");
     let found = headers(&db).expect("it can be read").into_iter();
@@ -90,4 +95,114 @@ fn where_something_is_torn_before_the_end_nothing_is_counted_on() {
     });
     let stable: BTreeMap<_, _> = stable.collect();
     assert_eq!(stable[&last.lsn], last.stable, "it may be torn as well");
+}
+
+/// A power cut in a batch: of the last segment, in which it ends, only the first half is there.
+struct Torn {
+    directory: TempDir,
+    /// The segment in which it begins, and the last one.
+    before: Segment,
+    last: Segment,
+    /// Where it begins.
+    manifest: u64,
+    number: u32,
+}
+
+fn torn_batches() -> Vec<Torn> {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    let tree = ::sled::Config::new().path(directory.path()).open().expect("it opens");
+    let mut torn = Vec::new();
+    for number in 0_u32.. {
+        let mut batch = ::sled::Batch::default();
+        for row in 0..BATCH {
+            batch.insert(&row.to_be_bytes(), [&number.to_le_bytes()[..], &[7; 4000]].concat());
+        }
+        tree.apply_batch(batch).expect("it is written");
+        tree.flush().expect("it is written");
+        torn.extend(torn_if_in_two(directory.path(), number).filter(|_| number > 40));
+        if torn.len() == TORN {
+            break;
+        }
+    }
+    torn
+}
+
+/// The last batch, torn, if it is the only one in the last segment and began in the one before.
+fn torn_if_in_two(directory: &Path, number: u32) -> Option<Torn> {
+    let directory = copied(directory, true);
+    let db = File::options().read(true).write(true).open(directory.path().join("db"));
+    let db = db.expect("a file of ours");
+    let mut segments: Vec<_> = headers(&db).expect("it can be read").into_iter().collect();
+    segments
+        .sort_by_key(|header| if let Header::Right(segment) = header { segment.lsn } else { 0 });
+    let Some(Header::Right(last)) = segments.pop() else { return None };
+    let Some(Header::Right(before)) = segments.pop() else { return None };
+    let messages = last.messages(&db).expect("it can be read");
+    let begun = before.messages(&db).expect("it can be read").batches.pop();
+    let (manifest, _) = begun.filter(|(_, to)| *to > last.lsn && messages.batches.is_empty())?;
+    let half = (messages.end - last.lsn) / 2;
+    let rest = usize::try_from(SEGMENT - half).expect("small");
+    db.write_all_at(&vec![0; rest], last.at + half).expect("a file of ours");
+    Some(Torn { directory, before, last, manifest, number })
+}
+
+impl Torn {
+    fn db(&self) -> File {
+        let db = File::options().read(true).write(true).open(self.directory.path().join("db"));
+        db.expect("a file of ours")
+    }
+
+    /// sled opens it, and is killed when it has wiped what the segment had from the batch on.
+    fn is_opened_and_killed(&self) {
+        let wiped = self.before.lsn + SEGMENT - self.manifest;
+        let wiped = vec![0; usize::try_from(wiped).expect("small")];
+        let at = self.before.at + self.manifest - self.before.lsn;
+        self.db().write_all_at(&wiped, at).expect("a file of ours");
+    }
+
+    /// Whether nothing of the batch is there, and all of the one before it.
+    fn is_as_before(&self) -> bool {
+        let tree = ::sled::Config::new().path(self.directory.path()).open().expect("it opens");
+        let number_of = |row: u32| {
+            let value = tree.get(row.to_be_bytes()).expect("it can be read")?;
+            Some(u32::from_le_bytes(*value.first_chunk().expect("a row of ours")))
+        };
+        (0..BATCH).all(|row| number_of(row) == Some(self.number - 1))
+    }
+}
+
+#[test]
+fn an_opening_that_is_killed_where_a_batch_is_torn_takes_nothing_of_it() {
+    for torn in torn_batches() {
+        set(torn.directory.path()).expect("it is set");
+        torn.is_opened_and_killed();
+        set(torn.directory.path()).expect("it is set");
+        assert!(torn.is_as_before(), "batch {}", torn.number);
+    }
+}
+
+#[test]
+fn a_batch_that_is_torn_is_not_taken_as_the_end() {
+    let mut taken = 0;
+    for torn in torn_batches() {
+        // The test of the test: the last segment is anchored.
+        let anchored = Segment { stable: torn.last.lsn, ..torn.last };
+        anchored.write_header(&torn.db()).expect("a file of ours");
+        torn.is_opened_and_killed();
+        taken += u32::from(!torn.is_as_before());
+    }
+    assert!(taken > 0, "sled takes nothing of it now");
+}
+
+#[test]
+fn what_was_before_a_torn_batch_survives_a_power_cut_while_sled_opens() {
+    for mut torn in torn_batches() {
+        set(torn.directory.path()).expect("it is set");
+        let tree = ::sled::Config::new().path(torn.directory.path()).open().expect("it opens");
+        let cut = copied(torn.directory.path(), false);
+        drop(tree);
+        torn.directory = cut;
+        set(torn.directory.path()).expect("it is set");
+        assert!(torn.is_as_before(), "batch {}", torn.number);
+    }
 }

@@ -52,7 +52,7 @@ pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error>
 
 /// Opens sled in a directory all of which was synced.
 pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
-    anchor::set(path).map_err(|error| failed(&error))?;
+    anchor::set(path)?;
     // flush_every_ms stays on: sled collects its garbage in that thread only.
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
     let open = || match quietly(|| config.open()) {
