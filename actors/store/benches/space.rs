@@ -2,6 +2,9 @@
 //! gone. Printed beside what ended items would take if nothing else were stored.
 //!
 //!     cargo bench -p callboard-store --bench space -- [items, in thousands]
+//!     cargo bench -p callboard-store --bench space -- long <seconds> <texts a second>
+//!
+//! The second has long texts come and go, with a small row of each that stays.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::cast_precision_loss, reason = "figures are rounded anyway")]
 
@@ -30,6 +33,10 @@ const KEPT: u64 = 5_000;
 const TRIMMED_AFTER: u64 = 8_192;
 /// How many items a lot of removals takes at once, as the runtime does.
 const LOT: usize = 64;
+/// A long text: how many rows, and of how many bytes; and how many there are at a time.
+const LONG: u64 = 25;
+const CHUNK: usize = 4_000;
+const LONG_TEXTS: u64 = 200;
 
 struct Bench {
     runtime: tokio::runtime::Runtime,
@@ -78,6 +85,30 @@ impl Bench {
                 assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
             }
         });
+    }
+
+    /// Adds a long text with its row, and removes the text that is the oldest.
+    fn long(&mut self) {
+        let number = self.next;
+        self.next += 1;
+        let text = |number, chunk| {
+            Key::new(0x10, 0, &[&document(number).to_be_bytes()[..], &[0, 0, chunk]].concat())
+        };
+        let row = Key::new(0x81, 0, &document(number).to_be_bytes());
+        let mut ops = vec![Op::Put { key: row, value: noise(number, LIVE), entry: None }];
+        self.live += LIVE as u64;
+        for chunk in 0..u8::try_from(LONG).expect("few") {
+            let value = noise(number << 8 | u64::from(chunk), CHUNK);
+            ops.push(Op::Put { key: text(number, chunk), value, entry: None });
+            if let Some(old) = number.checked_sub(LONG_TEXTS) {
+                ops.push(Op::Delete { key: text(old, chunk) });
+            } else {
+                self.live += CHUNK as u64;
+            }
+        }
+        let ticket = self.store.commit(Batch { id: BatchId(0), guards: Vec::new(), ops });
+        let outcome = self.runtime.block_on(ticket);
+        assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
     }
 
     fn tell(&self, what: &str) {
@@ -165,8 +196,8 @@ fn open(directory: &Path) -> SledStore {
 }
 
 fn main() {
-    let thousands = std::env::args().find_map(|argument| argument.parse::<u64>().ok());
-    let items = thousands.unwrap_or(100) * 1_000;
+    let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let items = numbers.first().unwrap_or(&100) * 1_000;
     let lots = items / LOT as u64;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -179,6 +210,18 @@ fn main() {
         live: 0,
         began: Instant::now(),
     };
+    if std::env::args().any(|argument| argument == "long") {
+        let [seconds, rate] = numbers[..] else { panic!("long <seconds> <texts a second>") };
+        for second in 1..=seconds {
+            (0..rate).for_each(|_| bench.long());
+            let until = Duration::from_secs(second).saturating_sub(bench.began.elapsed());
+            std::thread::sleep(until);
+            if second % 10 == 0 {
+                bench.tell(&format!("{} long texts came", bench.next));
+            }
+        }
+        return;
+    }
     (0..lots).for_each(|_| bench.step(true, false));
     bench.tell("as they came");
     bench.rest(5);

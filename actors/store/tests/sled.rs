@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use callboard_store::contract::block_on;
@@ -220,4 +221,38 @@ fn the_last_commit_before_a_kill_damaged_in_the_journal_is_told() {
         fs::write(&journal, bytes).unwrap();
     }
     assert_eq!(reason(copy.path()), "its newest commit is 2, and 3 was answered");
+}
+
+/// Three megabytes of texts a second, of which 20 MB stay, and a small row of each that stays for good.
+#[test]
+fn soak_what_long_texts_leave_is_used_again() {
+    const TEXTS: u64 = 200;
+    const CHUNKS: u8 = 25;
+    const CHUNK: usize = 4_000;
+    const PER_SECOND: u64 = 30;
+    let seconds = if std::env::var_os("CALLBOARD_LONG").is_some() { 150 } else { 10 };
+    let key = |table, number: u64, chunk| {
+        Key::new(table, 0, &[&number.to_be_bytes()[..], &[chunk]].concat())
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    let begun = Instant::now();
+    for number in 0..seconds * PER_SECOND {
+        let row = Op::Put { key: key(2, number, 0), value: Bytes::from(vec![7; 110]), entry: None };
+        let mut ops = vec![row];
+        for chunk in 0..CHUNKS {
+            let value = Bytes::from(vec![chunk; CHUNK]);
+            ops.push(Op::Put { key: key(1, number, chunk), value, entry: None });
+            let old = number.checked_sub(TEXTS);
+            ops.extend(old.map(|old| Op::Delete { key: key(1, old, chunk) }));
+        }
+        let batch = Batch { id: BatchId(0), guards: Vec::new(), ops };
+        block_on(async { assert!(matches!(store.commit(batch).await, Outcome::Committed)) });
+        let due = Duration::from_secs(number) / u32::try_from(PER_SECOND).unwrap();
+        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+    }
+    let disk = fs::metadata(directory.path().join("db")).unwrap().len();
+    let live = TEXTS * u64::from(CHUNKS) * u64::try_from(CHUNK).unwrap();
+    eprintln!("{disk} bytes hold {live} after {seconds} s");
+    assert!(disk < 4 * live, "{disk} bytes hold {live}");
 }

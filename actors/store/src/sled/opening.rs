@@ -24,6 +24,11 @@ pub(super) const SETTLED: [u8; 2] = [META, b'j'];
 /// What the CRCs of the journal begin with.
 const SECRET: [u8; 2] = [META, b's'];
 
+/// How often sled collects its garbage, in milliseconds: it does so in the thread that flushes, a segment
+/// of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each), and with its own 500 the file grows
+/// from some 200 KB of new and removed texts a second on, for as long as they come.
+const COLLECT_EVERY: u64 = 100;
+
 /// How the directory was left; an error if it is damaged where sled would not say so.
 pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error> {
     let left = mark::left(path)?;
@@ -53,8 +58,8 @@ pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error>
 /// Opens sled in a directory all of which was synced.
 pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
     anchor::set(path)?;
-    // flush_every_ms stays on: sled collects its garbage in that thread only.
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
+    let config = config.flush_every_ms(Some(COLLECT_EVERY));
     let open = || match quietly(|| config.open()) {
         Ok(Ok(tree)) => Some(Ok(tree)),
         Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => {
