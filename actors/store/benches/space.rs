@@ -34,7 +34,7 @@ const TRIMMED_AFTER: u64 = 8_192;
 /// How many items a lot of removals takes at once, as the runtime does.
 const LOT: usize = 64;
 /// A long text: how many rows, and of how many bytes; and how many there are at a time.
-const LONG: u64 = 25;
+const LONG: u8 = 25;
 const CHUNK: usize = 4_000;
 const LONG_TEXTS: u64 = 200;
 
@@ -97,7 +97,7 @@ impl Bench {
         let row = Key::new(0x81, 0, &document(number).to_be_bytes());
         let mut ops = vec![Op::Put { key: row, value: noise(number, LIVE), entry: None }];
         self.live += LIVE as u64;
-        for chunk in 0..u8::try_from(LONG).expect("few") {
+        for chunk in 0..LONG {
             let value = noise(number << 8 | u64::from(chunk), CHUNK);
             ops.push(Op::Put { key: text(number, chunk), value, entry: None });
             if let Some(old) = number.checked_sub(LONG_TEXTS) {

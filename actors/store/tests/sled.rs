@@ -1,4 +1,5 @@
-//! What only the embedded store promises: a clear answer to a directory that it cannot use.
+//! What only the embedded store promises: a clear answer to a directory that it cannot use, and a file
+//! that does not grow without end.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -224,6 +225,7 @@ fn the_last_commit_before_a_kill_damaged_in_the_journal_is_told() {
 }
 
 /// Three megabytes of texts a second, of which 20 MB stay, and a small row of each that stays for good.
+/// Only the long form tells if sled collects its garbage too seldom: shown with every 500 ms.
 #[test]
 fn soak_what_long_texts_leave_is_used_again() {
     const TEXTS: u64 = 200;

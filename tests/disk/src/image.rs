@@ -263,12 +263,12 @@ impl Content {
         for (number, (_, at, bytes)) in std::mem::take(&mut self.pending).into_iter().enumerate() {
             let keep = if number < whole { 100 } else { rest };
             let Some(bytes) = bytes else {
-                if keep == 100 || random.below(2) == 0 {
+                if number < whole || random.below(2) == 0 {
                     self.apply(at, None);
                 }
                 continue;
             };
-            let long = keep == 100 || random.below(2) == 0;
+            let long = number < whole || random.below(2) == 0;
             if long {
                 self.length = self.length.max(at + bytes.len() as u64);
             }

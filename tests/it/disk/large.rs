@@ -6,8 +6,8 @@
 //!                                                             some of the rest
 //! ```
 //!
-//! The long form churns for ten minutes, or for `CALLBOARD_CHURN` minutes, and holds 1 GB; the short one
-//! some seconds, and 12 MB.
+//! The long form churns for ten minutes, or for `CALLBOARD_CHURN` minutes, and holds 1 GB of texts; the
+//! short one some seconds, and 6 MB.
 
 use std::fs;
 use std::path::Path;

@@ -182,10 +182,10 @@ fn an_opening_that_is_killed_where_a_batch_is_torn_takes_nothing_of_it() {
 }
 
 #[test]
-fn a_batch_that_is_torn_is_not_taken_as_the_end() {
+fn of_a_torn_batch_sled_takes_a_part_if_the_last_segment_is_anchored() {
     let mut taken = 0;
     for torn in torn_batches() {
-        // The test of the test: the last segment is anchored.
+        // The test of the test.
         let anchored = Segment { stable: torn.last.lsn, ..torn.last };
         anchored.write_header(&torn.db()).expect("a file of ours");
         torn.is_opened_and_killed();

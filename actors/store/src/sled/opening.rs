@@ -25,8 +25,8 @@ pub(super) const SETTLED: [u8; 2] = [META, b'j'];
 const SECRET: [u8; 2] = [META, b's'];
 
 /// How often sled collects its garbage, in milliseconds: it does so in the thread that flushes, a segment
-/// of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each), and with its own 500 the file grows
-/// from some 200 KB of new and removed texts a second on, for as long as they come.
+/// of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With its own 500 the file grows for as
+/// long as 1 MB of long texts a second comes and goes (docs/performance.md, Disk).
 const COLLECT_EVERY: u64 = 100;
 
 /// How the directory was left; an error if it is damaged where sled would not say so.
