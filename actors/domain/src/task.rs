@@ -5,7 +5,8 @@
 //!   Ready ─────────────▶ Running ─────────────────────▶ Completed
 //!    ▲ ▲                  │ │ │  Completed, and the gate holds it
 //!    │ └──────────────────┘ │ └───────────────────────▶ AwaitingApproval
-//!    │   LeaseExpired       │ AttemptFailed, DeadlinePassed
+//!    │   LeaseExpired,      │ AttemptFailed, DeadlinePassed
+//!    │   Undelivered        │
 //!    │ BackoffElapsed       ▼
 //!    └──────────────────  Backoff          no attempts left ──▶ Failed
 //!
@@ -299,13 +300,18 @@ impl Task {
             let message = format!("its worker was lost {losses} times");
             self.failed(Ending { code: EndingCode::WorkerLost, message }, now)
         } else {
-            Step::to(self.with(State::Ready))
-                .tell(Fact::Retrying)
-                .order(Effect::ForgetWake)
-                .order(Effect::Enqueue)
+            self.again()
         };
         step.next.losses = losses;
         step
+    }
+
+    /// Back to the queue, with nothing used up.
+    fn again(&self) -> Step<Self> {
+        Step::to(self.with(State::Ready))
+            .tell(Fact::Retrying)
+            .order(Effect::ForgetWake)
+            .order(Effect::Enqueue)
     }
 
     fn cancelled(&self, now: Timestamp) -> Step<Self> {
@@ -356,10 +362,13 @@ impl Machine for Task {
             (S::Running { lease, .. }, E::LeaseExpired { lease: expired }) if *lease == expired => {
                 Ok(self.worker_lost(now))
             }
+            (S::Running { lease, .. }, E::Undelivered { lease: unknown }) if *lease == unknown => {
+                Ok(self.again())
+            }
             (_, E::Completed { lease, .. } | E::AttemptFailed { lease, .. }) => {
                 Err(self.stale(lease))
             }
-            (_, E::LeaseExpired { .. }) => Err(Refusal::StaleLease),
+            (_, E::LeaseExpired { .. } | E::Undelivered { .. }) => Err(Refusal::StaleLease),
 
             (S::Running { lease, worker, deadline }, E::TimePassed { jitter })
                 if *deadline <= now =>

@@ -101,6 +101,26 @@ pub struct Leases {
     pub lost: Vec<LeaseToken>,
 }
 
+/// What a worker comes back to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resumed {
+    /// What became of the leases that it named.
+    pub leases: Leases,
+    /// Its own, and it names them no longer: their tasks go to another, and it counts as lost.
+    pub dropped: Vec<LeaseToken>,
+    /// They were given out before a restart of the server, and it has never named them: what was to
+    /// tell it of them went down with the server. Their tasks go to another, and nothing counts.
+    pub undelivered: Vec<LeaseToken>,
+}
+
+/// A lease that a worker holds.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    expires: Moment,
+    /// It was given out before a restart, and the worker has not named it since.
+    unheard_of: bool,
+}
+
 /// One worker.
 #[derive(Debug, Clone)]
 pub struct Worker {
@@ -112,7 +132,7 @@ pub struct Worker {
     connected: bool,
     draining: bool,
     last_heard: Moment,
-    leases: BTreeMap<LeaseToken, Moment>,
+    leases: BTreeMap<LeaseToken, Held>,
 }
 
 impl Worker {
@@ -139,7 +159,16 @@ impl Worker {
 
     /// A lease is its own from now on, for a full term.
     pub fn assign(&mut self, lease: LeaseToken, now: Moment) {
-        self.leases.insert(lease, now.after(self.terms.lease));
+        let expires = now.after(self.terms.lease);
+        self.leases.insert(lease, Held { expires, unheard_of: false });
+    }
+
+    /// A lease from before a restart is its own, for a full term from now on. Whether it knows of
+    /// the lease shows when it comes back.
+    pub fn watch(&mut self, lease: LeaseToken, now: Moment) {
+        let expires = now.after(self.terms.lease);
+        let held = self.leases.entry(lease).or_insert(Held { expires, unheard_of: true });
+        held.expires = expires;
     }
 
     /// A lease is over; says whether it was held.
@@ -159,8 +188,8 @@ impl Worker {
         self.heard(now);
         let mut answer = Leases::default();
         for lease in named {
-            if let Some(expires) = self.leases.get_mut(lease) {
-                *expires = now.after(self.terms.lease);
+            if let Some(held) = self.leases.get_mut(lease) {
+                *held = Held { expires: now.after(self.terms.lease), unheard_of: false };
                 answer.renewed.push(*lease);
             } else {
                 answer.lost.push(*lease);
@@ -169,24 +198,23 @@ impl Worker {
         answer
     }
 
-    /// It is back on a new connection and works on `named`. Leases that it does not name were
-    /// given out and never reached it: they are returned, for their tasks to go to another.
-    pub fn resume(
-        &mut self,
-        profile: Profile,
-        named: &[LeaseToken],
-        now: Moment,
-    ) -> (Leases, Vec<LeaseToken>) {
+    /// It is back on a new connection and works on `named`. Leases that it does not name are its
+    /// own no longer.
+    pub fn resume(&mut self, profile: Profile, named: &[LeaseToken], now: Moment) -> Resumed {
         self.profile = Some(profile);
         self.connected = true;
         self.draining = false;
-        let answer = self.renew(named, now);
-        let unknown: Vec<_> =
-            self.leases.keys().filter(|lease| !answer.renewed.contains(lease)).copied().collect();
-        for lease in &unknown {
-            self.leases.remove(lease);
-        }
-        (answer, unknown)
+        let mut resumed = Resumed { leases: self.renew(named, now), ..Resumed::default() };
+        self.leases.retain(|lease, held| {
+            let named = resumed.leases.renewed.contains(lease);
+            match held.unheard_of {
+                _ if named => {}
+                true => resumed.undelivered.push(*lease),
+                false => resumed.dropped.push(*lease),
+            }
+            named
+        });
+        resumed
     }
 
     /// Its connection ended. Its leases run on.
@@ -201,8 +229,12 @@ impl Worker {
 
     /// Takes away the leases that ran out.
     pub fn expire(&mut self, now: Moment) -> Vec<LeaseToken> {
-        let over: Vec<_> =
-            self.leases.iter().filter(|(_, at)| **at <= now).map(|(lease, _)| *lease).collect();
+        let over: Vec<_> = self
+            .leases
+            .iter()
+            .filter(|(_, held)| held.expires <= now)
+            .map(|(lease, _)| *lease)
+            .collect();
         for lease in &over {
             self.leases.remove(lease);
         }

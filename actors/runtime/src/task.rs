@@ -468,6 +468,9 @@ impl Actor for TaskActor {
                 // Refused when the lease is not current any more, which is what was wanted.
                 let _ = self.take(state, Event::LeaseExpired { lease }).await?;
             }
+            Message::Undelivered(lease) => {
+                let _ = self.take(state, Event::Undelivered { lease }).await?;
+            }
             Message::TimePassed => self.time_passed(state).await?,
             Message::Stop => self.stop(state).await?,
             Message::Cancel(by, reply) => self.cancel(state, by, reply).await?,

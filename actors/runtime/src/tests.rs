@@ -303,6 +303,35 @@ async fn what_was_under_way_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
+async fn restarts_before_a_worker_hears_of_its_task_use_up_nothing() {
+    let mut bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    bench.submit(request()).await;
+    for _ in 0..6 {
+        let task = worker.assignment().await.task;
+        assert_eq!((task.attempt, task.losses), (1, 0));
+        // The server was killed before this went out: the worker does not know of it.
+        bench = bench.restart().await;
+        worker = bench.resumed(1, Some((&worker, vec![]))).await;
+    }
+    let lease = worker.assignment().await.lease;
+    assert_eq!(worker.complete(lease, "x").await, Settled::Applied);
+}
+
+#[tokio::test]
+async fn a_task_that_its_worker_comes_back_without_again_and_again_fails() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let id = bench.submit(request()).await;
+    for _ in 0..5 {
+        worker.assignment().await;
+        worker = bench.resumed(1, Some((&worker, vec![]))).await;
+    }
+    let failed = bench.until(id, |task| task.status() == Status::Failed).await;
+    assert_eq!(failed.error.map(|error| error.code), Some(EndingCode::WorkerLost));
+}
+
+#[tokio::test]
 async fn a_zombie_changes_nothing() {
     let bench = Bench::new().await;
     let mut zombie = bench.worker(1).await;

@@ -238,23 +238,27 @@ impl WorkerActor {
         let Registration { account, profile, leases, outgoing, reply } = registration;
         state.unlink();
         let (moment, now) = (self.0.ports.clock.moment(), self.0.now());
-        let (answer, unknown) = {
+        let resumed = {
             let mut view = state.view();
             view.account = Some(account);
             view.connected_at = Some(now);
             view.last_heard_at = now;
             view.worker.resume(profile.clone(), &leases, moment)
         };
-        for lease in unknown {
-            self.expired(state, lease);
+        for lease in resumed.dropped {
+            tracing::warn!(worker = %state.birth.address.worker, task = %lease.task, "a lease was dropped");
+            self.give_back(state, lease, task::Message::LeaseExpired(lease.lease));
+        }
+        for lease in resumed.undelivered {
+            self.give_back(state, lease, task::Message::Undelivered(lease.lease));
         }
         let directory = Arc::clone(&self.0.workers.directory);
         let seat = Seat::new(state.birth.address, profile, directory, Arc::clone(&self.0.queues));
-        state.places = answer.renewed.iter().map(|lease| (*lease, seat.occupy())).collect();
+        state.places = resumed.leases.renewed.iter().map(|lease| (*lease, seat.occupy())).collect();
         state.links += 1;
         state.link = Some(Link { number: state.links, outgoing, seat: Arc::clone(&seat) });
         state.view().seat = Some(Arc::clone(&seat));
-        if reply.send((state.links, answer)).is_err() {
+        if reply.send((state.links, resumed.leases)).is_err() {
             self.disconnected(state, state.links);
             return;
         }
@@ -331,11 +335,12 @@ impl WorkerActor {
         self.publish(state, "worker.draining");
     }
 
-    fn expired(&self, state: &mut State, lease: LeaseToken) {
+    /// A lease is over, which its task is told.
+    fn give_back(&self, state: &mut State, lease: LeaseToken, why: task::Message) {
         state.release(lease);
         let address =
             shard::Address { environment: state.birth.address.environment, task: lease.task };
-        self.0.send(address, task::Message::LeaseExpired(lease.lease));
+        self.0.send(address, why);
     }
 
     fn look(&self, state: &mut State, myself: &ActorRef<Message>) {
@@ -343,7 +348,7 @@ impl WorkerActor {
         let over = state.view().worker.expire(moment);
         for lease in over {
             tracing::warn!(worker = %state.birth.address.worker, task = %lease.task, "a lease ran out");
-            self.expired(state, lease);
+            self.give_back(state, lease, task::Message::LeaseExpired(lease.lease));
         }
         let (reachable, status, heard) = {
             let view = state.view();
@@ -396,7 +401,7 @@ impl Actor for WorkerActor {
             let running = self.0.running_on(state.birth.address).await?;
             let mut view = state.view();
             for lease in running {
-                view.worker.assign(lease, moment);
+                view.worker.watch(lease, moment);
             }
         }
         Ok(())
@@ -420,7 +425,7 @@ impl Actor for WorkerActor {
                 state.tell(Told::Assign(assignment));
             }
             Message::Watch(lease) => {
-                state.view().worker.assign(lease, self.0.ports.clock.moment());
+                state.view().worker.watch(lease, self.0.ports.clock.moment());
             }
             Message::Revoke(lease, reason) => {
                 if state.release(lease) {

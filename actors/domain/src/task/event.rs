@@ -38,6 +38,11 @@ pub enum Event {
         /// The lease that ran out.
         lease: LeaseId,
     },
+    /// The server went down before the holder of `lease` was told of it.
+    Undelivered {
+        /// The lease that nobody works under.
+        lease: LeaseId,
+    },
     /// The clock passed an instant that the task had asked to be woken at.
     TimePassed {
         /// The random part of the wait, should one follow.

@@ -154,6 +154,19 @@ fn a_lost_worker_uses_up_no_attempt_until_it_happens_five_times() {
 }
 
 #[test]
+fn a_lease_that_a_restart_kept_from_its_worker_uses_up_nothing() {
+    let task = task().running(LEASE_1);
+    let step = task.on(Event::Undelivered { lease: LEASE_1 });
+    assert_eq!(step.effects, [Effect::ForgetWake, Effect::Enqueue]);
+    let next = step.next;
+    assert_eq!((next.status(), next.losses, next.attempt), (Status::Pending, 0, 1));
+    assert_eq!(next.refused(Event::Undelivered { lease: LEASE_1 }), Refusal::StaleLease);
+    let again = next.running(LEASE_2);
+    assert_eq!((again.losses, again.attempt), (0, 1));
+    assert_eq!(again.refused(Event::Undelivered { lease: LEASE_1 }), Refusal::StaleLease);
+}
+
+#[test]
 fn an_attempt_that_takes_too_long_is_taken_from_its_worker_and_made_again() {
     let running = task().running(LEASE_1);
     assert_eq!(running.refused(Event::TimePassed { jitter: JITTER }), Refusal::NotDue);
@@ -212,7 +225,8 @@ fn events() -> impl Strategy<Value = Event> {
         lease.clone().prop_map(|lease| Event::Leased { lease, worker: WORKER }),
         lease.clone().prop_map(completed),
         (lease.clone(), any::<bool>()).prop_map(|(lease, retryable)| failed(lease, retryable)),
-        lease.prop_map(|lease| Event::LeaseExpired { lease }),
+        lease.clone().prop_map(|lease| Event::LeaseExpired { lease }),
+        lease.prop_map(|lease| Event::Undelivered { lease }),
         Just(Event::TimePassed { jitter: JITTER }),
         any::<bool>().prop_map(|edited| Event::Approved { edited }),
         Just(Event::Rejected { reason: "no".into() }),

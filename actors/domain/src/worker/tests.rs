@@ -77,21 +77,45 @@ fn a_dropped_connection_keeps_its_leases_until_they_run_out() {
     worker.assign(lease(1), at(0));
     worker.disconnect();
     assert_eq!((worker.credit(at(1)), worker.status(at(29))), (0, Status::Active));
-    let (answer, unknown) = worker.resume(profile(), &[lease(1)], at(29));
-    assert_eq!((answer.renewed, answer.lost, unknown), (vec![lease(1)], vec![], vec![]));
+    let leases = Leases { renewed: vec![lease(1)], lost: vec![] };
+    let resumed = worker.resume(profile(), &[lease(1)], at(29));
+    assert_eq!(resumed, Resumed { leases, ..Resumed::default() });
     assert_eq!(worker.expire(at(58)), []);
 }
 
 #[test]
-fn a_lease_that_never_reached_the_worker_goes_back_when_it_resumes() {
+fn a_lease_that_the_worker_does_not_name_goes_back_when_it_resumes() {
     let mut worker = worker();
     worker.assign(lease(1), at(0));
     worker.assign(lease(2), at(0));
     worker.disconnect();
-    let (answer, unknown) = worker.resume(profile(), &[lease(2), lease(3)], at(5));
-    assert_eq!(answer, Leases { renewed: vec![lease(2)], lost: vec![lease(3)] });
-    assert_eq!(unknown, [lease(1)]);
+    let leases = Leases { renewed: vec![lease(2)], lost: vec![lease(3)] };
+    let resumed = worker.resume(profile(), &[lease(2), lease(3)], at(5));
+    assert_eq!(resumed, Resumed { leases, dropped: vec![lease(1)], undelivered: vec![] });
     assert_eq!(worker.running(), 1);
+}
+
+#[test]
+fn a_lease_from_before_a_restart_is_undelivered_until_the_worker_names_it() {
+    let mut worker = worker();
+    for number in 1..=3 {
+        worker.watch(lease(number), at(0));
+    }
+    let resumed = worker.resume(profile(), &[lease(1), lease(2)], at(5));
+    assert_eq!((resumed.dropped, resumed.undelivered), (vec![], vec![lease(3)]));
+    // It knew of this one: that it lets go of it is its own doing.
+    let resumed = worker.resume(profile(), &[lease(2)], at(6));
+    assert_eq!((resumed.dropped, resumed.undelivered), (vec![lease(1)], vec![]));
+    assert_eq!(worker.expire(at(36)), [lease(2)]);
+}
+
+#[test]
+fn a_lease_that_is_watched_again_is_one_that_was_given_out() {
+    let mut worker = worker();
+    worker.assign(lease(1), at(0));
+    worker.watch(lease(1), at(9));
+    assert_eq!(worker.expire(at(38)), []);
+    assert_eq!(worker.resume(profile(), &[], at(38)).dropped, [lease(1)]);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) enum Message {
     Settle(Box<Settlement>),
     /// A lease ran out.
     LeaseExpired(LeaseId),
+    /// A restart of the server kept a lease from its worker.
+    Undelivered(LeaseId),
     /// An instant passed that it had asked for.
     TimePassed,
     /// Its execution has let go of it.
