@@ -207,10 +207,10 @@ impl Worker {
         let mut resumed = Resumed { leases: self.renew(named, now), ..Resumed::default() };
         self.leases.retain(|lease, held| {
             let named = resumed.leases.renewed.contains(lease);
-            match held.unheard_of {
-                _ if named => {}
-                true => resumed.undelivered.push(*lease),
-                false => resumed.dropped.push(*lease),
+            if !named {
+                let over =
+                    if held.unheard_of { &mut resumed.undelivered } else { &mut resumed.dropped };
+                over.push(*lease);
             }
             named
         });
