@@ -7,13 +7,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_domain::Timestamp;
 use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::task::{Inputs, LeaseToken, Task};
-use callboard_domain::worker::{Leases, Profile, Status};
+use callboard_domain::task::LeaseToken;
+use callboard_domain::worker::Status;
 use foldhash::{HashMap, HashMapExt};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::node::Node;
 use crate::seat::{Seat, Taken};
@@ -21,8 +20,11 @@ use crate::supervisor::{Birth, Kind, Reason};
 use crate::tables::WorkerRow;
 use crate::{shard, task};
 
+mod message;
 mod roster;
 
+pub use message::{Assignment, Of, Registration, Said, Settled, Told};
+pub(crate) use message::{Message, Verdict};
 pub use roster::View;
 pub(crate) use roster::Workers;
 
@@ -37,135 +39,6 @@ pub(crate) struct Address {
     pub environment: Environment,
     /// The worker.
     pub worker: WorkerId,
-}
-
-/// What a worker is told. Everything but `Look` comes by way of the directory.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// It registers on a new connection.
-    Register(Box<Registration>),
-    /// It says something on its connection of this number.
-    Heard(u64, Said),
-    /// Its connection of this number ended.
-    Disconnected(u64),
-    /// A task is its own, with a place.
-    Assign(Box<Assignment>, Taken),
-    /// A lease from before a restart is watched over.
-    Watch(LeaseToken),
-    /// A lease is over, and why.
-    Revoke(LeaseToken, &'static str),
-    /// A task has taken or refused an answer.
-    Settled(LeaseToken, Of, Settled),
-    /// A task's actor broke over an answer: it must be sent again.
-    Unsettled,
-    /// Drop this: by then everything was said that it was told to say before.
-    Flush(mpsc::Sender<()>),
-    /// It is to take nothing new.
-    Drain,
-    /// The server stops.
-    Close,
-    /// Look at the clock.
-    Look,
-}
-
-/// A task for a worker.
-#[derive(Debug, Clone)]
-pub struct Assignment {
-    /// The lease to answer under.
-    pub lease: LeaseToken,
-    /// When the attempt ends.
-    pub deadline: Timestamp,
-    /// The task, running.
-    pub task: Task,
-    /// Its texts.
-    pub inputs: Inputs,
-}
-
-/// What a worker registers with.
-#[derive(Debug)]
-pub struct Registration {
-    /// The account of its key: only the same account may resume a worker.
-    pub account: String,
-    /// What it says of itself.
-    pub profile: Profile,
-    /// The leases that it works on.
-    pub leases: Vec<LeaseToken>,
-    /// Where it is told things.
-    pub outgoing: mpsc::UnboundedSender<Told>,
-    /// The answer: the number of the connection and what became of the leases.
-    pub reply: oneshot::Sender<(u64, Leases)>,
-}
-
-/// What a worker says.
-#[derive(Debug)]
-pub enum Said {
-    /// It is alive and works on these.
-    Heartbeat(Vec<LeaseToken>),
-    /// A piece of an output.
-    Delta(LeaseToken, String),
-    /// An output.
-    Completed(LeaseToken, String, callboard_domain::task::Completion),
-    /// A failure.
-    Failed(LeaseToken, callboard_domain::task::Failure),
-    /// It takes nothing new.
-    Draining,
-}
-
-/// What a worker is told on its connection.
-#[derive(Debug)]
-pub enum Told {
-    /// A task.
-    Assign(Box<Assignment>),
-    /// The answer to a heartbeat.
-    Leases(Leases),
-    /// What became of an answer.
-    Ack(LeaseToken, Of, Settled),
-    /// A lease is over.
-    Cancel(LeaseToken, &'static str),
-    /// Finish within this time.
-    Drain(Duration),
-    /// The connection is over: the worker is to connect again.
-    Close,
-}
-
-/// Which kind of answer is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
-    /// An output.
-    Complete,
-    /// A failure.
-    Fail,
-}
-
-/// What became of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// It counts, and is durable.
-    Applied,
-    /// It had been applied before.
-    Duplicate,
-    /// The lease is not current: nothing changed.
-    Stale,
-}
-
-/// The way back for what became of an answer.
-#[derive(Debug)]
-pub(crate) struct Verdict(Option<(Arc<Node>, Address, LeaseToken, Of)>);
-
-impl Verdict {
-    pub(crate) fn give(mut self, settled: Settled) {
-        if let Some((node, worker, lease, of)) = self.0.take() {
-            node.workers.directory.send(worker, Message::Settled(lease, of, settled));
-        }
-    }
-}
-
-impl Drop for Verdict {
-    fn drop(&mut self) {
-        if let Some((node, worker, ..)) = self.0.take() {
-            node.workers.directory.send_if_awake(&worker, Message::Unsettled);
-        }
-    }
 }
 
 /// Workers, for their supervisor.
@@ -319,7 +192,7 @@ impl WorkerActor {
     /// The task compares the lease: an answer under one that this worker lost may be a duplicate.
     fn settle(&self, state: &State, lease: LeaseToken, of: Of, answer: task::Answer) {
         let worker = state.birth.address;
-        let verdict = Verdict(Some((Arc::clone(&self.0), worker, lease, of)));
+        let verdict = Verdict::new(Arc::clone(&self.0), worker, lease, of);
         let address = shard::Address { environment: worker.environment, task: lease.task };
         self.0.send(
             address,
