@@ -2,7 +2,9 @@
 //!
 //! The defaults are `config/callboard.toml` itself, built into the program, so the file that is
 //! shipped cannot disagree with them. What a setting is for stands there. Deliberately absent:
-//! settings that change while the service runs, and settings that nothing reads.
+//! settings that change while the service runs. Two are checked and nothing reads them yet, because
+//! what they are for is not there: `server.allowed_origins` (the event WebSocket) and
+//! `metrics.public` (`/metrics`).
 
 mod error;
 mod read;
@@ -72,7 +74,7 @@ pub struct Server {
     pub public_url: Option<Url>,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// Origins besides the server's own from which browsers may open sockets.
+    /// Origins besides the server's own from which browsers may open sockets. Nothing reads it yet.
     pub allowed_origins: Vec<String>,
     /// For the headers of a request, and for an idle connection.
     pub header_timeout: Duration,
@@ -87,9 +89,9 @@ pub struct Server {
 /// `[runtime]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runtime {
-    /// Items awake at most.
+    /// From how many awake items on commands are refused.
     pub active: usize,
-    /// Shards of the data.
+    /// Shards that the partitions are shared out among; another number is taken at each start.
     pub shards: u16,
 }
 
@@ -145,7 +147,7 @@ pub struct Auth {
 /// `[metrics]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metrics {
-    /// Whether they are read without credentials.
+    /// Whether they are read without credentials. Nothing reads it yet.
     pub public: bool,
 }
 

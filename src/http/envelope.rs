@@ -3,7 +3,8 @@
 //! A handler's data is written to bytes at once, without a value in between; the request id, the
 //! time and the duration are known outside of it, so the answer travels as a draft and the layer
 //! around all routes writes its end. Deliberately absent: the answers outside of the envelope (`/health`,
-//! `/metrics`, the dashboard), which handlers make with [`Reply::bare`] or as plain responses.
+//! the stream of events, the description of the interface), which handlers make with [`Reply::bare`]
+//! or as plain responses.
 
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
