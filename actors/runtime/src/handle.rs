@@ -241,7 +241,7 @@ impl Handle {
         self.node.is_draining()
     }
 
-    /// How many task actors are awake.
+    /// How many actors of tasks, executions and approvals are awake or starting.
     #[must_use]
     pub fn awake(&self) -> usize {
         self.node.awake()
@@ -253,6 +253,7 @@ impl Handle {
         self.node.sleepers().await
     }
 
+    /// Whether one more may be woken.
     fn admit(&self) -> Result<(), Error> {
         if self.node.awake() >= self.node.settings.active {
             return Err(Error::Unavailable("too much is under way"));

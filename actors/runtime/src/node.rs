@@ -51,7 +51,8 @@ const TASK: usize = 500;
 pub struct Settings {
     /// How many shards share the partitions.
     pub shards: usize,
-    /// How many task actors may be awake before commands are refused.
+    /// How many actors of tasks, executions and approvals may be awake or starting before commands
+    /// about such are refused. Submissions of tasks are not: these wait in their queues.
     pub active: usize,
     /// How much waiting counts as one priority step.
     pub aging: Duration,
@@ -199,7 +200,7 @@ impl Node {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// How many actors of tasks, executions and approvals are awake.
+    /// How many actors of tasks, executions and approvals are awake or starting; spares do not count.
     pub(crate) fn awake(&self) -> usize {
         let awake = |shard: &Shard| {
             shard.tasks.awake() + shard.executions.awake() + shard.approvals.awake()
