@@ -1,6 +1,8 @@
 //! Who may do what: the roles, every action that a route can ask for, and the one table of both.
 //!
-//! The table follows SPEC.md, "Roles and permissions"; where that is silent, PROTOCOL.md 7.
+//! The table follows SPEC.md, "Roles and permissions"; where that is silent, PROTOCOL.md 7. It also
+//! names what no route does yet: webhook deliveries, metrics, listing, rotating and revoking keys,
+//! deleting users.
 //! Deliberately absent: how a caller proves who it is ([`crate::credential`], and the edge), and
 //! rules about one thing rather than a kind of things, such as "only its author": these belong to
 //! the thing.
