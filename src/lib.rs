@@ -1,6 +1,8 @@
-//! Callboard's edge: HTTP, WebSockets, the command line and the clients of model providers.
+//! Callboard's edge: HTTP, WebSockets, proofs of who calls, the command line, settings, the client of
+//! mail servers; the worker program with its clients of model providers; and the benchmark.
 //!
-//! It translates: requests into actor calls, answers into the wire's shapes. It decides nothing.
+//! The server's part translates: requests into actor calls, answers into the wire's shapes. Deliberately
+//! absent: rules, which the domain has, and actors, which the runtime has.
 
 pub mod auth;
 pub mod bench;
