@@ -4,14 +4,20 @@
 //!   System ─┬▶ executions, tasks, approvals, deliveries, timers, intake   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
-//!           ├▶ workers ─▶ Worker
-//!           └▶ events, housekeeping, retention, the track record
+//!           └▶ workers ─▶ Worker
+//!
+//!   beside it, watched by nobody: events, housekeeping, retention, the loading of the track record
 //! ```
 //!
 //! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
 //! its supervisor. Should one of the actors named here break, the process ends: recovery from the disk
-//! is the one path that is always tested. Deliberately absent: sockets and signals, which are the
-//! edge's.
+//! is the one path that is always tested.
+//!
+//! What stands beside the tree are plain tasks of tokio. They log the errors that they meet. Should
+//! one panic, that is logged, and it is not started again before the process is. Then streams of
+//! events tell nothing new, though all is stored; or nothing is tidied up; or nothing old is removed;
+//! or statistics and calibration wait without end. Deliberately absent: sockets and signals, which are
+//! the edge's; and anybody who watches these tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +52,7 @@ pub struct System {
     node: Arc<Node>,
     root: ActorRef<()>,
     ended: JoinHandle<()>,
+    /// The tasks beside the tree; held to end them with it.
     followers: Vec<JoinHandle<()>>,
 }
 
