@@ -1,4 +1,4 @@
-//! Persist, become, act: the one place.
+//! Persist, become, act: the one place for a machine that an actor holds.
 //!
 //! ```text
 //!   event ─▶ transition ─▶ commit next ─▶ replace the state ─▶ effects ─▶ reply
@@ -8,7 +8,10 @@
 //!                  changes
 //! ```
 //!
-//! Deliberately absent: what effects do. The actor performs them.
+//! What is no such machine is committed by [`commit_rows`] alone: what was not there before
+//! (`intake`), users, keys and sessions (`accounts`, which holds them all), templates (`catalog`),
+//! events of workers (`node`), and what is removed (`retention`, `housekeeping`). Deliberately absent:
+//! what effects do. The actor performs them.
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::Environment;
