@@ -353,7 +353,7 @@ impl Machine for Execution {
         wake.map(Effect::WakeAt).into_iter().chain(stopping).chain(out).chain(due).collect()
     }
 
-    /// Whether nothing happens any more: it is final, and the end of every task is known.
+    /// Whether nothing happens any more unless it is retried: it has ended, and so has every task of it.
     fn is_finished(&self) -> bool {
         self.head.state != State::Running && self.tally.stopping.is_empty()
     }

@@ -1,14 +1,15 @@
 //! The one shape of every state machine: `state + event + time → next state, facts, effects`.
 //!
 //! Deliberately absent: how a step is made durable and how effects are performed. That is the
-//! runtime's `durable`, in one place for all machines.
+//! runtime's: `durable` for the machines that an actor holds, `accounts` for sessions.
 
 use crate::Timestamp;
 
 /// A state machine whose state is a snapshot that can be stored.
 ///
 /// Laws, which the tests of each machine check: a refusal changes nothing; a finished state
-/// refuses every event that would change it; performing [`Machine::outstanding`] after a crash
+/// refuses every event that would change it, but for the retry of an execution that failed or was
+/// cancelled; performing [`Machine::outstanding`] after a crash
 /// owes the same as what was owed before it.
 pub trait Machine: Sized {
     /// What happened, in the past tense.
@@ -30,7 +31,7 @@ pub trait Machine: Sized {
     /// may have been lost.
     fn outstanding(&self) -> Vec<Self::Effect>;
 
-    /// Whether the state is final.
+    /// Whether nothing more happens by itself, and nothing at all except that retry.
     fn is_finished(&self) -> bool;
 }
 
