@@ -1,8 +1,8 @@
 //! A worker's actor: its leases, its connection and what is said on it (PROTOCOL.md 11).
 //!
 //! Spawned when a worker registers, or at a start for the workers that running tasks name; it outlives
-//! its connection, until its leases ran out, and stops an hour after it was lost. Deliberately absent:
-//! the socket, which the edge holds, and the rules, which [`callboard_domain::worker`] decides.
+//! its connection, and stops when the worker is lost and was last heard of an hour ago. Deliberately
+//! absent: the socket, which the edge holds, and the rules, which [`callboard_domain::worker`] decides.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub use roster::View;
 pub(crate) use roster::Workers;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a lost worker is listed.
+/// How long a lost worker is listed after it was last heard of.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// A worker's address.
