@@ -2,7 +2,7 @@
 //!
 //! Templates are few and are all kept; plans are many, and the latest used are kept. One actor adds
 //! templates, so that two versions never cross. Deliberately absent: what makes a template right
-//! ([`callboard_domain::template`] checks), and who may see it, which the caller asks for.
+//! and who may see it, which [`callboard_domain::template`] says.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};

@@ -1,7 +1,8 @@
 //! The only door to the runtime: what the edge may ask, and every time-out.
 //!
-//! Each write is one message to an actor, or one commit of something new, and is finished whether or
-//! not the asker stays.
+//! Each write is one message to an actor, or one commit of something new. Once that is sent or begun
+//! it is finished whether or not the asker stays. What is read before it ends with the asker, and a
+//! session whose asker has left before its turn is not renewed.
 //! Deliberately absent: who may ask. The edge has checked it.
 
 mod accounts;
