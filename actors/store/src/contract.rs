@@ -1,7 +1,7 @@
 //! What every store promises, as tests: [`crate::contract_tests!`] makes one of each check for a
 //! store of your own.
 //!
-//! Deliberately absent: what only one store promises (power cuts: `tests/power_loss.rs`).
+//! Deliberately absent: what only one store promises (power cuts: `tests/power_loss`).
 
 mod batches;
 mod listed;

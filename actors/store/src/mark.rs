@@ -1,16 +1,16 @@
-//! Which commit was the newest, and how the directory was left: noted beside sled's files, because
-//! damage to the end of sled's log looks to sled like the end.
+//! Which commit was the newest, and how the directory was left: noted beside the journal, because
+//! damage to its last group looks like a write that was under way.
 //!
 //! ```text
-//! callboard-mark   two slots of 512 bytes: [number of the newest commit u64][crc32 of it u32]
+//! callboard-mark   two slots of 512 bytes: [number of the newest group u64][crc32 of it u32]
 //! callboard-state  [boot id] while a process has the directory; [closed <length of db>] afterwards
 //! ```
 //!
-//! A mark is written after its commit became durable, without a sync of its own: after a crash of the
-//! process it is exact, after a power cut it may be behind, and it is never ahead. The slots take
-//! turns, each in a sector of its own.
+//! A mark is written after its group became durable and before anybody is told, without a sync of its
+//! own: after a crash of the process it has all that was answered, after a power cut it may be behind,
+//! and it is never ahead. The slots take turns, each in a sector of its own.
 //!
-//! Deliberately absent: where the numbers come from (see `sled.rs`).
+//! Deliberately absent: where the numbers come from (see `journal.rs`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

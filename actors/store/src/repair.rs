@@ -2,8 +2,9 @@
 //!
 //! sled writes three kinds of small files without care: `conf` is never synced, a snapshot is
 //! renamed without a sync of its directory, and a snapshot in the making is taken for a finished
-//! one. All three can be made again from `db`, which is synced after every commit, so a broken
-//! one is removed. The layouts, from sled's `config.rs` and `snapshot.rs`:
+//! one. All three can be made again from `db`, which is synced in every round before the journal lets
+//! go of its rows (`sled/settle.rs`), so a broken one is removed. The layouts, from sled's
+//! `config.rs` and `snapshot.rs`:
 //!
 //! ```text
 //! conf                    [parameters …][crc32 of them u32]            more than 8 bytes
