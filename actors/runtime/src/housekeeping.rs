@@ -11,7 +11,6 @@ use callboard_domain::machine::Machine;
 use callboard_store::{Error, Op};
 
 use crate::node::Node;
-use crate::shard::Shard;
 use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
 use crate::{accounts, durable, intake};
 
@@ -38,7 +37,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     for look in 0.. {
         ticks.tick().await;
         if look % SLIM == 0 {
-            node.shards.iter().for_each(Shard::slim);
+            node.slim();
         }
         if look % TIDY != 0 {
             for environment in Environment::ALL {

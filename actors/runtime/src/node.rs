@@ -208,6 +208,11 @@ impl Node {
         self.shards.iter().map(awake).sum()
     }
 
+    /// Has every shard give up what nobody needed for a while.
+    pub(crate) fn slim(&self) {
+        self.shards.iter().for_each(Shard::slim);
+    }
+
     /// A ready task's place in its queue.
     pub(crate) fn ready(&self, task: &Task) -> Ready {
         Ready {
