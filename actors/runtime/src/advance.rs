@@ -29,7 +29,7 @@ pub(crate) struct Born {
 }
 
 /// A task that is remembered, to be sent on its way once it is durable.
-pub(crate) struct Delivery {
+pub(crate) struct Departing {
     pub(crate) address: Address,
     pub(crate) task: Task,
     pub(crate) effects: Vec<task::Effect>,

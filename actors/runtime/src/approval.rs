@@ -179,14 +179,14 @@ impl ApprovalActor {
         };
         let mut along = Alongside { edit: written.edit.clone(), ..Alongside::default() };
         along.rows = Approval::rows(&step, state.birth.address.environment, now, written);
-        let deliveries = again.map_or_else(Vec::new, |again| {
+        let departing = again.map_or_else(Vec::new, |again| {
             along.rows.extend(again.rows);
             along.retry = Some(again.retry);
             self.0.remember(vec![again.born])
         });
         let answer = match self.judge(state, judgement, along, Some(step)).await? {
             Ok(_) => {
-                self.0.deliver(deliveries);
+                self.0.send_on_their_way(departing);
                 let approval = state.approval.as_ref().expect("it was there above");
                 Ok(approval.state().clone())
             }

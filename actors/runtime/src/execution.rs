@@ -24,7 +24,7 @@ use callboard_store::Outcome;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
-use crate::advance::{Advance, Delivery};
+use crate::advance::{Advance, Departing};
 use crate::durable::Durable;
 use crate::node::Node;
 use crate::script::{Outputs, Script};
@@ -144,7 +144,7 @@ enum Work {
 struct UnderWay {
     became: Vec<(oneshot::Sender<Became>, Task, Vec<task::Effect>)>,
     replies: Vec<Reply>,
-    deliveries: Vec<Delivery>,
+    departing: Vec<Departing>,
 }
 
 type Done = Result<(), ActorProcessingErr>;
@@ -227,7 +227,7 @@ impl ExecutionActor {
             advance.decide(&mut own.outputs).await?;
         }
         let (step, rows, born) = advance.done(Some(&before));
-        under_way.deliveries = self.0.remember(born);
+        under_way.departing = self.0.remember(born);
         if rows.is_empty() {
             self.tell(under_way);
             return Ok(());
@@ -262,7 +262,7 @@ impl ExecutionActor {
             // The task may have broken meanwhile; it is started again from what is durable.
             let _ = reply.send(Ok((task, effects)));
         }
-        self.0.deliver(under_way.deliveries);
+        self.0.send_on_their_way(under_way.departing);
         for reply in under_way.replies {
             // The client may have left.
             let _ = reply.send(Ok(()));

@@ -22,7 +22,7 @@ use ractor::ActorRef;
 use tokio::sync::Semaphore;
 
 use crate::accounts::{self, Register};
-use crate::advance::{Born, Delivery};
+use crate::advance::{Born, Departing};
 use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
@@ -354,20 +354,20 @@ impl Node {
 
     /// Remembers tasks that are about to become durable. Before the commit: from then on anybody may
     /// find one, wake it and change it, and what is remembered must never be older than that.
-    pub(crate) fn remember(&self, born: Vec<Born>) -> Vec<Delivery> {
+    pub(crate) fn remember(&self, born: Vec<Born>) -> Vec<Departing> {
         let remember = |Born { environment, step, inputs }: Born| {
             let address = Address { environment, task: step.next.spec.id };
             let (task, size) = (step.next, TASK + inputs.prompt.len());
             let found = Found { task: task.clone(), inputs: Some(inputs), output: None };
             self.shard(address.task.partition()).newborns.add(address, found, size);
-            Delivery { address, task, effects: step.effects }
+            Departing { address, task, effects: step.effects }
         };
         born.into_iter().map(remember).collect()
     }
 
     /// Sends tasks on their way that have just become durable.
-    pub(crate) fn deliver(&self, deliveries: Vec<Delivery>) {
-        for Delivery { address, task, effects } in deliveries {
+    pub(crate) fn send_on_their_way(&self, departing: Vec<Departing>) {
+        for Departing { address, task, effects } in departing {
             for effect in effects {
                 task::perform(self, address, &task, effect);
             }

@@ -11,7 +11,7 @@ use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Outcome};
 
 use super::{Begin, Made, Runs, Submission, Submitted};
-use crate::advance::{Advance, Born, Delivery};
+use crate::advance::{Advance, Born, Departing};
 use crate::catalog::Known;
 use crate::durable::{self, Persist};
 use crate::execution::{self, Address};
@@ -75,16 +75,16 @@ pub(crate) async fn make(node: Arc<Node>, submission: Submission) -> Result<Subm
     }
     let rows = std::mem::take(&mut making.rows);
     let _kept = making.kept.take();
-    let delivered = making.remember();
+    let departure = making.remember();
     let ticket = durable::commit_rows(node.shard(partition), partition, rows);
     #[cfg(test)]
-    let delivered = delivered.ahead_if_planted(&node);
+    let departure = departure.ahead_if_planted(&node);
     #[cfg(test)]
     if crate::planted::is(crate::planted::Bug::ReplyBeforeCommit) {
         let node = Arc::clone(&node);
         tokio::spawn(async move {
             if matches!(ticket.await, Outcome::Committed) {
-                delivered.send_on_its_way(&node);
+                departure.send_on_its_way(&node);
             }
         });
         return Ok(Submitted { made, replayed: false });
@@ -93,7 +93,7 @@ pub(crate) async fn make(node: Arc<Node>, submission: Submission) -> Result<Subm
     drop(admitted);
     match outcome {
         Outcome::Committed => {
-            delivered.send_on_its_way(&node);
+            departure.send_on_its_way(&node);
             Ok(Submitted { made, replayed: false })
         }
         Outcome::Fenced | Outcome::Conflict(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
@@ -210,14 +210,14 @@ impl Making<'_> {
             new.add(address, (step.next, script), size);
             (address, step.effects)
         });
-        Departure { execution, deliveries: node.remember(born) }
+        Departure { execution, tasks: node.remember(born) }
     }
 }
 
 /// What is to be sent on its way once it is durable.
 struct Departure {
     execution: Option<(Address, Vec<Effect>)>,
-    deliveries: Vec<Delivery>,
+    tasks: Vec<Departing>,
 }
 
 impl Departure {
@@ -227,11 +227,11 @@ impl Departure {
             return self;
         }
         self.send_on_its_way(node);
-        Self { execution: None, deliveries: Vec::new() }
+        Self { execution: None, tasks: Vec::new() }
     }
 
     fn send_on_its_way(self, node: &Node) {
-        node.deliver(self.deliveries);
+        node.send_on_their_way(self.tasks);
         let Some((address, effects)) = self.execution else { return };
         let shard = node.shard(address.execution.partition());
         for effect in &effects {
