@@ -12,7 +12,7 @@
 //! come and go by the thousand some of the retired are kept as spares, which saves a start and a way
 //! by the supervisor. Deliberately absent: who supervises (see [`crate::supervisor`]).
 
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,7 +22,7 @@ use ractor::{ActorId, ActorRef, MessagingErr};
 
 /// The actors of one kind, by address.
 pub(crate) struct Directory<A, M> {
-    seats: Mutex<Seats<A, M>>,
+    entries: Mutex<Entries<A, M>>,
     start: OnceLock<Box<dyn Fn(A) + Send + Sync>>,
     reuse: Option<Reuse<A, M>>,
 }
@@ -35,14 +35,14 @@ struct Reuse<A, M> {
     spares: usize,
 }
 
-struct Seats<A, M> {
-    by_address: HashMap<A, Seat<M>>,
+struct Entries<A, M> {
+    by_address: HashMap<A, Entry<M>>,
     spares: Vec<ActorRef<M>>,
     /// The fewest spares that there were since the last thinning: so many were not needed.
     idle: usize,
 }
 
-enum Seat<M> {
+enum Entry<M> {
     /// Its supervisor was asked to start it, or hears of its break, if it was awake before; these
     /// messages wait for it.
     Starting { waiting: Vec<M>, broken: Option<ActorId> },
@@ -50,7 +50,7 @@ enum Seat<M> {
     Awake { actor: ActorRef<M>, sent: u64 },
 }
 
-impl<M: ractor::Message> Seat<M> {
+impl<M: ractor::Message> Entry<M> {
     const fn starting(waiting: Vec<M>) -> Self {
         Self::Starting { waiting, broken: None }
     }
@@ -87,8 +87,8 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
-        let seats = Seats { by_address: HashMap::default(), spares: Vec::new(), idle: 0 };
-        Self { seats: Mutex::new(seats), start: OnceLock::new(), reuse: None }
+        let entries = Entries { by_address: HashMap::default(), spares: Vec::new(), idle: 0 };
+        Self { entries: Mutex::new(entries), start: OnceLock::new(), reuse: None }
     }
 
     /// The same, but up to so many of the retired wait to become the actor of another address,
@@ -107,23 +107,23 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// Sends `message` to the actor at `address`, waking it if need be. Messages of one sender to
     /// one address are handled in the order of sending.
     pub(crate) fn send(&self, address: A, message: M) {
-        let mut seats = self.seats();
-        let Seats { by_address, spares, idle } = &mut *seats;
+        let mut entries = self.entries();
+        let Entries { by_address, spares, idle } = &mut *entries;
         match by_address.entry(address) {
-            Entry::Vacant(vacant) => {
+            hash_map::Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
                 let spare = self.spare(spares, &address);
                 *idle = spares.len().min(*idle);
                 if let Some(actor) = spare {
-                    let seat = vacant.insert(Seat::Awake { actor, sent: 0 });
-                    seat.take(message);
+                    let entry = vacant.insert(Entry::Awake { actor, sent: 0 });
+                    entry.take(message);
                     return;
                 }
-                vacant.insert(Seat::starting(vec![message]));
-                drop(seats);
+                vacant.insert(Entry::starting(vec![message]));
+                drop(entries);
                 self.ask_to_start(address);
             }
-            Entry::Occupied(mut occupied) => occupied.get_mut().take(message),
+            hash_map::Entry::Occupied(mut occupied) => occupied.get_mut().take(message),
         }
     }
 
@@ -140,14 +140,14 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
 
     /// Sends `message` only if the actor is awake or starting.
     pub(crate) fn send_if_awake(&self, address: &A, message: M) {
-        if let Some(seat) = self.seats().by_address.get_mut(address) {
-            seat.take(message);
+        if let Some(entry) = self.entries().by_address.get_mut(address) {
+            entry.take(message);
         }
     }
 
     /// Sends a message to every actor that is awake or starting, in the order of their addresses.
     pub(crate) fn send_to_all_awake(&self, message: impl Fn() -> M) {
-        let mut awake: Vec<A> = self.seats().by_address.keys().cloned().collect();
+        let mut awake: Vec<A> = self.entries().by_address.keys().cloned().collect();
         awake.sort_unstable();
         for address in awake {
             self.send_if_awake(&address, message());
@@ -156,54 +156,56 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
 
     /// The actor is running: hands it what waited.
     pub(crate) fn started(&self, address: &A, actor: ActorRef<M>) {
-        let seats = &mut self.seats().by_address;
-        let waiting = match seats.remove(address) {
-            Some(Seat::Starting { waiting, .. }) => waiting,
-            Some(Seat::Awake { .. }) | None => Vec::new(),
+        let entries = &mut self.entries().by_address;
+        let waiting = match entries.remove(address) {
+            Some(Entry::Starting { waiting, .. }) => waiting,
+            Some(Entry::Awake { .. }) | None => Vec::new(),
         };
-        let mut seat = Seat::Awake { actor, sent: 0 };
+        let mut entry = Entry::Awake { actor, sent: 0 };
         for message in waiting {
-            seat.take(message);
+            entry.take(message);
         }
-        seats.insert(address.clone(), seat);
+        entries.insert(address.clone(), entry);
     }
 
     /// Whose actor has broken, if it was anybody's.
     pub(crate) fn address_of(&self, who: ActorId) -> Option<A> {
-        let seats = self.seats();
-        let seat = seats.by_address.iter().find(|(_, seat)| seat.is_of(who));
-        seat.map(|(address, _)| address.clone())
+        let entries = self.entries();
+        let entry = entries.by_address.iter().find(|(_, entry)| entry.is_of(who));
+        entry.map(|(address, _)| address.clone())
     }
 
     /// The actor broke: messages wait until it is started again.
     pub(crate) fn broken(&self, address: &A) {
-        let seats = &mut self.seats().by_address;
-        let seat = seats.entry(address.clone()).or_insert_with(|| Seat::starting(Vec::new()));
-        if let Seat::Awake { .. } = seat {
-            *seat = Seat::starting(Vec::new());
+        let entries = &mut self.entries().by_address;
+        let entry = entries.entry(address.clone()).or_insert_with(|| Entry::starting(Vec::new()));
+        if let Entry::Awake { .. } = entry {
+            *entry = Entry::starting(Vec::new());
         }
     }
 
     /// The actor will not be started again: what waits for it is dropped, and with it the ends of
     /// the channels on which its senders wait.
     pub(crate) fn forget(&self, address: &A) {
-        self.seats().by_address.remove(address);
+        self.entries().by_address.remove(address);
     }
 
     /// Has the actor retire if it has handled everything that was sent to it: it is not listed any
     /// more, and stops or becomes a spare. Otherwise there is more for it to do.
     pub(crate) fn retire(&self, address: &A, handled: u64, actor: &ActorRef<M>) -> bool {
-        let mut seats = self.seats();
-        let seat = seats.by_address.get(address);
-        let done = matches!(seat, Some(Seat::Awake { sent, .. }) if *sent == handled);
+        let mut entries = self.entries();
+        let entry = entries.by_address.get(address);
+        let done = matches!(entry, Some(Entry::Awake { sent, .. }) if *sent == handled);
         if !done {
             return false;
         }
-        seats.by_address.remove(address);
+        entries.by_address.remove(address);
         match &self.reuse {
-            Some(reuse) if seats.spares.len() < reuse.spares => seats.spares.push(actor.clone()),
+            Some(reuse) if entries.spares.len() < reuse.spares => {
+                entries.spares.push(actor.clone());
+            }
             Some(_) | None => {
-                drop(seats);
+                drop(entries);
                 actor.stop(None);
             }
         }
@@ -212,11 +214,11 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
 
     /// Stops as many spares as nobody needed since the last call.
     pub(crate) fn thin_out(&self) {
-        let mut seats = self.seats();
-        let left = seats.spares.len() - seats.idle;
-        let surplus = seats.spares.split_off(left);
-        seats.idle = left;
-        drop(seats);
+        let mut entries = self.entries();
+        let left = entries.spares.len() - entries.idle;
+        let surplus = entries.spares.split_off(left);
+        entries.idle = left;
+        drop(entries);
         for actor in surplus {
             actor.stop(None);
         }
@@ -224,14 +226,14 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
 
     /// What `then` says, unless the actor is awake or starting; nobody wakes it meanwhile.
     pub(crate) fn if_asleep<T>(&self, address: &A, then: impl FnOnce() -> Option<T>) -> Option<T> {
-        let seats = self.seats();
-        if seats.by_address.contains_key(address) { None } else { then() }
+        let entries = self.entries();
+        if entries.by_address.contains_key(address) { None } else { then() }
     }
 
     /// How many are awake or starting.
     #[must_use]
     pub(crate) fn awake(&self) -> usize {
-        self.seats().by_address.len()
+        self.entries().by_address.len()
     }
 
     fn ask_to_start(&self, address: A) {
@@ -239,8 +241,8 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         start(address);
     }
 
-    fn seats(&self) -> MutexGuard<'_, Seats<A, M>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, Entries<A, M>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -279,7 +281,7 @@ mod tests {
             running.push(handle);
         }
         directory.thin_out();
-        assert_eq!(directory.seats().spares.len(), 3, "they have just come");
+        assert_eq!(directory.entries().spares.len(), 3, "they have just come");
         directory.send(9, 0);
         directory.thin_out();
         // The two that were not needed; what was needed once stays for another while.
@@ -288,6 +290,6 @@ mod tests {
         }
         directory.thin_out();
         assert!(!running[0].is_finished(), "it has an address");
-        assert!(directory.seats().by_address.contains_key(&9));
+        assert!(directory.entries().by_address.contains_key(&9));
     }
 }
