@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use callboard_domain::access::{Account, Caller, Role};
-use callboard_domain::approval::Decider;
-use callboard_domain::id::{TaskId, UserId};
+use callboard_domain::Error;
+use callboard_domain::access::Caller;
+use callboard_domain::approval::{self, Decider};
+use callboard_domain::id::TaskId;
 use callboard_domain::query::Approvals;
-use callboard_domain::{Error, Rule};
 use callboard_runtime::handle::{Approve, Reject};
 
 use super::{Answer, App, Body, Id, Query, Reply};
@@ -189,24 +189,7 @@ pub(super) async fn calibration(
     Ok(Reply::ok(&CalibrationBody::of(&query, &found)))
 }
 
-/// Who decides (PROTOCOL.md 6): a session speaks for itself, an admin's also for others; what a key
-/// claims is recorded beside it.
 fn decider(app: &App, caller: &Caller, claimed: Option<String>) -> Result<Decider, Error> {
-    let account = caller.account.to_string();
-    let reviewer = claimed.filter(|name| *name != account);
-    match (caller.account, &reviewer) {
-        (Account::Key(_), _) | (Account::User(_), None) => {}
-        (Account::User(_), Some(_)) if caller.role != Role::Admin => {
-            let message = "only an admin may decide in another user's name";
-            return Err(Error::Forbidden(message.to_owned()));
-        }
-        (Account::User(_), Some(name)) => {
-            let user = name.parse::<UserId>().ok();
-            if !app.handle.users().iter().any(|known| Some(known.id) == user) {
-                let message = format!("reviewerId must be a user, and there is no user {name}");
-                return Err(Error::invalid("reviewerId", Rule::Enum, message));
-            }
-        }
-    }
-    Ok(Decider { account, reviewer })
+    let is_user = |user| app.handle.users().iter().any(|known| known.id == user);
+    approval::decider(caller, claimed, is_user)
 }

@@ -292,60 +292,12 @@ impl Caller {
             Account::Key(_) => format!("key:{}", self.name),
         }
     }
-
-    /// Who decides, when the request names `claimed` as `reviewerId` (PROTOCOL.md 6): a session
-    /// may name only itself, an admin's may name others, and what a key claims is kept beside it.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] when a session that is no admin's names another.
-    pub fn reviewer(&self, claimed: Option<&str>) -> Result<Reviewer, Error> {
-        let own = self.account.to_string();
-        let claimed = claimed.filter(|id| **id != own);
-        match (self.account, claimed) {
-            (Account::User(_), Some(_)) if self.role != Role::Admin => {
-                let message = "a session may name only itself as reviewerId";
-                Err(Error::Forbidden(message.to_owned()))
-            }
-            (Account::User(_) | Account::Key(_), claimed) => {
-                Ok(Reviewer { account: self.account, claimed: claimed.map(ToOwned::to_owned) })
-            }
-        }
-    }
 }
 
 impl fmt::Display for Caller {
     /// Its account's identifier; never its name, which is personal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.account.fmt(f)
-    }
-}
-
-/// Who decided: the account whose credential was used, and whom it named instead of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reviewer {
-    /// Whose credential it was.
-    pub account: Account,
-    /// Whom it named, if not itself; not checked against the users.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claimed: Option<String>,
-}
-
-impl Reviewer {
-    /// What `approvedBy` and `rejectedBy` show: the claimed identifier, else the account's
-    /// (PROTOCOL.md 6).
-    #[must_use]
-    pub fn shown(&self) -> String {
-        self.claimed.clone().unwrap_or_else(|| self.account.to_string())
-    }
-}
-
-impl fmt::Display for Reviewer {
-    /// What the history shows as actor: `key_…`, or `key_… for ada` when it named another.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.claimed {
-            None => self.account.fmt(f),
-            Some(claimed) => write!(f, "{} for {claimed}", self.account),
-        }
     }
 }
 

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
 pub use record::{Fate, Record};
-pub use reviewer::{Wanted, choose, prompt_again};
+pub use reviewer::{Wanted, choose, decider, prompt_again};
 
 use crate::Timestamp;
 use crate::digest::Digest;

@@ -108,28 +108,6 @@ fn a_role_is_read_by_its_exact_name() {
 }
 
 #[test]
-fn a_session_names_only_itself_and_an_admin_names_others() {
-    let own = user(Role::Operator).account.to_string();
-    let itself = Reviewer { account: user(Role::Operator).account, claimed: None };
-    assert_eq!(user(Role::Operator).reviewer(None), Ok(itself.clone()));
-    assert_eq!(user(Role::Operator).reviewer(Some(&own)), Ok(itself));
-    let refused = user(Role::Operator).reviewer(Some("usr_other"));
-    assert!(matches!(refused, Err(Error::Forbidden(_))));
-    let named = user(Role::Admin).reviewer(Some("usr_other"));
-    assert_eq!(named.map(|reviewer| reviewer.shown()), Ok("usr_other".to_owned()));
-}
-
-#[test]
-fn what_a_key_claims_is_kept_beside_the_key() {
-    let key = key(Role::Operator, Environment::Live);
-    let reviewer = key.reviewer(Some("ada")).expect("keys may claim");
-    assert_eq!(reviewer.shown(), "ada");
-    assert_eq!(reviewer.to_string(), format!("{} for ada", key.account));
-    let reviewer = key.reviewer(None).expect("keys may decide");
-    assert_eq!(reviewer.shown(), key.account.to_string());
-}
-
-#[test]
 fn a_caller_is_shown_by_its_identifier_and_signs_by_its_name() {
     let user = user(Role::Operator);
     assert_eq!(user.to_string(), user.account.to_string());

@@ -1,9 +1,12 @@
-//! Who is asked, and what is asked of a model again (PROTOCOL.md 6).
+//! Who is asked, who decides, and what is asked of a model again (PROTOCOL.md 6).
 //!
-//! Deliberately absent: how many items each reviewer has; the runtime counts them.
+//! Deliberately absent: how many items each reviewer has, which the runtime counts; and who may decide
+//! at all, which is [`crate::access`]'s.
 
-use crate::access::Role;
+use super::Decider;
+use crate::access::{Account, Caller, Role};
 use crate::account::User;
+use crate::error::{Error, Rule};
 use crate::id::UserId;
 
 /// Among whom a reviewer is looked for.
@@ -27,6 +30,35 @@ pub fn choose(users: &[User], wanted: Wanted, open: impl Fn(UserId) -> usize) ->
     users.iter().filter(may).min_by_key(load).map(|user| user.id)
 }
 
+/// Who decides, when the request names `claimed` as `reviewerId`: a session speaks for itself, an
+/// admin's also for other users; what a key claims is recorded beside it.
+///
+/// # Errors
+/// [`Error::Forbidden`] when a session that is no admin's names another, [`Error::Invalid`] when an
+/// admin's names nobody who `is_user`.
+pub fn decider(
+    caller: &Caller,
+    claimed: Option<String>,
+    is_user: impl FnOnce(UserId) -> bool,
+) -> Result<Decider, Error> {
+    let account = caller.account.to_string();
+    let reviewer = claimed.filter(|name| *name != account);
+    match (caller.account, &reviewer) {
+        (Account::Key(_), _) | (Account::User(_), None) => {}
+        (Account::User(_), Some(_)) if caller.role != Role::Admin => {
+            let message = "only an admin may decide in another user's name";
+            return Err(Error::Forbidden(message.to_owned()));
+        }
+        (Account::User(_), Some(name)) => {
+            if !name.parse().is_ok_and(is_user) {
+                let message = format!("reviewerId must be a user, and there is no user {name}");
+                return Err(Error::invalid("reviewerId", Rule::Enum, message));
+            }
+        }
+    }
+    Ok(Decider { account, reviewer })
+}
+
 /// What the model is asked after a rejection: the reviewer's prompt, or the one before, and the
 /// reason. Both are taken as text, never as a template.
 #[must_use]
@@ -39,6 +71,7 @@ mod tests {
     use super::*;
     use crate::Timestamp;
     use crate::account::{Email, PasswordHash};
+    use crate::id::{Environment, KeyId};
 
     fn user(number: u128, role: Role) -> User {
         User {
@@ -63,6 +96,44 @@ mod tests {
         assert_eq!(choose(&users, Wanted::Anybody, busy), id(3));
         assert_eq!(nobody_busy(Wanted::AdminBut(None)), id(3));
         assert_eq!(nobody_busy(Wanted::AdminBut(id(3))), None);
+    }
+
+    #[test]
+    fn a_session_decides_for_itself_an_admin_for_other_users_and_a_key_for_whom_it_says() {
+        use Role::{Admin, Operator};
+        let (me, ann) = (UserId::from_u128(1 << 10), UserId::from_u128(2 << 10));
+        let (session, key) = (Account::User(me), Account::Key(KeyId::from_u128(3 << 10)));
+        let (me_id, ann_id, key_id) = (me.to_string(), ann.to_string(), key.to_string());
+        let gone = UserId::from_u128(4 << 10).to_string();
+        let by = |account: &str, reviewer: Option<&str>| {
+            Ok(Decider { account: account.into(), reviewer: reviewer.map(str::to_owned) })
+        };
+        let forbidden =
+            || Err(Error::Forbidden("only an admin may decide in another user's name".into()));
+        let unknown = |name: &str| {
+            let message = format!("reviewerId must be a user, and there is no user {name}");
+            Err(Error::invalid("reviewerId", Rule::Enum, message))
+        };
+        let table = [
+            (session, Operator, None, by(&me_id, None)),
+            (session, Operator, Some(&*me_id), by(&me_id, None)),
+            (session, Operator, Some(&*ann_id), forbidden()),
+            (session, Operator, Some("ada"), forbidden()),
+            (session, Admin, None, by(&me_id, None)),
+            (session, Admin, Some(&*me_id), by(&me_id, None)),
+            (session, Admin, Some(&*ann_id), by(&me_id, Some(&ann_id))),
+            (session, Admin, Some(&*gone), unknown(&gone)),
+            (session, Admin, Some("ada"), unknown("ada")),
+            (key, Operator, None, by(&key_id, None)),
+            (key, Operator, Some(&*key_id), by(&key_id, None)),
+            (key, Operator, Some("ada"), by(&key_id, Some("ada"))),
+        ];
+        for (account, role, claimed, expected) in table {
+            let (environment, plan) = (Environment::Live, None);
+            let caller = Caller { account, name: "me".into(), role, environment, plan };
+            let by = decider(&caller, claimed.map(str::to_owned), |user| user == me || user == ann);
+            assert_eq!(by, expected, "{account} as {role:?} names {claimed:?}");
+        }
     }
 
     #[test]
