@@ -87,8 +87,8 @@ pub fn routes(app: Arc<App>) -> Router {
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
         .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)
-        .post  ("/api/hitl/{taskId}/claim",         may(A::HitlDecide),       approvals::claim)
-        .post  ("/api/hitl/{taskId}/release",       may(A::HitlDecide),       approvals::release)
+        .post  ("/api/hitl/{taskId}/claim",         may(A::HitlClaim),        approvals::claim)
+        .post  ("/api/hitl/{taskId}/release",       may(A::HitlClaim),        approvals::release)
         .get   ("/api/hitl/{taskId}/history",       may(A::HitlRead),         approvals::history)
 
         .post  ("/api/auth/login",                  Public,                   accounts::login)
