@@ -18,6 +18,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Advice, fadvise};
+
 /// Removes the broken and the half-made files of `directory`, and then makes what is left durable:
 /// after a mere crash of the process `db` may be in memory only, while the snapshot that sled
 /// writes next, and syncs, already counts on it.
@@ -70,6 +72,20 @@ fn sync_files(directory: &Path) -> io::Result<()> {
         }
     }
     fs::File::open(directory)?.sync_all()
+}
+
+/// Has what is read next of the files in `directory` come from the disk. After a sync that failed, Linux
+/// shows what it could not write as if it stood there, and says of the next sync that it succeeded
+/// (fsync(2); lwn.net/Articles/752063): who starts again would count on what a power cut then takes.
+///
+/// As far as it can: whoever calls this has an error to tell already.
+pub(crate) fn distrust(directory: &Path) {
+    let Ok(files) = fs::read_dir(directory) else { return };
+    for file in files.flatten() {
+        if let Ok(file) = fs::File::open(file.path()) {
+            let _ = fadvise(file, 0, None, Advice::DontNeed);
+        }
+    }
 }
 
 fn snapshots(directory: &Path) -> io::Result<Vec<PathBuf>> {

@@ -113,6 +113,7 @@ pub struct SledStore {
     failure: Failure,
     shared: Arc<Shared>,
     epoch: Epoch,
+    db: File,
     path: PathBuf,
     _lock: File,
 }
@@ -120,6 +121,7 @@ pub struct SledStore {
 /// A directory in which sled is open.
 struct Opened {
     tree: sled::Db,
+    db: File,
     path: PathBuf,
     known: Option<u32>,
     lock: File,
@@ -129,7 +131,10 @@ struct Opened {
 
 /// Tells the owner of the process, once, that the disk failed.
 #[derive(Clone)]
-struct Failure(Arc<Mutex<Option<OnFailure>>>);
+struct Failure {
+    owner: Arc<Mutex<Option<OnFailure>>>,
+    path: PathBuf,
+}
 
 impl std::fmt::Debug for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -139,14 +144,15 @@ impl std::fmt::Debug for Failure {
 
 impl Failure {
     fn tell(&self, error: &Error) {
-        let tell = self.0.lock().expect("no holder panics").take();
+        let tell = self.owner.lock().expect("no holder panics").take();
         if let Some(tell) = tell {
+            repair::distrust(&self.path);
             tell(error);
         }
     }
 
     fn has_come(&self) -> bool {
-        self.0.lock().expect("no holder panics").is_none()
+        self.owner.lock().expect("no holder panics").is_none()
     }
 }
 
@@ -160,6 +166,15 @@ impl SledStore {
     /// [`Error::Locked`] if another process has the directory, [`Error::Corrupt`] if it holds
     /// anything that this program cannot read, [`Error::Io`] if the disk fails.
     pub fn open(options: SledOptions) -> Result<Self, Error> {
+        let path = options.path.clone();
+        let opened = Self::open_whole(options);
+        if let Err(Error::Io(_)) = &opened {
+            repair::distrust(&path);
+        }
+        opened
+    }
+
+    fn open_whole(options: SledOptions) -> Result<Self, Error> {
         let SledOptions { path, cache_bytes, on_failure, round, sabotage } = options;
         fs::create_dir_all(&path).map_err(|error| failed(&error))?;
         let lock = lock(&path)?;
@@ -177,8 +192,8 @@ impl SledStore {
         if sabotage != Some(Sabotage::NoRepair) {
             repair::repair(&path).map_err(|error| failed(&error))?;
         }
-        let tree = open_tree(&path, cache_bytes)?;
-        let opened = Opened { tree: tree.clone(), path, known, lock, round, sabotage };
+        let (tree, db) = open_tree(&path, cache_bytes)?;
+        let opened = Opened { tree: tree.clone(), db, path, known, lock, round, sabotage };
         let begun = Self::begin(opened, on_failure);
         if begun.is_err() {
             // It panics if the disk fails.
@@ -188,20 +203,20 @@ impl SledStore {
     }
 
     fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
-        let Opened { tree, path, known, lock, round, sabotage } = opened;
+        let Opened { tree, db, path, known, lock, round, sabotage } = opened;
         let waker = Some(Waker::start(tree.clone()).map_err(|error| failed(&error))?);
         let epoch = next_epoch(&tree, &path, known)?;
         let synced = sabotage != Some(Sabotage::NoSync);
         let settled = synced && sabotage != Some(Sabotage::NoSettling);
-        let db = File::open(path.join("db")).map_err(|error| failed(&error))?;
         let frontier = Frontier::default();
-        let mut below = Below { tree: tree.clone(), db, synced: settled, frontier };
+        let of_rounds = db.try_clone().map_err(|error| failed(&error))?;
+        let mut below = Below { tree: tree.clone(), db: of_rounds, synced: settled, frontier };
         let new = known.is_none_or(|known| known < WITH_JOURNAL);
         let (journal, missing) = Journal::open(&path, standing(&tree, &path, known)?, new, synced)?;
         check_noted(&path, journal.last(), new)?;
         bring_back(&mut below, &path, &missing, journal.last())?;
         let mark = Mark::open(&path, journal.last()).map_err(|error| failed(&error))?;
-        repair::sync_all(&path).map_err(|error| failed(&error))?;
+        repair::sync_all(&path).and_then(|()| db.sync_all()).map_err(|error| failed(&error))?;
         if known != Some(FORMAT) {
             write_format(&path).map_err(|error| failed(&error))?;
         }
@@ -216,7 +231,8 @@ impl SledStore {
         let (inbox, jobs) = mpsc::channel();
         let committer = Committer::new(engine, epoch, shared.clone(), max_row);
         let closing = Arc::new(AtomicBool::new(false));
-        let failure = Failure(Arc::new(Mutex::new(Some(on_failure))));
+        let owner = Arc::new(Mutex::new(Some(on_failure)));
+        let failure = Failure { owner, path: path.clone() };
         let commit = {
             let failure = failure.clone();
             let tell = Box::new(move |error: &Error| failure.tell(error));
@@ -242,6 +258,7 @@ impl SledStore {
             failure,
             shared,
             epoch,
+            db,
             path,
             _lock: lock,
         })
@@ -365,9 +382,11 @@ impl Drop for SledStore {
         self.waker = None;
         // It panics if the disk fails.
         let closed = quietly(|| close(tree)).unwrap_or(false);
-        if flushed && closed && !self.failure.has_come() {
-            // Without this note the next opening takes the directory for that of a killed process.
-            let _ = mark::closed(&self.path);
+        let synced = self.db.sync_all().is_ok();
+        let in_order = flushed && closed && synced && !self.failure.has_come();
+        // Without this note the next opening takes the directory for that of a killed process.
+        if !in_order || mark::closed(&self.path).is_err() {
+            repair::distrust(&self.path);
         }
     }
 }

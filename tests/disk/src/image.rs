@@ -4,7 +4,8 @@
 //! file makes all earlier changes of names durable, as the journal of ext4 does. *Harsh*: a change
 //! of names is durable only once its directory was synced, and each of the others is kept or lost
 //! by itself. In both, an unsynced write is kept or lost by sectors of 512 bytes, and what a lost
-//! sector leaves in a file that became longer is zeros.
+//! sector leaves in a file that became longer is zeros. What a sync was to cover that failed is lost,
+//! whatever is synced later: the system takes it for written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -29,16 +30,56 @@ pub enum Model {
 #[derive(Debug)]
 #[expect(missing_docs, reason = "they are what the calls of these names take")]
 pub enum Event {
-    Open { inode: u64, created: bool, truncated: bool, directory: bool, path: PathBuf },
-    Write { inode: u64, at: u64, bytes: Vec<u8> },
-    Truncate { inode: u64, length: u64 },
-    Sync { inode: u64, covered: usize },
-    Rename { from: PathBuf, to: PathBuf },
-    Exchange { one: PathBuf, other: PathBuf },
-    Unlink { path: PathBuf },
-    MakeDirectory { path: PathBuf },
-    Link { from: PathBuf, to: PathBuf },
-    Acknowledged { text: String },
+    Open {
+        inode: u64,
+        created: bool,
+        truncated: bool,
+        directory: bool,
+        path: PathBuf,
+    },
+    Write {
+        inode: u64,
+        at: u64,
+        bytes: Vec<u8>,
+    },
+    Truncate {
+        inode: u64,
+        length: u64,
+    },
+    Sync {
+        inode: u64,
+        covered: usize,
+    },
+    Rename {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    Exchange {
+        one: PathBuf,
+        other: PathBuf,
+    },
+    Unlink {
+        path: PathBuf,
+    },
+    MakeDirectory {
+        path: PathBuf,
+    },
+    Link {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    Acknowledged {
+        text: String,
+    },
+    /// A sync failed.
+    Lost {
+        inode: u64,
+        covered: usize,
+    },
+    /// The system was told to read the file from the disk again.
+    Forgotten {
+        inode: u64,
+    },
 }
 
 /// Everything that happened to a disk.
@@ -66,6 +107,24 @@ impl Log {
             at += length;
         }
         read
+    }
+
+    /// The files of which a sync failed that the system was not told to forget afterwards: it shows
+    /// what may not be there.
+    #[must_use]
+    pub fn believed(&self) -> Vec<&Path> {
+        let mut names = HashMap::new();
+        let mut believed = HashMap::new();
+        for event in &self.events {
+            if let Event::Open { inode, directory: false, path, .. } = event {
+                names.insert(inode, path.as_path());
+            } else if let Event::Lost { inode, .. } = event {
+                believed.extend(names.get(inode).map(|name| (inode, *name)));
+            } else if let Event::Forgotten { inode } = event {
+                believed.remove(inode);
+            }
+        }
+        believed.into_values().collect()
     }
 
     /// How many events there may have been when the shim's file had this length.
@@ -106,6 +165,8 @@ fn event(bytes: &[u8], root: &Path) -> Option<(Event, usize)> {
         8 => Event::Link { from: path(first), to: path(second) },
         9 => Event::Acknowledged { text: String::from_utf8_lossy(first).into_owned() },
         10 => Event::Exchange { one: path(first), other: path(second) },
+        11 => Event::Lost { inode, covered: usize::try_from(a).expect("a count") },
+        12 => Event::Forgotten { inode },
         other => panic!("the shim wrote a record of kind {other}"),
     };
     Some((event, HEAD + first.len() + second.len()))
@@ -255,6 +316,10 @@ impl Content {
         }
     }
 
+    fn lose(&mut self, covered: usize) {
+        self.pending.retain(|(number, _, bytes)| *number >= covered || bytes.is_none());
+    }
+
     /// Keeps a random part of what was never synced: of every other file the first writes whole, and of
     /// the rest some sectors, many or few.
     fn tear(&mut self, random: &mut Random) {
@@ -388,7 +453,12 @@ impl Disk {
                     self.change(number, Change::Put(self.name(to), node));
                 }
             }
-            Event::Acknowledged { .. } => {}
+            Event::Lost { inode, covered } => {
+                if let Some(Node::File(id)) = self.inodes.get(inode) {
+                    self.files[*id].lose(*covered);
+                }
+            }
+            Event::Acknowledged { .. } | Event::Forgotten { .. } => {}
         }
     }
 
@@ -475,4 +545,38 @@ pub fn power_cut(
     }
     disk.cut(model, random);
     disk.write(image);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(inode: u64, at: u64, byte: u8) -> Event {
+        Event::Write { inode, at, bytes: vec![byte; SECTOR] }
+    }
+
+    #[test]
+    fn what_a_failed_sync_was_to_cover_is_lost_whatever_is_synced_later() {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let (start, image) = (directory.path().join("start"), directory.path().join("image"));
+        fs::create_dir_all(&start).expect("a directory can be made");
+        fs::write(start.join("file"), [1; 2 * SECTOR]).expect("a file can be made");
+        let path = PathBuf::from("file");
+        let open =
+            Event::Open { inode: 7, created: false, truncated: false, directory: false, path };
+        let events = [
+            open,
+            written(7, 0, 2),
+            Event::Lost { inode: 7, covered: 2 },
+            written(7, SECTOR as u64, 3),
+            Event::Sync { inode: 7, covered: 4 },
+        ];
+        power_cut(&start, &events, events.len(), Model::Harsh, &mut Random::new(1), &image);
+        let left = fs::read(image.join("file")).expect("a file of ours");
+        assert_eq!((left[0], left[SECTOR]), (1, 3));
+        let mut log = Log { events: events.into(), starts: Vec::new() };
+        assert_eq!(log.believed(), [Path::new("file")]);
+        log.events.push(Event::Forgotten { inode: 7 });
+        assert!(log.believed().is_empty());
+    }
 }

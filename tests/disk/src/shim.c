@@ -8,7 +8,9 @@
  *
  * SHIM_FAULT "what at errno stays": the at-th change (what 0) or sync (1) fails with errno, and with
  * stays 1 all later ones; errno 0 says that it was done, and does nothing. A disk that is full takes
- * half of a write first. With stays n every n-th of them fails, from the at-th on.
+ * half of a write first, up to the end of a sector. With stays n every n-th of them fails, from the
+ * at-th on. A sync that fails is logged: what it was to cover is lost, whatever is synced later. Every
+ * other descriptor that the file has then is told once, at its next sync, as Linux does (errseq_t).
  *
  * SHIM_KILL "what at after": the process is killed at the at-th change or sync, before it is done
  * (after 0) or when it was done and before its caller hears of it (after 1).
@@ -41,9 +43,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK, EXCHANGE };
+enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK, EXCHANGE, LOST, FORGOTTEN };
 enum { CREATED = 1, TRUNCATED = 2 };
-enum { FDS = 65536, ACKS = 1, HELD = 64 };
+enum { FDS = 65536, ACKS = 1, HELD = 64, SECTOR = 512 };
 enum { CHANGE = 0, SYNCING, MET };
 enum { DO = 0, DO_HALF, PRETEND, FAIL };
 
@@ -59,6 +61,7 @@ static uint64_t kill_at;
 static __thread int dying;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t inodes[FDS]; /* 0: not watched; ACKS: acknowledgements */
+static int owed[FDS]; /* the error of a sync by way of another descriptor */
 
 /* Writes that are held back, the oldest first. */
 static struct { int fd; off_t at; size_t length; void *bytes; } held[HELD];
@@ -118,6 +121,13 @@ static int fate(int what, size_t length) {
     if (fault_errno == ENOSPC && n == fault_at && length > 1) return DO_HALF;
     errno = fault_errno;
     return FAIL;
+}
+
+/* How much of a write a full disk takes: half of it, up to the end of a sector. */
+static size_t half(size_t length, off_t at) {
+    off_t end = at + length / 2;
+    end -= end % SECTOR;
+    return end > at ? end - at : 0;
 }
 
 static void out(const void *bytes, size_t length) {
@@ -235,6 +245,7 @@ static int do_open(int at, const char *name, int flags, mode_t mode) {
     if (fd >= 0 && !is_acks) {
         if (fstat(fd, &info) != 0) abort();
         inodes[fd] = info.st_ino;
+        owed[fd] = 0;
         uint64_t what = (there ? 0 : CREATED) | (there && (flags & O_TRUNC) ? TRUNCATED : 0);
         note(OPEN, info.st_ino, what, S_ISDIR(info.st_mode), path, strlen(path), "", 0);
     }
@@ -270,6 +281,33 @@ int close(int fd) {
     return syscall(SYS_close, fd);
 }
 
+/* Another descriptor of the same file is watched, too. */
+int fcntl64(int fd, int command, ...) {
+    va_list rest;
+    va_start(rest, command);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    int result = syscall(SYS_fcntl, fd, command, argument);
+    int copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+    if (copies && result >= FDS) abort();
+    if (copies && result >= 0 && watched(fd)) {
+        pthread_mutex_lock(&lock);
+        inodes[result] = inodes[fd];
+        is_held[result] = is_held[fd];
+        owed[result] = owed[fd];
+        pthread_mutex_unlock(&lock);
+    }
+    return result;
+}
+
+int fcntl(int fd, int command, ...) {
+    va_list rest;
+    va_start(rest, command);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    return fcntl64(fd, command, argument);
+}
+
 int closedir(DIR *directory) {
     static int (*next)(DIR *);
     if (!next) next = dlsym(RTLD_NEXT, "closedir");
@@ -283,7 +321,10 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) {
     int how = fate(CHANGE, length);
     if (how == FAIL) return -1;
     if (how == PRETEND) return length;
-    if (how == DO_HALF) length /= 2;
+    if (how == DO_HALF && !(length = half(length, at))) {
+        errno = fault_errno;
+        return -1;
+    }
     if (is_held[fd]) return hold(fd, bytes, length, at);
     pthread_mutex_lock(&lock);
     ssize_t done = syscall(SYS_pwrite64, fd, bytes, length, at);
@@ -303,7 +344,10 @@ ssize_t write(int fd, const void *bytes, size_t length) {
     int how = inode == ACKS ? DO : fate(CHANGE, length);
     if (how == FAIL) return -1;
     if (how == PRETEND) return length;
-    if (how == DO_HALF) length /= 2;
+    if (how == DO_HALF && !(length = half(length, syscall(SYS_lseek, fd, 0, SEEK_CUR)))) {
+        errno = fault_errno;
+        return -1;
+    }
     pthread_mutex_lock(&lock);
     ssize_t done = syscall(SYS_write, fd, bytes, length);
     int error = errno;
@@ -366,23 +410,48 @@ static int do_sync(int fd, long call, uint64_t data_only) {
     uint64_t inode = watched(fd);
     if (!inode) return syscall(call, fd);
     int how = fate(SYNCING, 0);
-    if (how == FAIL) return -1;
-    if (how == PRETEND || (lies && data_only)) return 0;
     pthread_mutex_lock(&lock);
     uint64_t covered = records;
+    int owes = owed[fd];
+    owed[fd] = 0;
+    if (how == FAIL) {
+        note(LOST, inode, covered, 0, "", 0, "", 0);
+        for (int other = 0; other < FDS; other++)
+            if (other != fd && inodes[other] == inode) owed[other] = fault_errno;
+    }
     pthread_mutex_unlock(&lock);
+    if (how == FAIL) {
+        errno = fault_errno;
+        return -1;
+    }
+    if (how == PRETEND || (lies && data_only)) return 0;
     int result = syscall(call, fd);
     int error = errno;
     over();
     pthread_mutex_lock(&lock);
     if (result == 0) note(SYNC, inode, covered, data_only, "", 0, "", 0);
     pthread_mutex_unlock(&lock);
-    errno = error;
-    return result;
+    errno = owes && result == 0 ? owes : error;
+    return owes ? -1 : result;
 }
 
 int fsync(int fd) { return do_sync(fd, SYS_fsync, 0); }
 int fdatasync(int fd) { return do_sync(fd, SYS_fdatasync, 1); }
+
+/* The system is to forget what it knows of the file. */
+int posix_fadvise64(int fd, off64_t from, off64_t length, int advice) {
+    uint64_t inode = watched(fd);
+    if (inode && advice == POSIX_FADV_DONTNEED && from == 0 && length == 0) {
+        pthread_mutex_lock(&lock);
+        note(FORGOTTEN, inode, 0, 0, "", 0, "", 0);
+        pthread_mutex_unlock(&lock);
+    }
+    return syscall(SYS_fadvise64, fd, from, length, advice) == 0 ? 0 : errno;
+}
+
+int posix_fadvise(int fd, off_t from, off_t length, int advice) {
+    return posix_fadvise64(fd, from, length, advice);
+}
 
 int sync_file_range(int fd, off64_t from, off64_t length, unsigned flags) {
     if (watched(fd)) {

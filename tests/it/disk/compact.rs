@@ -12,7 +12,7 @@ use callboard_disk::{
 use crate::disk::ledger::{Fact, Ledger};
 use crate::disk::load::{Amount, set_up, starts_again, work};
 use crate::disk::long;
-use crate::disk::pool::run_all;
+use crate::disk::pool::{Sum, run_until_met};
 use crate::disk::program::Program;
 use crate::support::{Client, until};
 
@@ -139,8 +139,8 @@ fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
     while !long() && faults.len() > SAMPLE {
         faults.swap_remove(random.below(faults.len()));
     }
-    let run = async |(number, fault): (usize, Fault)| {
-        let root = used.copied(&format!("case-{number}"));
+    let run = async |(number, fault): &(usize, Fault), before: usize| {
+        let (root, fault) = (used.copied(&format!("case-{number}-{before}")), *fault);
         let (data, counts) = (root.join("data"), root.join("counts"));
         let output = compact(&data, |command| {
             shim.load(command, &root);
@@ -161,12 +161,12 @@ fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
         }
     };
     let count = faults.len();
-    let done = run_all(faults.into_iter().enumerate(), run);
-    let met = done.iter().filter(|done| **done == Ok(true)).count();
-    let wrong: Vec<_> = done.into_iter().filter_map(Result::err).collect();
-    eprintln!("{count} compactions cut short, {met} where they should; {calls:?}");
+    let Sum { runs, met, unmet, wrong } =
+        run_until_met(faults.into_iter().enumerate().collect(), run);
+    eprintln!("{met} compactions cut short, {runs} runs, never met: {unmet:?}; {calls:?}");
     assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
-    assert!(met * 2 > count, "most are cut short where they should be: {met} of {count}");
+    // How many writes sled makes of the same moves a little from run to run.
+    assert!(unmet.len() * 20 < count, "where they should be: {met} of {count}");
 }
 
 /// A compaction, and everything that it did to the disk.

@@ -217,6 +217,13 @@ pub(super) async fn starts_again(data: &Path, stderr: &Path, facts: &[Fact]) -> 
     Ok(())
 }
 
+/// Whether what a comparison said is that something acknowledged was not there: not that a start was
+/// refused, or anything else.
+pub(super) fn is_loss(reason: &str) -> bool {
+    let said = ["does not exist", "is not known", "had its output", "the decision about"];
+    said.iter().any(|said| reason.contains(said))
+}
+
 /// Compares the server with what was acknowledged, while anything may go on.
 pub(super) async fn compare(client: &Client, facts: Vec<Fact>) -> Result<(), String> {
     let client = client.clone();

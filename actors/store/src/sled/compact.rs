@@ -76,6 +76,7 @@ pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
     match exchanged {
         Ok(sizes) => clear(path).map(|()| sizes).map_err(|error| failed(&error)),
         Err(error) => {
+            repair::distrust(path);
             // It is whole without this note, only slower to open.
             let _ = mark::closed(path);
             let _ = remove(&beside);
@@ -106,8 +107,8 @@ fn beside(path: &Path) -> PathBuf {
 fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     let io = |error: io::Error| failed(&error);
     remove(to).and_then(|()| fs::create_dir(to)).map_err(io)?;
-    let old = open_tree(path, cache_bytes)?;
-    let new = open_tree(to, cache_bytes)?;
+    let (old, _) = open_tree(path, cache_bytes)?;
+    let (new, db) = open_tree(to, cache_bytes)?;
     in_sled(|| copy(&old, &new))?;
     if !close(new) {
         return Err(corrupt(to, "sled could not write it"));
@@ -117,12 +118,12 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     }
     repair::sync_all(to).map_err(io)?;
     // As the next opening will find it.
-    let new = open_tree(to, cache_bytes)?;
+    let (new, _) = open_tree(to, cache_bytes)?;
     let same = in_sled(|| is_same(&old, &new))?;
     if !close(new) || !close(old) || !same {
         return Err(corrupt(to, "what was written is not what is read back"));
     }
-    mark::closed(to).and_then(|()| repair::sync_all(to)).map_err(io)
+    db.sync_all().and_then(|()| mark::closed(to)).and_then(|()| repair::sync_all(to)).map_err(io)
 }
 
 fn copy(old: &sled::Db, new: &sled::Db) -> sled::Result<()> {

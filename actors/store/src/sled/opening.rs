@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: the repair of what a power cut leaves (see `repair.rs`).
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -55,9 +55,14 @@ pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error>
     }
 }
 
-/// Opens sled in a directory all of which was synced.
-pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error> {
+/// Opens sled in a directory all of which was synced; and its file, before sled does. Whoever has a file
+/// open when a sync of it fails is told so by his own next sync (Linux's `errseq_t`), and nobody else is.
+/// sled has a thread that syncs and tells nobody what came of it, and goes on.
+pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<(sled::Db, File), Error> {
     anchor::set(path)?;
+    let mut options = File::options();
+    let db = options.write(true).create(true).truncate(false).open(path.join("db"));
+    let db = db.map_err(|error| failed(&error))?;
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
     let config = config.flush_every_ms(Some(COLLECT_EVERY));
     let open = || match quietly(|| config.open()) {
@@ -73,7 +78,8 @@ pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<sled::Db, Error
             Some(Err(disk.err().unwrap_or_else(|| corrupt(path, &format!("sled says: {panic}")))))
         }
     };
-    retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))
+    let tree = retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))?;
+    Ok((tree, db))
 }
 
 /// Counts this opening, durably.
