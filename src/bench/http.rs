@@ -56,6 +56,11 @@ impl Site {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
+    /// This one, asked with the key or token with which `other` is asked.
+    pub(super) fn as_by(&self, other: &Self) -> Self {
+        Self { token: other.token.clone(), ..self.clone() }
+    }
+
     /// Whether it shares this machine's cores and disk.
     pub(super) fn is_local(&self) -> bool {
         self.address.ip().is_loopback()

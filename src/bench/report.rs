@@ -114,9 +114,26 @@ impl Row {
         match (self.met, self.bound) {
             (Some(true), _) => "met".into(),
             (Some(false), Some(Bound::AtLeast(bound) | Bound::AtMost(bound))) => {
-                format!("missed by {:.0} %", 100.0 * (judged - bound).abs() / bound)
+                let percent = 100.0 * (judged - bound).abs() / bound;
+                format!(
+                    "missed by {} %",
+                    if percent < 1.0 { number(percent) } else { format!("{percent:.0}") }
+                )
             }
             _ => "–".into(),
+        }
+    }
+
+    /// The ratio, and how far those of the rounds lie apart.
+    fn ratios(&self) -> String {
+        let least = self.ratios.iter().copied().min_by(f64::total_cmp);
+        let most = self.ratios.iter().copied().max_by(f64::total_cmp);
+        match (self.ratio, least, most) {
+            (Some(ratio), Some(least), Some(most)) if self.ratios.len() > 1 => {
+                format!("{} ({} to {})", number(ratio), number(least), number(most))
+            }
+            (Some(ratio), ..) => number(ratio),
+            (None, ..) => "–".into(),
         }
     }
 
@@ -177,7 +194,7 @@ impl Report {
                 number(row.figure),
                 row.unit,
                 optional(row.floor),
-                optional(row.ratio),
+                row.ratios(),
                 row.wanted(),
                 row.verdict(),
             );
@@ -242,11 +259,17 @@ mod tests {
         let lines: Vec<_> = report.tables().lines().map(str::to_owned).collect();
         assert_eq!(
             lines[2],
-            "| T1 | work | 80.0 requests/s | 100.0 | 0.80 | ≥ 1 | missed by 20 % |"
+            "| T1 | work | 80.0 requests/s | 100.0 | 0.80 (0.50 to 0.90) | ≥ 1 | missed by 20 % |"
         );
         assert_eq!(lines[3], "| T9 | start | 5.00 ms | – | – | ≤ 9 ms | met |");
         assert_eq!(lines[7], "| T1 | work | 1.00 | 2.00 | 3.00 | 4.00 | 80.0 |");
         assert_eq!(lines[8], "| T1 | its floor | 1.00 | 2.00 | 3.00 | 4.00 | 100.0 |");
+    }
+
+    #[test]
+    fn what_is_missed_by_little_is_not_missed_by_nothing() {
+        let row = Row::of("T1", "work", "").figure(0.597).bound(Bound::AtLeast(0.6));
+        assert_eq!(row.verdict(), "missed by 0.50 %");
     }
 
     #[test]

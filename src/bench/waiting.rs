@@ -54,14 +54,15 @@ pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
     let desk = ground.desk().await?;
     hold(&desk, half).await?;
     submit(&desk, half, false).await?;
+    let worker = desk.worker.clone();
     let directory = desk.kill().await?;
     let begin = Instant::now();
     let server = ground.server_on(directory, &[]).await?;
     server.site.open().await?.exchange(&server.site.get("/health"), 200).await?;
     let ready = begin.elapsed();
-    let desk = server.desk().await?;
     let begin = Instant::now();
-    Worker::connect(&desk.worker, Arc::new([]), 1).await?.first().await?;
+    let worker = server.site.as_by(&worker);
+    Worker::connect(&worker, Arc::new([]), 1).await?.first().await?;
     let first = begin.elapsed();
     let row = |what, took, most| {
         Row::of("T6", what, "ms").figure(millis(took)).bound(Bound::AtMost(most))

@@ -49,6 +49,20 @@ fn a_target_is_measured_beside_its_floor() {
     assert_eq!(left, 0, "nothing is left behind");
 }
 
+#[test]
+fn executions_a_recovery_and_a_start_are_measured() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (only, rows) in [("T3", 2), ("T6", 2), ("T9", 2)] {
+        let output = bench(&directory, &["--only", only, "--items", "2000", "--json"]).output();
+        let report = report(&output.expect("it runs"));
+        let measured = report["rows"].as_array().expect("rows");
+        assert_eq!(measured.len(), rows, "{report}");
+        for row in measured {
+            assert!(row["figure"].as_f64() > Some(0.0) && row["met"].is_boolean(), "{report}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_runs_already_is_measured_and_left_without_waiting_tasks() {
     let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "50")]);
