@@ -113,35 +113,29 @@ fn large_prompt() -> String {
     json!({"prompt": "x".repeat(1_000_000)}).to_string()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overload_is_refused_in_time_and_leaves_no_trace() {
-    let server = Server::with(&[
-        ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "10000000"),
-        ("SERVER__BODIES_MAX_BYTES", "8388608"),
-        ("SERVER__HEADER_TIMEOUT", "2s"),
-        ("SERVER__BODY_TIMEOUT", "5s"),
-        ("RUNTIME__ACTIVE", "50"),
-    ]);
-    let (operator, worker) = (server.client("operator").await, server.key("worker").await);
-    let token = server.key("operator").await;
-    let one = |id: usize| json!({"id": format!("s{id}"), "prompt": "p"});
-    let plan = operator.plan(&(0..20).map(one).collect()).await;
-    let run = FakeWorker::connect(&server, &worker, 64).await.run(|_| Ok("done".into()));
-    let id = operator.submit(&json!({"prompt": "before"})).await;
-    operator.task_with_status(&id, "completed").await;
-    let before = reading(&server);
+/// What it takes at a time in the test below: bodies of so many bytes, and so many actors.
+const BODIES: &str = "8388608";
+const ACTIVE: &str = "50";
 
+/// Five seconds of ten times what it takes: 80 bodies of 1 MB at a time and 150 that never end, 64
+/// executions of 20 steps at a time, and 180 connections on which nothing is said or read. What was
+/// answered, and what [`watch`] saw.
+async fn overload(
+    server: &Server,
+    (operator, token): (&Client, &str),
+    plan: &str,
+) -> (Answers, f64, Duration) {
     let (stop, answers) = (Arc::new(AtomicBool::new(false)), Answers::default());
     let mut all = JoinSet::new();
     let large = Bytes::from(large_prompt());
     let (small, empty) = (Bytes::from_static(br#"{"prompt": "p"}"#), Bytes::from_static(b"{}"));
     for _ in 0..80 {
-        flood(&mut all, (&operator, &stop, &answers), "/api/tasks", &large);
-        flood(&mut all, (&operator, &stop, &answers), "/api/tasks", &small);
+        flood(&mut all, (operator, &stop, &answers), "/api/tasks", &large);
+        flood(&mut all, (operator, &stop, &answers), "/api/tasks", &small);
     }
     for _ in 0..64 {
         let path = format!("/api/plans/{plan}/execute");
-        flood(&mut all, (&operator, &stop, &answers), &path, &empty);
+        flood(&mut all, (operator, &stop, &answers), &path, &empty);
     }
     let head = format!(
         "POST /api/tasks HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
@@ -149,8 +143,8 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
     );
     let most_of_it = Bytes::from(head + &large_prompt()[..900_000]);
     for _ in 0..150 {
-        say(&mut all, &server, most_of_it.clone());
-        say(&mut all, &server, "POST /api/tasks HTTP/1.1\r\nhost: x\r\nx-half");
+        say(&mut all, server, most_of_it.clone());
+        say(&mut all, server, "POST /api/tasks HTTP/1.1\r\nhost: x\r\nx-half");
     }
     for _ in 0..30 {
         let head = format!(
@@ -166,20 +160,47 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
             }
         });
     }
-    let (most, slowest) = watch(&server, Instant::now() + FLOOD).await;
+    let (most, slowest) = watch(server, Instant::now() + FLOOD).await;
     stop.store(true, Ordering::Relaxed);
     while let Some(ended) = all.join_next().await {
         ended.expect("nobody was let down");
     }
-    eprintln!("{answers:?}, {:.0} MB before, {most:.0} at most, {slowest:?}", before.memory);
-    let wrong: Vec<_> =
-        answers.statuses().into_iter().filter(|it| ![201, 408, 503].contains(it)).collect();
-    assert!(wrong.is_empty(), "{answers:?}");
-    assert!(answers.of(201) > 50 && answers.of(503) > 50, "{answers:?}");
-    // 64 MB of bodies, 64 MB of submissions on their way, 16 MB of rows that sled does not have yet;
-    // twice, for what is made of them and what the allocator keeps. Without them it is gigabytes.
-    assert!(most < before.memory + 300.0, "{most} MB, and {} before", before.memory);
-    assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+    (answers, most, slowest)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn overload_is_refused_in_time_and_leaves_no_trace() {
+    let server = Server::with(&[
+        ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "10000000"),
+        ("SERVER__BODIES_MAX_BYTES", BODIES),
+        ("SERVER__HEADER_TIMEOUT", "2s"),
+        ("SERVER__BODY_TIMEOUT", "5s"),
+        ("RUNTIME__ACTIVE", ACTIVE),
+    ]);
+    let (operator, worker) = (server.client("operator").await, server.key("worker").await);
+    let token = server.key("operator").await;
+    let one = |id: usize| json!({"id": format!("s{id}"), "prompt": "p"});
+    let plan = operator.plan(&(0..20).map(one).collect()).await;
+    let run = FakeWorker::connect(&server, &worker, 64).await.run(|_| Ok("done".into()));
+    let id = operator.submit(&json!({"prompt": "before"})).await;
+    operator.task_with_status(&id, "completed").await;
+    let before = reading(&server);
+
+    let mut peaks = Vec::new();
+    for _ in 0..2 {
+        let (answers, most, slowest) = overload(&server, (&operator, &token), &plan).await;
+        eprintln!("{answers:?}, {:.0} MB before, {most:.0} at most, {slowest:?}", before.memory);
+        let wrong: Vec<_> =
+            answers.statuses().into_iter().filter(|it| ![201, 408, 503].contains(it)).collect();
+        assert!(wrong.is_empty(), "{answers:?}");
+        assert!(answers.of(201) > 50 && answers.of(503) > 50, "{answers:?}");
+        // 64 MB of bodies, 64 MB of submissions on their way, 16 MB of rows that sled does not have yet;
+        // twice, for what is made of them and what the allocator keeps. Without them it is gigabytes.
+        assert!(most < before.memory + 300.0, "{most} MB, and {} before", before.memory);
+        assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+        peaks.push(most);
+    }
+    assert!(peaks[1] < peaks[0] * 1.1 + 20.0, "it keeps what the first one took: {peaks:?} MB");
 
     // As before: quick, with no more files open, and with the memory that it may keep.
     let id = operator.post("/api/tasks", &json!({"prompt": "p", "priority": 10})).await;
@@ -199,7 +220,9 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overload_by_one_account_is_429_and_others_do_not_notice() {
-    let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "300")]);
+    const GRANTED: usize = 300;
+    let granted = GRANTED.to_string();
+    let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", granted.as_str())]);
     let (loud, quiet) = (server.client("operator").await, server.client("operator").await);
     let before = reading(&server);
     let (stop, answers) = (Arc::new(AtomicBool::new(false)), Answers::default());
@@ -209,7 +232,7 @@ async fn overload_by_one_account_is_429_and_others_do_not_notice() {
         flood(&mut all, (&loud, &stop, &answers), "/api/tasks", &body);
     }
     let until = Instant::now() + Duration::from_secs(3);
-    while Instant::now() < until {
+    while Instant::now() < until || answers.of(429) < 10 * GRANTED {
         let asked = Instant::now();
         quiet.get("/api/tasks?limit=1").await.expect_ok();
         assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
@@ -218,8 +241,7 @@ async fn overload_by_one_account_is_429_and_others_do_not_notice() {
     stop.store(true, Ordering::Relaxed);
     while all.join_next().await.is_some() {}
     assert_eq!(answers.statuses(), [201, 429]);
-    assert_eq!(answers.of(201), 300, "what is granted and no more");
-    assert!(answers.of(429) > 3_000 / 10, "{answers:?}");
+    assert_eq!(answers.of(201), GRANTED, "what is granted and no more");
     let after = reading(&server);
     assert!(after.memory < before.memory + 60.0, "{after:?}, {before:?}");
 }

@@ -1,6 +1,9 @@
 //! Mixed load for a while, with restarts in between: nothing grows. Ten minutes in the long form of
 //! `./test`, with a restart each minute; in the short form less than half a minute, with two.
 //!
+//! A restart gives back what a process has lost hold of. So in the long form the last process goes on for
+//! another five minutes, in which nothing may grow either.
+//!
 //! Disk is the most that was ever needed at once: the file is used again, and never shrinks.
 //!
 //! Deliberately absent: how fast it is. The pace is steady and far below what the server takes.
@@ -16,24 +19,27 @@ use crate::support::{Client, Server};
 use gauges::{Reading, flat};
 use load::{Access, Site};
 
-/// How long the load goes on between two restarts, how many restarts, and what is kept.
+/// How long the load goes on between two restarts, how many restarts, how long the last process goes on
+/// beyond that, and what is kept.
 struct Shape {
     between: Duration,
     restarts: u32,
+    last: Option<Duration>,
     ended: &'static str,
 }
 
 fn shape() -> Shape {
     if std::env::var_os("CALLBOARD_LONG").is_some() {
-        Shape { between: Duration::from_mins(1), restarts: 9, ended: "20s" }
+        let (between, last) = (Duration::from_mins(1), Some(Duration::from_mins(5)));
+        Shape { between, restarts: 9, last, ended: "20s" }
     } else {
-        Shape { between: Duration::from_secs(8), restarts: 2, ended: "2s" }
+        Shape { between: Duration::from_secs(8), restarts: 2, last: None, ended: "2s" }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn soak_nothing_grows_under_mixed_load_with_restarts_in_between() {
-    let Shape { between, restarts, ended } = shape();
+    let Shape { between, restarts, last, ended } = shape();
     let mut server = Server::with(&[
         ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "10000000"),
         ("RETENTION__ENDED", ended),
@@ -53,7 +59,7 @@ async fn soak_nothing_grows_under_mixed_load_with_restarts_in_between() {
     let mut all = load::begin(&site, &access);
 
     let started = Instant::now();
-    let mut readings = Vec::new();
+    let (mut readings, mut of_the_last) = (Vec::new(), Vec::new());
     for part in 0..=restarts {
         watch(&server, &access, started, started.elapsed() + between, &mut readings).await;
         if part < restarts {
@@ -66,18 +72,25 @@ async fn soak_nothing_grows_under_mixed_load_with_restarts_in_between() {
             site.moved(&server.url);
         }
     }
+    if let Some(time) = last {
+        watch(&server, &access, started, started.elapsed() + time, &mut of_the_last).await;
+    }
     site.close();
     all_is_removed(&server, &access).await;
     site.stop();
     while all.join_next().await.is_some() {}
     tell(&readings);
+    tell(&of_the_last);
     let faults = site.faults.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert!(faults.is_empty(), "{} answers, such as {:?}", faults.len(), faults.first());
     assert!(site.answered.load(Ordering::Relaxed) > 500, "there was load");
-    for (name, of, slack) in GAUGES {
-        let values: Vec<_> = readings.iter().map(of).collect();
-        if let Err(grows) = flat(name, &values, slack) {
-            panic!("{grows}");
+    assert_eq!(last.is_some(), !of_the_last.is_empty());
+    for readings in [readings, of_the_last].iter().filter(|readings| !readings.is_empty()) {
+        for (name, of, slack) in GAUGES {
+            let values: Vec<_> = readings.iter().map(of).collect();
+            if let Err(grows) = flat(name, &values, slack) {
+                panic!("{grows}");
+            }
         }
     }
 }
