@@ -6,25 +6,20 @@
 //!           ├▶ queues ─▶ Queue
 //!           └▶ workers ─▶ Worker
 //!
-//!   beside it, watched by nobody: events, housekeeping, retention, the loading of the track record
+//!   beside it, watched by System: events, housekeeping, retention, the loading of the track record
 //! ```
 //!
 //! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
-//! its supervisor. Should one of the actors named here break, the process ends: recovery from the disk
-//! is the one path that is always tested.
-//!
-//! What stands beside the tree are plain tasks of tokio. They log the errors that they meet. Should
-//! one panic, that is logged, and it is not started again before the process is. Then streams of
-//! events tell nothing new, though all is stored; or nothing is tidied up; or nothing old is removed;
-//! or statistics and calibration wait without end. Deliberately absent: sockets and signals, which are
-//! the edge's; and anybody who watches these tasks.
+//! its supervisor. Should one of the actors named here break, or one of the plain tasks of tokio beside
+//! them panic, the process ends: recovery from the disk is the one path that is always tested.
+//! Deliberately absent: sockets and signals, which are the edge's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_store::Store;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accounts::Accounts;
 use crate::approval::ApprovalKind;
@@ -50,7 +45,7 @@ pub type OnBreak = Box<dyn FnOnce(String) + Send + Sync>;
 #[derive(Debug)]
 pub struct System {
     node: Arc<Node>,
-    root: ActorRef<()>,
+    root: ActorRef<Broke>,
     ended: JoinHandle<()>,
     /// The tasks beside the tree; held to end them with it.
     followers: Vec<JoinHandle<()>>,
@@ -74,20 +69,28 @@ impl System {
         on_break: OnBreak,
     ) -> Result<Self, NotStarted> {
         let node = Arc::new(Node::new(&store, settings, ports));
-        let follower = tokio::spawn(Arc::clone(&node.events).follow(store.tail()));
-        let housekeeper = tokio::spawn(housekeeping::run(Arc::clone(&node)));
+        // Before anything is committed that somebody may listen for.
+        let records = store.tail();
         let (root, ended) = Actor::spawn(None, Root, (Arc::clone(&node), on_break))
             .await
             .map_err(|error| NotStarted(error.to_string()))?;
-        let mut system = Self { node, root, ended, followers: vec![follower, housekeeper] };
+        let mut system = Self { node, root, ended, followers: Vec::new() };
+        system.has_beside(Arc::clone(&system.node.events).follow(records));
+        system.has_beside(housekeeping::run(Arc::clone(&system.node)));
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
         // After recovery, which tells it of the open approvals.
         let node = Arc::clone(&system.node);
-        let loader = tokio::spawn(async move { node.track.load(node.store()).await });
-        system.followers.push(loader);
-        system.followers.push(tokio::spawn(retention::run(Arc::clone(&system.node))));
+        system.has_beside(async move { node.track.load(node.store()).await });
+        system.has_beside(retention::run(Arc::clone(&system.node)));
         Ok(system)
+    }
+
+    fn has_beside(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        let root = self.root.clone();
+        // The root is gone only when all of it stops.
+        let tell = move |why| drop(root.send_message(Broke(why)));
+        self.followers.push(tokio::spawn(watched(task, tell)));
     }
 
     /// The door for the edge.
@@ -110,6 +113,21 @@ impl System {
     }
 }
 
+/// Does `task`, and tells why if it panics. Ends it when dropped.
+async fn watched(task: impl Future<Output = ()> + Send + 'static, tell: impl FnOnce(String)) {
+    let mut alone = JoinSet::new();
+    alone.spawn(task);
+    if let Some(Err(error)) = alone.join_next().await
+        && error.is_panic()
+    {
+        tell(error.to_string());
+    }
+}
+
+/// A task beside the tree panicked.
+#[derive(Debug)]
+struct Broke(String);
+
 /// The actor at the root.
 struct Root;
 
@@ -117,14 +135,22 @@ struct State {
     on_break: Option<OnBreak>,
 }
 
+impl State {
+    fn broke(&mut self, why: String) {
+        if let Some(on_break) = self.on_break.take() {
+            on_break(why);
+        }
+    }
+}
+
 impl Actor for Root {
-    type Msg = ();
+    type Msg = Broke;
     type State = State;
     type Arguments = (Arc<Node>, OnBreak);
 
     async fn pre_start(
         &self,
-        myself: ActorRef<()>,
+        myself: ActorRef<Broke>,
         (node, on_break): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let root = myself.get_cell();
@@ -165,25 +191,63 @@ impl Actor for Root {
 
     async fn handle_supervisor_evt(
         &self,
-        _: ActorRef<()>,
+        _: ActorRef<Broke>,
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        if let SupervisionEvent::ActorFailed(_, why) = event
-            && let Some(on_break) = state.on_break.take()
-        {
-            on_break(why.to_string());
+        if let SupervisionEvent::ActorFailed(_, why) = event {
+            state.broke(why.to_string());
         }
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<Broke>,
+        Broke(why): Broke,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.broke(why);
         Ok(())
     }
 
     async fn post_stop(
         &self,
-        myself: ActorRef<()>,
+        myself: ActorRef<Broke>,
         _: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         myself.stop_children(None);
         myself.drain_children_and_wait(Some(Duration::from_secs(5))).await;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_beside_the_tree_is_told_and_an_end_is_not() {
+        let (tell, mut told) = mpsc::unbounded_channel();
+        watched(async {}, |why| tell.send(why).expect("somebody listens")).await;
+        assert!(told.is_empty());
+        watched(async { panic!("it broke") }, |why| tell.send(why).expect("somebody listens"))
+            .await;
+        assert!(told.recv().await.is_some_and(|why| why.contains("it broke")));
+    }
+
+    #[tokio::test]
+    async fn what_is_beside_the_tree_ends_with_its_watcher() {
+        let (held, mut ended) = mpsc::channel::<()>(1);
+        let task = async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        };
+        let watcher = tokio::spawn(watched(task, |why| panic!("{why}")));
+        tokio::task::yield_now().await;
+        watcher.abort();
+        assert_eq!(ended.recv().await, None);
     }
 }
