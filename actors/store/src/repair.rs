@@ -74,18 +74,19 @@ fn sync_files(directory: &Path) -> io::Result<()> {
     fs::File::open(directory)?.sync_all()
 }
 
-/// Has what is read next of the files in `directory` come from the disk. After a sync that failed, Linux
-/// shows what it could not write as if it stood there, and says of the next sync that it succeeded
-/// (fsync(2); lwn.net/Articles/752063): who starts again would count on what a power cut then takes.
-///
-/// As far as it can: whoever calls this has an error to tell already.
-pub(crate) fn distrust(directory: &Path) {
-    let Ok(files) = fs::read_dir(directory) else { return };
-    for file in files.flatten() {
-        if let Ok(file) = fs::File::open(file.path()) {
-            let _ = fadvise(file, 0, None, Advice::DontNeed);
+/// Has what is read next of the files in `directory` come from the disk, after what is not there yet was
+/// written. After a sync that failed, Linux shows what it could not write as if it stood there, and says
+/// of the next sync that it succeeded (fsync(2); lwn.net/Articles/752063): who starts again would count on
+/// what a power cut then takes.
+pub(crate) fn read_anew(directory: &Path) -> io::Result<()> {
+    sync_files(directory)?;
+    for file in fs::read_dir(directory)? {
+        let file = file?;
+        if file.file_type()?.is_file() {
+            fadvise(fs::File::open(file.path())?, 0, None, Advice::DontNeed)?;
         }
     }
+    Ok(())
 }
 
 fn snapshots(directory: &Path) -> io::Result<Vec<PathBuf>> {

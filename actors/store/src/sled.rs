@@ -131,10 +131,7 @@ struct Opened {
 
 /// Tells the owner of the process, once, that the disk failed.
 #[derive(Clone)]
-struct Failure {
-    owner: Arc<Mutex<Option<OnFailure>>>,
-    path: PathBuf,
-}
+struct Failure(Arc<Mutex<Option<OnFailure>>>);
 
 impl std::fmt::Debug for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -144,15 +141,14 @@ impl std::fmt::Debug for Failure {
 
 impl Failure {
     fn tell(&self, error: &Error) {
-        let tell = self.owner.lock().expect("no holder panics").take();
+        let tell = self.0.lock().expect("no holder panics").take();
         if let Some(tell) = tell {
-            repair::distrust(&self.path);
             tell(error);
         }
     }
 
     fn has_come(&self) -> bool {
-        self.owner.lock().expect("no holder panics").is_none()
+        self.0.lock().expect("no holder panics").is_none()
     }
 }
 
@@ -166,19 +162,13 @@ impl SledStore {
     /// [`Error::Locked`] if another process has the directory, [`Error::Corrupt`] if it holds
     /// anything that this program cannot read, [`Error::Io`] if the disk fails.
     pub fn open(options: SledOptions) -> Result<Self, Error> {
-        let path = options.path.clone();
-        let opened = Self::open_whole(options);
-        if let Err(Error::Io(_)) = &opened {
-            repair::distrust(&path);
-        }
-        opened
-    }
-
-    fn open_whole(options: SledOptions) -> Result<Self, Error> {
         let SledOptions { path, cache_bytes, on_failure, round, sabotage } = options;
         fs::create_dir_all(&path).map_err(|error| failed(&error))?;
         let lock = lock(&path)?;
         compact::clear(&path).map_err(|error| failed(&error))?;
+        if !matches!(mark::left(&path)?, Left::Closed(_)) {
+            repair::read_anew(&path).map_err(|error| failed(&error))?;
+        }
         let known = read_format(&path)?;
         if let Some(blob) = repair::first_blob(&path).map_err(|error| failed(&error))?
             && sabotage != Some(Sabotage::LargeRows)
@@ -231,8 +221,7 @@ impl SledStore {
         let (inbox, jobs) = mpsc::channel();
         let committer = Committer::new(engine, epoch, shared.clone(), max_row);
         let closing = Arc::new(AtomicBool::new(false));
-        let owner = Arc::new(Mutex::new(Some(on_failure)));
-        let failure = Failure { owner, path: path.clone() };
+        let failure = Failure(Arc::new(Mutex::new(Some(on_failure))));
         let commit = {
             let failure = failure.clone();
             let tell = Box::new(move |error: &Error| failure.tell(error));
@@ -383,10 +372,9 @@ impl Drop for SledStore {
         // It panics if the disk fails.
         let closed = quietly(|| close(tree)).unwrap_or(false);
         let synced = self.db.sync_all().is_ok();
-        let in_order = flushed && closed && synced && !self.failure.has_come();
-        // Without this note the next opening takes the directory for that of a killed process.
-        if !in_order || mark::closed(&self.path).is_err() {
-            repair::distrust(&self.path);
+        if flushed && closed && synced && !self.failure.has_come() {
+            // Without this note the next opening takes the directory for that of a killed process.
+            let _ = mark::closed(&self.path);
         }
     }
 }

@@ -109,22 +109,27 @@ impl Log {
         read
     }
 
-    /// The files of which a sync failed that the system was not told to forget afterwards: it shows
-    /// what may not be there.
+    /// The files of which a sync failed.
     #[must_use]
-    pub fn believed(&self) -> Vec<&Path> {
-        let mut names = HashMap::new();
-        let mut believed = HashMap::new();
+    pub fn lost(&self) -> Vec<&Path> {
+        self.named(|event| if let Event::Lost { inode, .. } = event { Some(*inode) } else { None })
+    }
+
+    /// The files that the system was told to read from the disk again.
+    #[must_use]
+    pub fn forgotten(&self) -> Vec<&Path> {
+        self.named(|event| if let Event::Forgotten { inode } = event { Some(*inode) } else { None })
+    }
+
+    fn named(&self, inode_of: impl Fn(&Event) -> Option<u64>) -> Vec<&Path> {
+        let (mut names, mut found) = (HashMap::new(), Vec::new());
         for event in &self.events {
             if let Event::Open { inode, directory: false, path, .. } = event {
-                names.insert(inode, path.as_path());
-            } else if let Event::Lost { inode, .. } = event {
-                believed.extend(names.get(inode).map(|name| (inode, *name)));
-            } else if let Event::Forgotten { inode } = event {
-                believed.remove(inode);
+                names.insert(*inode, path.as_path());
             }
+            found.extend(inode_of(event).and_then(|inode| names.get(&inode).copied()));
         }
-        believed.into_values().collect()
+        found
     }
 
     /// How many events there may have been when the shim's file had this length.
@@ -575,8 +580,8 @@ mod tests {
         let left = fs::read(image.join("file")).expect("a file of ours");
         assert_eq!((left[0], left[SECTOR]), (1, 3));
         let mut log = Log { events: events.into(), starts: Vec::new() };
-        assert_eq!(log.believed(), [Path::new("file")]);
+        assert_eq!((log.lost(), log.forgotten()), (vec![Path::new("file")], vec![]));
         log.events.push(Event::Forgotten { inode: 7 });
-        assert!(log.believed().is_empty());
+        assert_eq!(log.forgotten(), [Path::new("file")]);
     }
 }

@@ -2,12 +2,13 @@
 //! in words, never with a 2xx for what is not on the disk, and another start shows all of the rest.
 //!
 //! After a sync that failed the files look as if it had not: so there the power goes as well, which
-//! leaves nothing of what that sync was to cover; and the server must have had the system forget what it
-//! shows, so that a start without a power cut finds the same.
+//! leaves nothing of what that sync was to cover; and a start without a power cut must have the system
+//! forget what it shows of them, so that it finds the same.
 //!
 //! Deliberately absent: faults of reads, which `damage.rs` makes by real damage.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use callboard_disk::{
 };
 
 use super::ledger::{Fact, Ledger};
-use super::load::{Amount, Keys, is_loss, set_up, starts_again, work};
+use super::load::{Amount, Keys, is_loss, set_up, starts_again, starts_again_with, work};
 use super::long;
 use super::pool::{Sum, run_until_met};
 use super::program::{Ended, Program};
@@ -100,15 +101,24 @@ impl Bench {
         let facts = if case.fresh { &[][..] } else { &self.facts };
         let facts = [facts, &ledger.facts()].concat();
         let told = |reason: String| format!("{reason}; before: {}", ended.stderr);
-        starts_again(&data, &stderr, &facts).await.map_err(told)?;
+        let state = std::fs::read_to_string(data.join("store/callboard-state"));
+        let in_order = state.is_ok_and(|state| state.starts_with("closed"));
+        let log_again = path("log-again");
+        let again = |command: &mut Command| {
+            self.shim.load(command, &root);
+            Shim::log(command, &log_again);
+        };
+        starts_again_with(&data, &stderr, &facts, again).await.map_err(told)?;
         if case.is_of_a_sync() {
             let image = path("image");
-            let events = Log::read(&log, &root);
-            let mut believed = events.believed();
-            // Whatever else a start writes, it writes again.
-            believed.retain(|file| file.starts_with("data/store"));
-            if !believed.is_empty() {
-                return Err(told(format!("of {believed:?} it believes what was not written")));
+            let (events, again) = (Log::read(&log, &root), Log::read(&log_again, &root));
+            let believes = |file: &&str| {
+                let file = Path::new("data/store").join(file);
+                let forgotten = !in_order && again.forgotten().contains(&&*file);
+                events.lost().contains(&&*file) && !forgotten
+            };
+            if let Some(file) = ["db", "journal.0", "journal.1"].into_iter().find(believes) {
+                return Err(told(format!("of {file} it believes what was not written")));
             }
             let mut random = Random::new(case.number as u64);
             let (all, model) = (events.events.len(), Model::Harsh);
@@ -118,6 +128,7 @@ impl Bench {
             after.map_err(|reason| told(format!("after a power cut: {reason}")))?;
             let _ = (std::fs::remove_dir_all(image), std::fs::remove_file(log));
         }
+        let _ = std::fs::remove_file(log_again);
         let _ = std::fs::remove_dir_all(root);
         Ok(met)
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -207,7 +208,17 @@ pub(super) async fn check(url: &str, facts: &[Fact]) -> Result<(), String> {
 
 /// Starts on `data`, compares and finishes as [`check`] does, and ends in order.
 pub(super) async fn starts_again(data: &Path, stderr: &Path, facts: &[Fact]) -> Result<(), String> {
-    let program = Program::start(data, stderr, |_| ());
+    starts_again_with(data, stderr, facts, |_| ()).await
+}
+
+/// The same with what `prepare` adds to the start.
+pub(super) async fn starts_again_with(
+    data: &Path,
+    stderr: &Path,
+    facts: &[Fact],
+    prepare: impl FnOnce(&mut Command),
+) -> Result<(), String> {
+    let program = Program::start(data, stderr, prepare);
     let program = program.map_err(|ended| format!("it does not start again: {ended:?}"))?;
     check(&program.url, facts).await?;
     let ended = program.terminate();

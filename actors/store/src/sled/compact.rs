@@ -76,9 +76,7 @@ pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
     match exchanged {
         Ok(sizes) => clear(path).map(|()| sizes).map_err(|error| failed(&error)),
         Err(error) => {
-            repair::distrust(path);
-            // It is whole without this note, only slower to open.
-            let _ = mark::closed(path);
+            // It is whole, but not left in order: who knows what a disk has that failed.
             let _ = remove(&beside);
             Err(error)
         }
