@@ -1,8 +1,8 @@
 //! The embedded store: sled 0.34.7 behind a journal, made to survive a power cut.
 //!
 //! As it comes sled does not: its flush is no fsync, a half-written `conf` or snapshot makes it
-//! refuse to open, and large values go to files that it never syncs. Six measures, each of which a test
-//! shows to be needed:
+//! refuse to open, large values go to files that it never syncs, and a sync in its own thread that fails
+//! is told to nobody. Eight measures, each of which a test shows to be needed:
 //!
 //! 1. A commit is one synced write to the journal (`journal.rs`), by one thread.
 //! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
@@ -12,6 +12,9 @@
 //! 5. After opening, before the first answer: the journal's rows are brought to sled, and every file
 //!    and directory is synced.
 //! 6. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
+//! 7. Whatever was not left in order is read from the disk, and not from what the system shows of it, which
+//!    a failed sync makes untrue (`repair.rs`).
+//! 8. `db` is opened before sled opens it: so each failed sync of it is told to a later one of ours.
 //!
 //! And sled takes damage for the end of its log, or leaves out what is damaged. So the number of the newest
 //! commit is noted beside its files (`mark.rs`), and what it is about to replay is checked first
