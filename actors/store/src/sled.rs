@@ -2,7 +2,8 @@
 //!
 //! As it comes sled does not: its flush is no fsync, a half-written `conf` or snapshot makes it
 //! refuse to open, large values go to files that it never syncs, and a sync in its own thread that fails
-//! is told to nobody. Eight measures, each of which a test shows to be needed:
+//! is told to nobody. Eight measures, each of which a test shows to be needed, the last only if sled's
+//! thread happens to sync at the right moment:
 //!
 //! 1. A commit is one synced write to the journal (`journal.rs`), by one thread.
 //! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
@@ -14,7 +15,8 @@
 //! 6. No key and value over [`MAX_ROW`], ever, so that `blobs/` stays empty.
 //! 7. Whatever was not left in order is read from the disk, and not from what the system shows of it, which
 //!    a failed sync makes untrue (`repair.rs`).
-//! 8. `db` is opened before sled opens it: so each failed sync of it is told to a later one of ours.
+//! 8. `db` is held open from before sled opens it until after it was closed, and synced by way of that: so
+//!    each failed sync of it is told to a later one of ours.
 //!
 //! And sled takes damage for the end of its log, or leaves out what is damaged. So the number of the newest
 //! commit is noted beside its files (`mark.rs`), and what it is about to replay is checked first
