@@ -97,11 +97,12 @@ pub(super) async fn run(asked: Bench) -> Result<(), Failure> {
         // What was started ends with it, and the directories are removed.
         () = signal => return Err(Failure::Interrupted),
     };
-    let table = || report.table(&asked.directory);
+    let table = report.table(&asked.directory);
+    let shown = if asked.json { report.json(&asked.directory) } else { table.clone() };
     if let Some(page) = page {
-        page.write(&table())?;
+        // The sources are not what the commit says from here on.
+        page.write(&table)?;
     }
-    let shown = if asked.json { report.json(&asked.directory) } else { table() };
     print(&format!("{}\n", shown.trim_end()))?;
     let missed = report.missed();
     if asked.check && !missed.is_empty() {

@@ -2,8 +2,7 @@
 //!
 //! As it comes sled does not: its flush is no fsync, a half-written `conf` or snapshot makes it
 //! refuse to open, large values go to files that it never syncs, and a sync in its own thread that fails
-//! is told to nobody. Eight measures, each of which a test shows to be needed, the last only if sled's
-//! thread happens to sync at the right moment:
+//! is told to nobody. Eight measures, each of which a test shows to be needed:
 //!
 //! 1. A commit is one synced write to the journal (`journal.rs`), by one thread.
 //! 2. Rows go to sled in rounds: `apply_batch` on one tree, `flush()`, `sync_data()` of `db`; until
@@ -58,7 +57,9 @@ use crate::{Answer, Error, OnFailure, Record, Row, Stats, Store, Ticket, log, re
 pub use compact::{Compacted, compact};
 use engine::SledEngine;
 use layers::Layers;
-use opening::{bring_back, check_left, check_noted, next_epoch, open_tree, sled_failed, standing};
+use opening::{
+    bring_back, check_left, check_noted, next_epoch, open_db, open_tree, sled_failed, standing,
+};
 use settle::{Below, Frontier, Rounds};
 use waker::{Waker, close};
 
@@ -102,6 +103,8 @@ pub enum Sabotage {
     NoRepair,
     /// Rows of any size are let through.
     LargeRows,
+    /// `db` is opened after sled has opened it.
+    LateDescriptor,
 }
 
 /// The embedded store.
@@ -201,6 +204,8 @@ impl SledStore {
         let Opened { tree, db, path, known, lock, round, sabotage } = opened;
         let waker = Some(Waker::start(tree.clone()).map_err(|error| failed(&error))?);
         let epoch = next_epoch(&tree, &path, known)?;
+        let late = sabotage == Some(Sabotage::LateDescriptor);
+        let db = if late { open_db(&path)? } else { db };
         let synced = sabotage != Some(Sabotage::NoSync);
         let settled = synced && sabotage != Some(Sabotage::NoSettling);
         let frontier = Frontier::default();

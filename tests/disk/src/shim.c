@@ -12,6 +12,9 @@
  * at-th on. A sync that fails is logged: what it was to cover is lost, whatever is synced later. Every
  * other descriptor that the file has then is told once, at its next sync, as Linux does (errseq_t).
  *
+ * SHIM_BESIDE "at errno name": the first sync by a thread of that name after the at-th change fails. Whoever
+ * made that change hears of it only then, or after a second.
+ *
  * SHIM_KILL "what at after": the process is killed at the at-th change or sync, before it is done
  * (after 0) or when it was done and before its caller hears of it (after 1).
  *
@@ -37,10 +40,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { OPEN = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, ACK, EXCHANGE, LOST, FORGOTTEN };
@@ -58,7 +63,12 @@ static int fault_what = -1, fault_errno;
 static uint64_t fault_stays;
 static int kill_what = -1, kill_after;
 static uint64_t kill_at;
-static __thread int dying;
+static uint64_t beside_at;
+static int beside_errno;
+static char beside[16];
+static enum { NOT_YET, AWAITED, OVER } beside_is;
+static pthread_cond_t beside_over = PTHREAD_COND_INITIALIZER;
+static __thread int dying, waits;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t inodes[FDS]; /* 0: not watched; ACKS: acknowledgements */
 static int owed[FDS]; /* the error of a sync by way of another descriptor */
@@ -86,6 +96,9 @@ __attribute__((constructor)) static void begin(void) {
     at = 0;
     if (kill && sscanf(kill, "%d %lu %d", &kill_what, &at, &kill_after) != 3) abort();
     kill_at = at;
+    const char *of = getenv("SHIM_BESIDE");
+    if (of && sscanf(of, "%lu %d %15[^\n]", &at, &beside_errno, beside) != 3) abort();
+    if (of) beside_at = at;
     const char *hold = getenv("SHIM_HOLD");
     if (hold && (sscanf(hold, "%d", &holds) != 1 || holds < 1 || holds > HELD)) abort();
 }
@@ -101,6 +114,44 @@ static void over(void) {
     if (dying) die();
 }
 
+static int is_beside(void) {
+    char name[16];
+    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, beside) == 0;
+}
+
+/* Waits for the sync beside the change that was just made, if that is to fail. */
+static void wait_beside(void) {
+    if (!waits) return;
+    waits = 0;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_mutex_lock(&fault_lock);
+    beside_is = AWAITED;
+    while (beside_is == AWAITED && !is_beside())
+        if (pthread_cond_timedwait(&beside_over, &fault_lock, &until) == ETIMEDOUT) break;
+    pthread_mutex_unlock(&fault_lock);
+}
+
+/* Whether this sync is the one that fails beside a change. */
+static int fails_beside(void) {
+    if (!beside_at || !is_beside()) return 0;
+    pthread_mutex_lock(&fault_lock);
+    int fails = beside_is == AWAITED;
+    if (fails) counts[MET]++;
+    if (fails && syscall(SYS_pwrite64, counts_fd, counts, sizeof counts, 0) != sizeof counts) abort();
+    pthread_mutex_unlock(&fault_lock);
+    return fails;
+}
+
+/* It has failed, and whoever waits goes on. */
+static void failed_beside(void) {
+    pthread_mutex_lock(&fault_lock);
+    beside_is = OVER;
+    pthread_cond_broadcast(&beside_over);
+    pthread_mutex_unlock(&fault_lock);
+}
+
 /* What becomes of a change or a sync. */
 static int fate(int what, size_t length) {
     if (counts_fd < 0) return DO;
@@ -112,6 +163,7 @@ static int fate(int what, size_t length) {
               (n <= last || (fault_stays && (n - fault_at) % fault_stays == 0));
     int dies = what == kill_what && n == kill_at;
     if (met || dies) counts[MET]++;
+    waits = what == CHANGE && n == beside_at;
     if (syscall(SYS_pwrite64, counts_fd, counts, sizeof counts, 0) != sizeof counts) abort();
     pthread_mutex_unlock(&fault_lock);
     if (dies && !kill_after) die();
@@ -250,6 +302,7 @@ static int do_open(int at, const char *name, int flags, mode_t mode) {
         note(OPEN, info.st_ino, what, S_ISDIR(info.st_mode), path, strlen(path), "", 0);
     }
     pthread_mutex_unlock(&lock);
+    wait_beside();
     errno = error;
     return fd;
 }
@@ -332,6 +385,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) {
     over();
     if (done > 0) note(WRITE, inode, at, 0, bytes, done, "", 0);
     pthread_mutex_unlock(&lock);
+    wait_beside();
     errno = error;
     return done;
 }
@@ -356,6 +410,7 @@ ssize_t write(int fd, const void *bytes, size_t length) {
     /* Where it went: right before where the file stands now, with O_APPEND too. */
     if (done > 0 && inode != ACKS) note(WRITE, inode, syscall(SYS_lseek, fd, 0, SEEK_CUR) - done, 0, bytes, done, "", 0);
     pthread_mutex_unlock(&lock);
+    wait_beside();
     errno = error;
     return done;
 }
@@ -400,6 +455,7 @@ int ftruncate64(int fd, off_t length) {
     over();
     if (result == 0) note(TRUNCATE, inode, length, 0, "", 0, "", 0);
     pthread_mutex_unlock(&lock);
+    wait_beside();
     errno = error;
     return result;
 }
@@ -409,7 +465,8 @@ int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
 static int do_sync(int fd, long call, uint64_t data_only) {
     uint64_t inode = watched(fd);
     if (!inode) return syscall(call, fd);
-    int how = fate(SYNCING, 0);
+    int how = fate(SYNCING, 0), error = fault_errno, is_one_beside = fails_beside();
+    if (is_one_beside) how = FAIL, error = beside_errno;
     pthread_mutex_lock(&lock);
     uint64_t covered = records;
     int owes = owed[fd];
@@ -417,16 +474,17 @@ static int do_sync(int fd, long call, uint64_t data_only) {
     if (how == FAIL) {
         note(LOST, inode, covered, 0, "", 0, "", 0);
         for (int other = 0; other < FDS; other++)
-            if (other != fd && inodes[other] == inode) owed[other] = fault_errno;
+            if (other != fd && inodes[other] == inode) owed[other] = error;
     }
     pthread_mutex_unlock(&lock);
+    if (is_one_beside) failed_beside();
     if (how == FAIL) {
-        errno = fault_errno;
+        errno = error;
         return -1;
     }
     if (how == PRETEND || (lies && data_only)) return 0;
     int result = syscall(call, fd);
-    int error = errno;
+    error = errno;
     over();
     pthread_mutex_lock(&lock);
     if (result == 0) note(SYNC, inode, covered, data_only, "", 0, "", 0);
@@ -469,6 +527,7 @@ static int do_names(uint8_t op, int result, const char *first, const char *secon
     over();
     if (result == 0) note(op, 0, 0, 0, first, strlen(first), second, strlen(second));
     pthread_mutex_unlock(&lock);
+    wait_beside();
     errno = error;
     return result;
 }

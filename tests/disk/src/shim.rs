@@ -138,6 +138,13 @@ impl Shim {
             }
         }
     }
+
+    /// Has a sync by the thread called `thread` fail with EIO, the first after the `at`-th change, which
+    /// returns only then; and calls counted in the file `counts`.
+    pub fn fail_beside(command: &mut Command, thread: &str, at: u64, counts: &Path) {
+        const EIO: i32 = 5;
+        command.env("SHIM_COUNTS", counts).env("SHIM_BESIDE", format!("{at} {EIO} {thread}"));
+    }
 }
 
 impl Counts {

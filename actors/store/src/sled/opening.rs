@@ -60,9 +60,7 @@ pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error>
 /// sled has a thread that syncs and tells nobody what came of it, and goes on.
 pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<(sled::Db, File), Error> {
     anchor::set(path)?;
-    let mut options = File::options();
-    let db = options.write(true).create(true).truncate(false).open(path.join("db"));
-    let db = db.map_err(|error| failed(&error))?;
+    let db = open_db(path)?;
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
     let config = config.flush_every_ms(Some(COLLECT_EVERY));
     let open = || match quietly(|| config.open()) {
@@ -80,6 +78,13 @@ pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<(sled::Db, File
     };
     let tree = retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))?;
     Ok((tree, db))
+}
+
+/// sled's file, for its syncs.
+pub(super) fn open_db(path: &Path) -> Result<File, Error> {
+    let mut options = File::options();
+    let db = options.write(true).create(true).truncate(false).open(path.join("db"));
+    db.map_err(|error| failed(&error))
 }
 
 /// Counts this opening, durably.

@@ -12,7 +12,10 @@
 //! cuts and losses, not the interleaving of threads; the images of a failure are kept.
 //!
 //! The test itself is tested: with any of the measures in `sled.rs` left out it must fail.
+//!
+//! And syncs fail that sled makes in a thread of its own (`failed_syncs.rs`).
 
+mod failed_syncs;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -78,10 +81,7 @@ impl Bench {
     ) -> Run {
         let (root, log, acks) = (self.path("disk"), self.path("log"), self.path("acks"));
         copy(start, &root);
-        let mut command = Command::new(std::env::current_exe().expect("this test has a binary"));
-        command
-            .args(["--exact", "the_worker_works_only_when_told_to", "--test-threads=1"])
-            .env(WORKER, format!("{batches} {} {}", u8::from(orderly), name(sabotage)));
+        let mut command = worker(batches, orderly, sabotage);
         self.shim.load(&mut command, &root);
         Shim::log(&mut command, &log);
         Shim::log_acknowledgements(&mut command, &acks);
@@ -172,6 +172,20 @@ impl Bench {
     }
 }
 
+/// This test, as the worker.
+fn worker(batches: usize, orderly: bool, sabotage: Option<Sabotage>) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this test has a binary"));
+    command
+        .args(["--exact", "the_worker_works_only_when_told_to", "--test-threads=1", "--nocapture"])
+        .env(WORKER, format!("{batches} {} {}", u8::from(orderly), name(sabotage)));
+    command
+}
+
+/// Whether it may take long.
+fn long() -> bool {
+    std::env::var_os("CALLBOARD_LONG").is_some_and(|long| long == "1")
+}
+
 fn name(sabotage: Option<Sabotage>) -> &'static str {
     match sabotage {
         None => "none",
@@ -179,6 +193,7 @@ fn name(sabotage: Option<Sabotage>) -> &'static str {
         Some(Sabotage::NoSettling) => "no-settling",
         Some(Sabotage::NoRepair) => "no-repair",
         Some(Sabotage::LargeRows) => "large-rows",
+        Some(Sabotage::LateDescriptor) => "late-descriptor",
     }
 }
 
@@ -189,8 +204,13 @@ fn the_worker_works_only_when_told_to() {
     };
     let words: Vec<_> = order.split(' ').collect();
     let [batches, orderly, sabotage] = words.as_slice() else { panic!("{order} is no order") };
-    let sabotages =
-        [Sabotage::NoSync, Sabotage::NoSettling, Sabotage::NoRepair, Sabotage::LargeRows];
+    let sabotages = [
+        Sabotage::NoSync,
+        Sabotage::NoSettling,
+        Sabotage::NoRepair,
+        Sabotage::LargeRows,
+        Sabotage::LateDescriptor,
+    ];
     let sabotage = sabotages.into_iter().find(|known| name(Some(*known)) == *sabotage);
     let [root, acks] = ["SHIM_ROOT", "SHIM_ACKS"]
         .map(|name| PathBuf::from(std::env::var(name).expect("it is set")));
@@ -205,8 +225,7 @@ fn the_worker_works_only_when_told_to() {
 
 #[test]
 fn whatever_was_acknowledged_survives_a_power_cut() {
-    let cuts =
-        if std::env::var_os("CALLBOARD_LONG").is_some_and(|long| long == "1") { 500 } else { 20 };
+    let cuts = if long() { 500 } else { 20 };
     let (_, seed) = Random::chosen();
     let mut bench = Bench::new();
     if let Err(reason) = bench.torture(Plan { cuts, seed, sabotage: None, openings: false }) {

@@ -120,15 +120,20 @@ fn batch(ops: Vec<Op>) -> Batch {
 }
 
 /// `round`: how many bytes stand in the journal until they are brought to sled.
-fn open(path: &Path, sabotage: Option<Sabotage>, round: usize) -> Result<SledStore, String> {
-    let on_failure = Box::new(|error: &_| panic!("{error}"));
-    let options = SledOptions::new(path.into(), 8 << 20, on_failure);
+fn open(
+    path: &Path,
+    sabotage: Option<Sabotage>,
+    round: usize,
+    on_failure: fn(&callboard_store::Error),
+) -> Result<SledStore, String> {
+    let options = SledOptions::new(path.into(), 8 << 20, Box::new(on_failure));
     let options = SledOptions { sabotage, round, ..options };
     SledStore::open(options).map_err(|error| format!("it does not open: {error}"))
 }
 
 /// Opens the store at `path` and has every writer make `count` batches after those that are
 /// there. Acknowledged batches go to `acks`, a line each. `orderly`: the store is closed at the end.
+/// The process ends with exit code 1 if the store fails.
 pub(crate) fn work(
     path: &Path,
     acks: &Path,
@@ -138,7 +143,7 @@ pub(crate) fn work(
 ) {
     // From every group by itself to all of them at the end.
     let round = [1, 50_000, 500_000, usize::MAX / 2][count as usize % 4];
-    let store = open(path, sabotage, round).expect("the store opens");
+    let store = open(path, sabotage, round, |error| end(error)).unwrap_or_else(|error| end(&error));
     let acks = std::fs::File::create(acks).expect("a file can be made");
     let acks = Mutex::new(acks);
     std::thread::scope(|scope| {
@@ -151,7 +156,9 @@ pub(crate) fn work(
                         let outcome = store
                             .commit(batch(ops(writer, n, sabotage == Some(Sabotage::LargeRows))))
                             .await;
-                        assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
+                        if !matches!(outcome, Outcome::Committed) {
+                            end(&format!("{outcome:?}"));
+                        }
                         let mut acks = acks.lock().expect("no writer panics");
                         acks.write_all(format!("{writer} {n}\n").as_bytes())
                             .expect("the disk works");
@@ -165,6 +172,12 @@ pub(crate) fn work(
     } else {
         std::process::exit(0);
     }
+}
+
+/// Ends the process in words.
+fn end(error: &dyn std::fmt::Display) -> ! {
+    eprintln!("the store has failed: {error}");
+    std::process::exit(1);
 }
 
 async fn head(store: &dyn Store, writer: usize) -> Option<u32> {
@@ -187,7 +200,7 @@ pub(crate) fn check(
     sabotage: Option<Sabotage>,
 ) -> Result<Progress, String> {
     let check = || {
-        let store = open(path, sabotage, 1 << 20)?;
+        let store = open(path, sabotage, 1 << 20, |error| panic!("{error}"))?;
         let mut found = Err(String::new());
         block_on(async {
             found = compare(&store, acknowledged, sabotage == Some(Sabotage::LargeRows)).await;
