@@ -1,7 +1,7 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
 use callboard_domain::Error;
-use callboard_domain::task::{Asks, Channels, Gate, Inputs, Request, Task};
+use callboard_domain::task::{Asks, Channels, Gate, Inputs, MAX_TARGET, Request, Task};
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
@@ -19,7 +19,6 @@ pub use list::{Direction, ListTasks};
 const MAX_PROMPT: usize = 1 << 20;
 const MAX_CONTEXT: usize = 256 << 10;
 const MAX_TIMEOUT_MS: u64 = 86_400_000;
-const MAX_NAME: usize = 128;
 /// How many tasks a batch may have.
 const MAX_BATCH: usize = 100;
 
@@ -110,7 +109,7 @@ impl Read for Hitl {
 
 impl Read for CreateTask {
     fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let name = || rule::text(rule::characters(1..=MAX_NAME));
+        let name = || rule::text(rule::characters(1..=MAX_TARGET));
         let tag = rule::text(rule::characters(1..=64));
         Ok(Self {
             prompt: fields.required("prompt", rule::text(rule::bytes(1..=MAX_PROMPT)))?,

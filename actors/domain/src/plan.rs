@@ -29,7 +29,7 @@ pub use gate::{HitlSource, gate_of};
 pub use graph::{CriticalPath, Graph};
 pub use limits::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
-    MAX_TARGET, MAX_TIMEOUT_MS,
+    MAX_TIMEOUT_MS,
 };
 pub(crate) use limits::{check_length, check_max_tokens, check_share, check_tags, check_timeout};
 pub use source::{PlanSource, RetrySource, StepSource};

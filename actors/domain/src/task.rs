@@ -34,7 +34,7 @@ pub use event::{Effect, Event, Fact, Refusal};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
 pub use outcome::{Completion, Ending, EndingCode, Failure, Status};
-pub use spec::{Inputs, Origin, Request, Spec};
+pub use spec::{Inputs, MAX_TARGET, Origin, Request, Spec};
 
 use crate::Timestamp;
 use crate::execution::clipped;

@@ -2,10 +2,9 @@
 
 use callboard_domain::Error;
 use callboard_domain::query::{TaskOrder, Tasks};
-use callboard_domain::task::Status;
+use callboard_domain::task::{MAX_TARGET, Status};
 use utoipa::IntoParams;
 
-use super::MAX_NAME;
 use crate::wire::common::Paging;
 use crate::wire::read::{Fields, Read, rule};
 
@@ -73,7 +72,7 @@ const fn order_name(order: TaskOrder) -> &'static str {
 
 impl Read for ListTasks {
     fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let name = || rule::text(rule::characters(1..=MAX_NAME));
+        let name = || rule::text(rule::characters(1..=MAX_TARGET));
         let status = rule::one_of(&Status::ALL, Status::as_str);
         let tag = rule::text(rule::characters(1..=64));
         let paging = Paging::read(fields)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callboard_domain::id::WorkerId;
-use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken};
+use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken, MAX_TARGET};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Profile;
 use callboard_runtime::worker::{self, Assignment, Said, Settled, Told};
@@ -16,8 +16,8 @@ use crate::wire::workers::{
 const MAX_CONCURRENCY: u32 = 10_000;
 /// The most queues or models that one worker may name.
 const MAX_NAMES: usize = 256;
-/// The longest name, in characters.
-const MAX_NAME: usize = 128;
+/// How much is kept of a worker's own name and version, in characters.
+const KEPT: usize = 128;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
 const MAX_MESSAGE: usize = 1_200;
 
@@ -40,11 +40,11 @@ type Resumed = (WorkerId, Vec<LeaseToken>);
 /// What a worker registers with, and the worker and leases that it resumes.
 pub(super) fn registration(register: Register) -> Result<(Profile, Option<Resumed>), String> {
     let names = |field: &str, names: &[String]| {
-        let fits = |name: &String| (1..=MAX_NAME).contains(&name.chars().count());
+        let fits = |name: &String| (1..=MAX_TARGET).contains(&name.chars().count());
         if (1..=MAX_NAMES).contains(&names.len()) && names.iter().all(fits) {
             Ok(())
         } else {
-            Err(format!("{field} must be 1 to {MAX_NAMES} names of 1 to {MAX_NAME} characters"))
+            Err(format!("{field} must be 1 to {MAX_NAMES} names of 1 to {MAX_TARGET} characters"))
         }
     };
     names("queues", &register.queues)?;
@@ -52,7 +52,7 @@ pub(super) fn registration(register: Register) -> Result<(Profile, Option<Resume
     if !(1..=MAX_CONCURRENCY).contains(&register.concurrency) {
         return Err(format!("concurrency must be a whole number from 1 to {MAX_CONCURRENCY}"));
     }
-    let short = |text: String| text.chars().take(MAX_NAME).collect();
+    let short = |text: String| text.chars().take(KEPT).collect();
     let profile = Profile {
         name: short(register.name),
         version: short(register.version),

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use super::Step;
 use super::graph::{Graph, Stuck};
 use super::limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, MAX_TARGET,
-    check_length, check_max_tokens, check_range, check_share, check_timeout,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_length,
+    check_max_tokens, check_range, check_share, check_timeout,
 };
 use super::source::{RetrySource, StepSource};
 use crate::condition::Condition;
@@ -18,6 +18,7 @@ use crate::error::Rule;
 use crate::problem::{Code, Problem, shortened};
 use crate::render::{MAX_PROMPT, Reference, Text};
 use crate::schema::Schema;
+use crate::task::MAX_TARGET;
 
 /// Which fields of the input steps may refer to.
 pub(crate) enum Inputs<'a> {

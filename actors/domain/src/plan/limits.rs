@@ -25,8 +25,6 @@ pub const MAX_TIMEOUT_MS: u64 = 86_400_000;
 pub const MAX_ATTEMPTS: u32 = 20;
 /// The longest first wait between attempts, in milliseconds: no wait is longer in the end.
 pub const MAX_BACKOFF_MS: u64 = 300_000;
-/// The longest name of a model or a queue, in characters.
-pub const MAX_TARGET: usize = 255;
 
 pub(crate) fn check_length(
     problems: &mut Vec<Problem>,

@@ -179,6 +179,7 @@ fn every_rule_of_a_field_is_told() {
             rule(Rule::Placeholder),
         ),
         (with(|step| step.model = Some(String::new())), "steps[0].model", rule(Rule::Length)),
+        (with(|step| step.queue = Some("q".repeat(129))), "steps[0].queue", rule(Rule::Length)),
         (with(|step| step.timeout_ms = Some(0)), "steps[0].timeoutMs", rule(Rule::Range)),
         (with(|step| step.timeout_ms = Some(86_400_001)), "steps[0].timeoutMs", rule(Rule::Range)),
         (with(|step| step.max_tokens = Some(0)), "steps[0].maxTokens", rule(Rule::Range)),

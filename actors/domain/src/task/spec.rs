@@ -6,6 +6,9 @@ use super::Gate;
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 
+/// The longest name of a model or a queue, in characters: of a task, of a step and of a worker.
+pub const MAX_TARGET: usize = 128;
+
 /// Everything but the texts that a task was created with; never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {

@@ -9,11 +9,11 @@ use super::source::{Defaults, Industry, TemplateSource, Visibility};
 use super::version::{Version, slug};
 use crate::error::Rule;
 use crate::plan::{
-    Checker, Inputs, MAX_TARGET, check_length, check_max_tokens, check_share, check_tags,
-    check_timeout,
+    Checker, Inputs, check_length, check_max_tokens, check_share, check_tags, check_timeout,
 };
 use crate::problem::{Problem, Problems};
 use crate::schema::Schema;
+use crate::task::MAX_TARGET;
 
 /// The template, or every fault in the order of the document.
 pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
