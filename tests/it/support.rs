@@ -298,7 +298,10 @@ impl Client {
     }
 }
 
-fn upgrade(url: &str, key: &str) -> tokio_tungstenite::tungstenite::handshake::client::Request {
+pub(crate) fn upgrade(
+    url: &str,
+    key: &str,
+) -> tokio_tungstenite::tungstenite::handshake::client::Request {
     let url = format!("{}/api/workers/connect", url.replace("http", "ws"));
     let mut request = url.into_client_request().expect("an address");
     let bearer = format!("Bearer {key}").parse().expect("a header");

@@ -1,5 +1,5 @@
-//! A list, kept outside the server, of all that it acknowledged; and of whatever it said or did that
-//! goes against that.
+//! A list, kept outside the server, of all that it acknowledged or let out; and of whatever it said or
+//! did that goes against that.
 //!
 //! What a read shows is no acknowledgement: it may be ahead of the disk.
 
@@ -11,18 +11,34 @@ use callboard_disk::Random;
 
 use crate::support::Answer;
 
-/// Something that was acknowledged.
+/// Something that was acknowledged, or that nobody may see before it is durable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fact {
     Key(String),
     Plan(String),
-    Task { id: String, prompt: String },
-    Output { id: String },
-    Execution { id: String, input: String },
-    Decision { id: String, verdict: &'static str, edit: Option<String> },
+    Task {
+        id: String,
+        prompt: String,
+    },
+    /// A worker was given this task.
+    Given {
+        id: String,
+    },
+    Output {
+        id: String,
+    },
+    Execution {
+        id: String,
+        input: String,
+    },
+    Decision {
+        id: String,
+        verdict: &'static str,
+        edit: Option<String>,
+    },
 }
 
-/// All that was acknowledged, with the length of the shim's log at that time.
+/// All that was acknowledged or let out, with the length of the shim's log at that time.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     log: Option<PathBuf>,
@@ -34,6 +50,8 @@ pub(super) struct Ledger {
 /// What later frames and answers are held against.
 #[derive(Debug, Default)]
 struct Rules {
+    /// Tasks whose submission was acknowledged.
+    submitted: HashSet<String>,
     /// Tasks whose output was acknowledged.
     applied: HashSet<String>,
     decided: HashSet<String>,
@@ -68,15 +86,24 @@ impl Ledger {
                 !rules.applied.insert(id.clone())
             }
             Fact::Decision { id, .. } => !self.rules().decided.insert(id.clone()),
-            Fact::Task { .. } | Fact::Execution { .. } => {
+            Fact::Task { id, .. } => {
+                let mut rules = self.rules();
+                rules.backlog += 1;
+                !rules.submitted.insert(id.clone())
+            }
+            Fact::Execution { .. } => {
                 self.rules().backlog += 1;
                 false
             }
-            Fact::Key(_) | Fact::Plan(_) => false,
+            Fact::Given { .. } | Fact::Key(_) | Fact::Plan(_) => false,
         };
         if again {
             self.broken(format!("acknowledged twice: {fact:?}"));
         }
+        self.add(fact);
+    }
+
+    fn add(&self, fact: Fact) {
         let length = |log| std::fs::metadata(log).expect("the shim's log").len();
         let at = self.log.as_ref().map_or(0, length);
         self.facts.lock().expect("no holder panics").push((at, fact));
@@ -92,6 +119,11 @@ impl Ledger {
         }
         let life = rules.life;
         let before = rules.leases.insert(task.to_owned(), (life, lease.to_owned()));
+        if before.is_none() && !rules.submitted.contains(task) {
+            drop(rules);
+            self.add(Fact::Given { id: task.to_owned() });
+            return None;
+        }
         let replaced = before.filter(|(given, before)| *given < life && before != lease);
         rules.replaced += usize::from(replaced.is_some());
         replaced.map(|(_, lease)| lease)
@@ -132,14 +164,20 @@ impl Ledger {
         self.facts.lock().expect("no holder panics").clone()
     }
 
+    /// All but what follows from others.
     pub(super) fn facts(&self) -> Vec<Fact> {
         self.since(0)
     }
 
-    /// All but the first `known`.
+    /// All but the first `known`, and but what follows from others.
     pub(super) fn since(&self, known: usize) -> Vec<Fact> {
-        let facts = self.facts.lock().expect("no holder panics");
-        facts[known..].iter().map(|(_, fact)| fact.clone()).collect()
+        let (facts, rules) = (self.facts.lock().expect("no holder panics"), self.rules());
+        let follows = |fact: &Fact| {
+            let Fact::Given { id } = fact else { return false };
+            rules.submitted.contains(id) || rules.applied.contains(id)
+        };
+        let facts = facts[known..].iter().filter(|(_, fact)| !follows(fact));
+        facts.map(|(_, fact)| fact.clone()).collect()
     }
 
     /// Some of the first `known`.

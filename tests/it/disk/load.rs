@@ -273,6 +273,10 @@ async fn is_there(client: &Client, fact: &Fact) {
             assert_eq!(task.status, 200, "the task {id}: {}", task.body);
             assert_eq!(task.body["data"]["prompt"], prompt.as_str(), "the prompt of {id}");
         }
+        Fact::Given { id } => {
+            let task = client.get(&format!("/api/tasks/{id}")).await;
+            assert_eq!(task.status, 200, "{id}, which a worker was given: {}", task.body);
+        }
         Fact::Output { id } => {
             let task = client.get(&format!("/api/tasks/{id}")).await;
             assert_eq!(task.status, 200, "the task {id}: {}", task.body);
@@ -333,7 +337,7 @@ async fn ended_right(client: &Client, facts: &[Fact]) {
 async fn has_ended_right(client: &Client, fact: &Fact, listed: &HashSet<String>) {
     match fact {
         Fact::Key(_) | Fact::Plan(_) => {}
-        Fact::Task { id, .. } | Fact::Output { id } => {
+        Fact::Task { id, .. } | Fact::Given { id } | Fact::Output { id } => {
             assert!(listed.contains(id), "{id} is in no list");
             task_is_right(client, id).await;
         }

@@ -2,6 +2,7 @@
 //!
 //! - writes of the journal held back in memory: a reply before its commit;
 //! - a write that is dropped now and then;
+//! - somebody before the server who has it take every answer, under whatever lease (`careless.rs`);
 //! - a server, played by the test, that compares no leases and knows nothing of what it acknowledged.
 //!
 //! Deliberately absent: bugs inside the rules, which the runtime's model test plants.
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::careless::Careless;
 use super::random::{Prepare, Torture};
 use crate::disk::ledger::Ledger;
 use crate::disk::worker::Worker;
@@ -21,12 +23,16 @@ use crate::disk::worker::Worker;
 /// Within how many kills a bug must be found.
 const WITHIN: usize = 30;
 
-/// What is first found wrong, and at which kill.
+/// What is first found wrong of a server that runs under the shim.
 async fn found(prepare: impl FnOnce(Shim, &std::path::Path) -> Prepare) -> String {
-    let (_, seed) = Random::chosen();
     let directory = tempfile::tempdir().expect("a directory can be had");
     let prepare = prepare(Shim::build(directory.path()), directory.path());
-    let mut torture = Torture::begin(directory.path(), seed, prepare).await;
+    let (_, seed) = Random::chosen();
+    first_wrong(Torture::begin(directory.path(), seed, prepare).await, seed).await
+}
+
+/// What is first found wrong, at one of the first kills.
+async fn first_wrong(mut torture: Torture, seed: u64) -> String {
     while torture.kills < WITHIN {
         if let Err(reason) = torture.once().await {
             eprintln!("it is caught: seed {seed}, kill {}: {reason}", torture.kills);
@@ -49,6 +55,16 @@ async fn a_reply_before_its_commit_is_found() {
     .await;
     // It starts, in good faith, without what it acknowledged.
     assert!(!reason.contains("does not start"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_counts_under_a_lease_of_an_earlier_life_is_found() {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    let (_, seed) = Random::chosen();
+    let mut torture = Torture::begin(directory.path(), seed, Box::new(|_| ())).await;
+    torture.between = Some(Careless::before(&torture.keys.worker).await);
+    let reason = first_wrong(torture, seed).await;
+    assert!(reason.contains("was applied, which held nothing"), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use callboard_disk::Random;
 
+use super::careless::Careless;
 use crate::disk::ledger::{Fact, Ledger};
 use crate::disk::load::{
     Keys, compare, decide, execute, filler, set_up, starts_again, submit, submit_batch, submit_held,
@@ -64,9 +65,11 @@ pub(super) struct Torture {
     data: PathBuf,
     stderr: PathBuf,
     prepare: Prepare,
+    /// Who stands between the workers and the server: a planted bug.
+    pub(super) between: Option<Careless>,
     random: Random,
     ledger: Arc<Ledger>,
-    keys: Keys,
+    pub(super) keys: Keys,
     workers: Vec<Worker>,
     /// How many acknowledgements were compared already.
     compared: usize,
@@ -92,6 +95,7 @@ impl Torture {
             data,
             stderr,
             prepare,
+            between: None,
             random: Random::new(seed),
             ledger,
             keys,
@@ -172,13 +176,17 @@ impl Torture {
             Duration::from_millis(self.random.below(WITHIN) as u64)
         };
         let gone = Arc::new(AtomicBool::new(false));
+        let url = match &self.between {
+            Some(between) => between.leads_to(&program.url),
+            None => program.url.clone(),
+        };
         let mut workers = Vec::new();
         for mut worker in self.workers.drain(..) {
             // Some workers die with the server, and what they held comes back by itself.
             if self.random.below(12) == 0 {
                 worker = Worker::new(&self.keys.worker, CONCURRENCY);
             }
-            let (url, ledger) = (program.url.clone(), Arc::clone(&self.ledger));
+            let (url, ledger) = (url.clone(), Arc::clone(&self.ledger));
             workers.push(tokio::spawn(async move {
                 if let Some(socket) = worker.connect(&url).await {
                     worker.work(socket, &ledger).await;
@@ -243,7 +251,7 @@ impl Acknowledged {
                 Fact::Output { .. } => sum.outputs += 1,
                 Fact::Execution { .. } => sum.executions += 1,
                 Fact::Decision { .. } => sum.decisions += 1,
-                Fact::Key(_) | Fact::Plan(_) => {}
+                Fact::Given { .. } | Fact::Key(_) | Fact::Plan(_) => {}
             }
         }
         sum
