@@ -19,6 +19,9 @@ use crate::soak::gauges::Reading;
 use crate::support::{Answer, Client, FakeWorker, Server};
 
 const FLOOD: Duration = Duration::from_secs(5);
+/// How many MB more than before may stay after a flood: 23 to 48 were seen after up to eight of them, in
+/// which 9 GB of prompts were taken.
+const KEPT: f64 = 60.0;
 
 /// What was answered, by status.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +68,16 @@ async fn watch(server: &Server, until: Instant) -> (f64, Duration) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     (most, slowest)
+}
+
+/// Waits until no more memory than this is held. The allocator gives back after ten seconds what nobody
+/// uses.
+async fn gives_back(server: &Server, memory: f64) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while reading(server).memory > memory {
+        assert!(Instant::now() < until, "it keeps {} MB", reading(server).memory);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// Asks again and again, as fast as answers come.
@@ -186,7 +199,6 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
     operator.task_with_status(&id, "completed").await;
     let before = reading(&server);
 
-    let mut peaks = Vec::new();
     for _ in 0..2 {
         let (answers, most, slowest) = overload(&server, (&operator, &token), &plan).await;
         eprintln!("{answers:?}, {:.0} MB before, {most:.0} at most, {slowest:?}", before.memory);
@@ -194,13 +206,12 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
             answers.statuses().into_iter().filter(|it| ![201, 408, 503].contains(it)).collect();
         assert!(wrong.is_empty(), "{answers:?}");
         assert!(answers.of(201) > 50 && answers.of(503) > 50, "{answers:?}");
-        // 64 MB of bodies, 64 MB of submissions on their way, 16 MB of rows that sled does not have yet;
-        // twice, for what is made of them and what the allocator keeps. Without them it is gigabytes.
-        assert!(most < before.memory + 300.0, "{most} MB, and {} before", before.memory);
+        // 8 MB of bodies, 50 MB of submissions on their way, 16 MB of rows that sled does not have yet; a
+        // few times, for what is made of them and what the allocator keeps. Without limits it is gigabytes.
+        assert!(most < before.memory + 400.0, "{most} MB, and {} before", before.memory);
         assert!(slowest < Duration::from_secs(10), "{slowest:?}");
-        peaks.push(most);
+        gives_back(&server, before.memory + KEPT).await;
     }
-    assert!(peaks[1] < peaks[0] * 1.1 + 20.0, "it keeps what the first one took: {peaks:?} MB");
 
     // As before: quick, with no more files open, and with the memory that it may keep.
     let id = operator.post("/api/tasks", &json!({"prompt": "p", "priority": 10})).await;
