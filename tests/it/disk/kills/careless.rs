@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::support::upgrade;
 
@@ -72,8 +72,8 @@ async fn pass_on(worker: TcpStream, url: String, key: String, leases: Arc<Mutex<
     let mut answered: HashMap<String, VecDeque<Value>> = HashMap::new();
     loop {
         let sent = tokio::select! {
-            Some(Ok(Message::Text(frame))) = worker.next() => {
-                let mut frame: Value = serde_json::from_str(&frame).expect("JSON");
+            message = worker.next() => {
+                let Some(mut frame) = frame(message) else { return };
                 if frame["type"] == "complete" {
                     let came = frame["lease"].take();
                     let lease = leases.lock().expect("no holder panics").instead(&text(&came));
@@ -82,8 +82,8 @@ async fn pass_on(worker: TcpStream, url: String, key: String, leases: Arc<Mutex<
                 }
                 server.send(Message::text(frame.to_string())).await
             }
-            Some(Ok(Message::Text(frame))) = server.next() => {
-                let mut frame: Value = serde_json::from_str(&frame).expect("JSON");
+            message = server.next() => {
+                let Some(mut frame) = frame(message) else { return };
                 if frame["type"] == "assign" {
                     leases.lock().expect("no holder panics").given(&frame);
                 } else if frame["type"] == "ack" {
@@ -92,11 +92,18 @@ async fn pass_on(worker: TcpStream, url: String, key: String, leases: Arc<Mutex<
                 }
                 worker.send(Message::text(frame.to_string())).await
             }
-            else => return,
         };
         if sent.is_err() {
             return;
         }
+    }
+}
+
+/// `None` once its sender is gone; neither side says anything but frames.
+fn frame(message: Option<Result<Message, Error>>) -> Option<Value> {
+    match message {
+        Some(Ok(Message::Text(text))) => Some(serde_json::from_str(&text).expect("JSON")),
+        _ => None,
     }
 }
 

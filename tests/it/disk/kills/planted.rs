@@ -21,7 +21,7 @@ use crate::disk::ledger::Ledger;
 use crate::disk::worker::Worker;
 
 /// Within how many kills a bug must be found.
-const WITHIN: usize = 30;
+const WITHIN: usize = 100;
 
 /// What is first found wrong of a server that runs under the shim.
 async fn found(prepare: impl FnOnce(Shim, &std::path::Path) -> Prepare) -> String {
