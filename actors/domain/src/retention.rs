@@ -48,6 +48,21 @@ impl Policy {
         self.ended.map(|keep| (keep / 10).clamp(BOUNDS.0, BOUNDS.1))
     }
 
+    /// How many times as long as a part of a look took the pause after it is, so that users do not notice;
+    /// `under_way`: how long ago the look began. One that takes longer than the time between two has more to
+    /// remove than it gets to, and what is stored would grow for as long as that is so.
+    #[must_use]
+    pub fn pause(&self, under_way: Duration) -> u32 {
+        let every = self.every().unwrap_or(Duration::MAX);
+        if under_way <= every {
+            3
+        } else if under_way <= every.saturating_mul(2) {
+            1
+        } else {
+            0
+        }
+    }
+
     /// The last instant at which anything can have been made that goes now: whatever is younger
     /// stays, so nobody need look at it. `None` if nothing goes.
     #[must_use]
@@ -136,6 +151,16 @@ mod tests {
         assert!(!policy.execution_goes(Some(at(0)), Timestamp::MAX));
         assert!(!policy.history_goes(at(0), Timestamp::MAX));
         assert_eq!((policy.every(), policy.made_until(at(1))), (None, None));
+    }
+
+    #[test]
+    fn a_look_that_takes_too_long_pauses_less_and_then_not_at_all() {
+        let policy = Policy::new(Some(DAY * 30), None);
+        let pauses =
+            [0, 60, 61, 120, 121, 86_400].map(Duration::from_secs).map(|it| policy.pause(it));
+        assert_eq!(pauses, [3, 3, 1, 1, 0, 0]);
+        assert_eq!(Policy::new(Some(Duration::from_secs(5)), None).pause(DAY), 0);
+        assert_eq!(Policy::default().pause(DAY), 3);
     }
 
     #[test]

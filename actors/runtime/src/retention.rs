@@ -11,8 +11,8 @@
 //! the policy says, so a look reads what goes and what took unusually long to end, however much is
 //! stored. What is seen goes in the first commit: nobody finds half an item, and a crash leaves a
 //! mark, from which the next look goes on, or an execution's tasks, which it finds without their
-//! execution. Looks pause after each lot, three times as long as it took, so that users do not
-//! notice. Deliberately absent: when something goes ([`callboard_domain::retention`] decides); events,
+//! execution. Looks pause after each lot, so that users do not notice, unless more comes than goes.
+//! Deliberately absent: when something goes ([`callboard_domain::retention`] decides); events,
 //! keys and deliveries, which are [`crate::housekeeping`]'s; the track record, which is kept for good.
 
 mod holds;
@@ -40,8 +40,6 @@ pub(crate) use holds::{Holds, Leaving, Used};
 const LOT: usize = 64;
 /// How many rows one commit removes at most, beyond those that are seen.
 const BATCH: usize = 512;
-/// How many times as long as a lot took the pause after it is.
-const PAUSE: u32 = 3;
 
 /// What a look has removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,6 +62,7 @@ pub(crate) async fn run(node: Arc<Node>) {
                 environment,
                 policy,
                 now: node.now(),
+                begun: started,
                 lot: Lot::new(),
                 removed: Removed::default(),
             };
@@ -92,6 +91,7 @@ struct Look<'n> {
     environment: Environment,
     policy: Policy,
     now: Timestamp,
+    begun: Instant,
     lot: Lot<'n>,
     removed: Removed,
 }
@@ -338,7 +338,8 @@ impl Look<'_> {
     async fn settle(&mut self) -> Result<(), Error> {
         self.commit().await?;
         let took = self.lot.started.elapsed();
-        tokio::time::sleep((took * PAUSE).max(Duration::from_millis(1))).await;
+        let pause = took * self.policy.pause(self.begun.elapsed());
+        tokio::time::sleep(pause.max(Duration::from_millis(1))).await;
         self.lot.started = Instant::now();
         Ok(())
     }
