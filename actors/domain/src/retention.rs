@@ -53,14 +53,11 @@ impl Policy {
     /// remove than it gets to, and what is stored would grow for as long as that is so.
     #[must_use]
     pub fn pause(&self, under_way: Duration) -> u32 {
+        /// Up to so many times the time between two looks, and the pause.
+        const PAUSES: [(u32, u32); 2] = [(1, 3), (2, 1)];
         let every = self.every().unwrap_or(Duration::MAX);
-        if under_way <= every {
-            3
-        } else if under_way <= every.saturating_mul(2) {
-            1
-        } else {
-            0
-        }
+        let in_time = |(times, _): &(u32, u32)| under_way <= every.saturating_mul(*times);
+        PAUSES.into_iter().find(in_time).map_or(0, |(_, pause)| pause)
     }
 
     /// The last instant at which anything can have been made that goes now: whatever is younger
