@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_domain::rate::{Plan, Plans};
+use callboard_domain::rate::{Quotas, Tier};
 use ipnet::IpNet;
 use url::Url;
 
@@ -125,10 +125,10 @@ pub struct Models {
 /// `[limits]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Plan of an account without one.
-    pub plan: Plan,
+    /// Tier of an account without one.
+    pub plan: Tier,
     /// What each plan grants: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`.
-    pub plans: Plans,
+    pub plans: Quotas,
 }
 
 /// `[auth]`.

@@ -13,12 +13,12 @@ use callboard_domain::access::Role;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::{Email, display_name};
 use callboard_domain::approval;
+use callboard_domain::execution::program::TaskDefaults;
 use callboard_domain::retention;
 use callboard_domain::usage::Prices;
-use callboard_domain::worker::Terms;
+use callboard_domain::worker::LeasePolicy;
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::Ports;
-use callboard_runtime::script::Usual;
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
@@ -223,7 +223,7 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         shards: usize::from(config.runtime.shards),
         active: config.runtime.active,
         aging: config.queue.aging,
-        terms: Terms { lease: config.worker.lease, silent_after: config.worker.silent_after },
+        terms: LeasePolicy { lease: config.worker.lease, silent_after: config.worker.silent_after },
         heartbeat: config.worker.heartbeat,
         drain_deadline: DRAIN_DEADLINE,
         prices: Arc::new(prices),
@@ -235,7 +235,7 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         keep_events_max: config.events.keep_max,
         retention: retention::Policy::new(config.retention.ended, config.retention.history),
         refresh_token: config.auth.refresh_token_ttl,
-        usual: Arc::new(Usual {
+        task_defaults: Arc::new(TaskDefaults {
             model: config.models.default.clone(),
             env: variables(&config.templates.env_allow),
             pass_unknown: config.hitl.missing_confidence == MissingConfidence::Pass,

@@ -139,7 +139,7 @@ async fn credentials(handle: &Handle, path: &Path) -> Result<Credentials, String
             name: name.into(),
             role,
             environment: Environment::Live,
-            plan: None,
+            tier: None,
             lifetime: DEFAULT_LIFETIME,
         };
         let made = handle.create_key(key).await.map_err(|error| error.to_string());

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use callboard_domain::rate::{Allowance, Plan, Plans};
+use callboard_domain::rate::{Quota, Quotas, Tier};
 
 use super::error::{Error, Place};
 use super::rule;
@@ -94,25 +94,25 @@ impl Models {
 
 impl Limits {
     pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
-        const PLANS: &[(&str, Plan)] = &[
-            (Plan::Free.as_str(), Plan::Free),
-            (Plan::Pro.as_str(), Plan::Pro),
-            (Plan::Enterprise.as_str(), Plan::Enterprise),
+        const TIERS: &[(&str, Tier)] = &[
+            (Tier::Free.as_str(), Tier::Free),
+            (Tier::Pro.as_str(), Tier::Pro),
+            (Tier::Enterprise.as_str(), Tier::Enterprise),
         ];
         Ok(Self {
-            plan: source.get("limits", "plan", rule::one_of(PLANS))?,
-            plans: Plans {
-                free: allowance(source, "limits.free")?,
-                pro: allowance(source, "limits.pro")?,
-                enterprise: allowance(source, "limits.enterprise")?,
+            plan: source.get("limits", "plan", rule::one_of(TIERS))?,
+            plans: Quotas {
+                free: quota(source, "limits.free")?,
+                pro: quota(source, "limits.pro")?,
+                enterprise: quota(source, "limits.enterprise")?,
             },
         })
     }
 }
 
-fn allowance(source: &mut Source, section: &str) -> Result<Allowance, Error> {
+fn quota(source: &mut Source, section: &str) -> Result<Quota, Error> {
     let per_minute = rule::whole(1..=10_000_000);
-    Ok(Allowance {
+    Ok(Quota {
         requests: source.get(section, "requests_per_minute", per_minute)?,
         concurrent_tasks: source.get(section, "concurrent_tasks", rule::cap)?,
     })

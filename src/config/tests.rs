@@ -1,4 +1,4 @@
-use callboard_domain::rate::Allowance;
+use callboard_domain::rate::Quota;
 
 use super::*;
 
@@ -37,8 +37,8 @@ fn the_shipped_file_holds_the_documented_defaults() {
     let worker = (config.worker.lease, config.worker.heartbeat, config.worker.silent_after);
     assert_eq!(worker, (seconds(30), seconds(10), seconds(15)));
     assert_eq!(config.models.default, "smollm2-135m");
-    assert_eq!(config.limits.plan, Plan::Enterprise);
-    assert_eq!(config.limits.plans, Plans::default());
+    assert_eq!(config.limits.plan, Tier::Enterprise);
+    assert_eq!(config.limits.plans, Quotas::default());
     assert_eq!(config.auth.access_token_ttl, seconds(24 * 3600));
     assert_eq!(config.auth.refresh_token_ttl, seconds(30 * 24 * 3600));
     assert_eq!(config.auth.password_min_length, 8);
@@ -98,7 +98,7 @@ fn a_flag_goes_over_a_variable_over_the_file_over_the_default() {
     assert_eq!(Config::load(flags, environment).map(listen), Ok(3));
     let free = load(Some(file), &[("CALLBOARD_LIMITS_FREE__REQUESTS_PER_MINUTE", "9")]);
     let free = free.map(|config| config.limits.plans.free);
-    let expected = Allowance { requests: 9, concurrent_tasks: Some(6) };
+    let expected = Quota { requests: 9, concurrent_tasks: Some(6) };
     assert_eq!(free, Ok(expected));
 }
 

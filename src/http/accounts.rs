@@ -7,7 +7,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use callboard_domain::Error;
 use callboard_domain::account::Email;
-use callboard_domain::account::throttle::{Outcome, Verdict};
+use callboard_domain::account::throttle::{Admission, Outcome};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::id::UserId;
 use callboard_runtime::accounts::{NewUser, SignedIn};
@@ -32,13 +32,13 @@ pub(super) async fn login(
     // What is no e-mail is nobody's: the answer is the same as for a wrong password.
     let email = Email::parse(&login.email).map_err(|_| Error::InvalidCredentials)?;
     let address = app.client_address(peer, &headers);
-    let ticket = loop {
+    let permit = loop {
         let freed = app.tries_settled.notified();
-        let verdict = app.throttle().ask(&email, address, app.handle.now());
-        match verdict {
-            Verdict::Go(ticket) => break ticket,
-            Verdict::Refused(error) => return Err(error.into()),
-            Verdict::Wait => freed.await,
+        let admission = app.throttle().acquire(&email, address, app.handle.now());
+        match admission {
+            Admission::Admitted(permit) => break permit,
+            Admission::Refused(error) => return Err(error.into()),
+            Admission::Wait => freed.await,
         }
     };
     let user = app.handle.user_by_email(&email);
@@ -48,7 +48,7 @@ pub(super) async fn login(
         Err(Error::InvalidCredentials) => Outcome::Failed,
         Ok(()) | Err(_) => Outcome::Harmless,
     };
-    app.throttle().settle(ticket, outcome, app.handle.now());
+    app.throttle().release(permit, outcome, app.handle.now());
     app.tries_settled.notify_waiters();
     checked?;
     let user = user.ok_or(Error::InvalidCredentials)?;

@@ -77,7 +77,7 @@ impl App {
         Owner {
             id: caller.account.to_string(),
             environment: caller.environment,
-            concurrent: self.limiter.concurrent(caller.plan),
+            concurrent: self.limiter.concurrent(caller.tier),
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) async fn guard(
         Some(Access::Allowed(_)) | None => Some(caller(app, &request)),
     };
     let (who, plan) = match &caller {
-        Some(Ok(caller)) => (Counted::Account(caller.account), caller.plan),
+        Some(Ok(caller)) => (Counted::Account(caller.account), caller.tier),
         Some(Err(_)) | None => {
             (Counted::Address(app.client_address(peer, request.headers())), None)
         }
@@ -65,7 +65,7 @@ pub(super) async fn guard(
     let admitted = app.limiter.admit(who, plan, app.handle.now());
     let (response, standing) = match (admitted, access, caller) {
         (Err(refused), ..) => {
-            let standing = refused.standing;
+            let standing = refused.status;
             (Err(Error::from(refused)), standing)
         }
         (Ok(standing), Some(Access::Allowed(action)), Some(caller)) => {
@@ -119,7 +119,7 @@ fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
 
 /// Whom a key or an access token stands for.
 pub(super) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
-    if credential::is_ours(text) {
+    if credential::has_service_prefix(text) {
         let (_, digest) = credential::parse(text)?;
         app.handle.caller_of_key(&digest)
     } else {

@@ -17,7 +17,7 @@ use callboard_domain::query::Window;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 
-use super::error::{Failure, Told};
+use super::error::{Failure, StreamItem};
 use super::headers::RequestId;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -133,7 +133,8 @@ impl Draft {
     pub(super) fn failure(error: &Error) -> Self {
         let mut json = Vec::with_capacity(512);
         json.extend_from_slice(br#"{"success":false,"error":"#);
-        serde_json::to_writer(&mut json, &Told(error)).expect("an error has text members only");
+        serde_json::to_writer(&mut json, &StreamItem(error))
+            .expect("an error has text members only");
         let success = false;
         Self { json, success }
     }
@@ -231,7 +232,7 @@ mod tests {
     async fn an_error_is_wrapped_without_a_duration() {
         assert_eq!(
             sent(Failure(Error::NoRoute)).await.1,
-            r#"{"success":false,"error":{"code":"NOT_FOUND","message":"there is nothing at this path","retryable":false},"meta":{"requestId":"r-1","timestamp":"NOW"}}"#
+            r#"{"success":false,"error":{"code":"NOT_FOUND","message":"no route matches this path","retryable":false},"meta":{"requestId":"r-1","timestamp":"NOW"}}"#
         );
     }
 

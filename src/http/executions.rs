@@ -9,7 +9,7 @@ use callboard_domain::access::Caller;
 use callboard_domain::id::ExecutionId;
 use callboard_domain::query::Executions;
 use callboard_runtime::Submitted;
-use callboard_runtime::intake::Made;
+use callboard_runtime::submission::Made;
 
 use super::{Answer, App, Id, Query, Reply, idempotency};
 use crate::wire::executions::{ExecutionBody, ListExecutions};

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use callboard_domain::Timestamp;
 use callboard_domain::access::Account;
-use callboard_domain::rate::{Log, Plan, Plans, Refused, Standing};
+use callboard_domain::rate::{Exceeded, Quotas, SlidingLog, Status, Tier};
 
 /// Each with a lock of its own.
 const PARTS: usize = 16;
@@ -30,37 +30,37 @@ pub enum Counted {
 /// Everybody's logs.
 #[derive(Debug)]
 pub struct Limiter {
-    plans: Plans,
-    default: Plan,
-    parts: [Mutex<HashMap<Counted, Log>>; PARTS],
+    quotas: Quotas,
+    default: Tier,
+    parts: [Mutex<HashMap<Counted, SlidingLog>>; PARTS],
     hasher: RandomState,
 }
 
 impl Limiter {
     /// Nobody has asked for anything yet.
     #[must_use]
-    pub fn new(plans: Plans, default: Plan) -> Self {
+    pub fn new(quotas: Quotas, default: Tier) -> Self {
         let parts = std::array::from_fn(|_| Mutex::default());
-        Self { plans, default, parts, hasher: RandomState::new() }
+        Self { quotas, default, parts, hasher: RandomState::new() }
     }
 
-    /// How many tasks of a plan may run at once.
+    /// How many tasks of a tier may run at once.
     #[must_use]
-    pub fn concurrent(&self, plan: Option<Plan>) -> Option<u32> {
-        self.plans.of(plan.unwrap_or(self.default)).concurrent_tasks
+    pub fn concurrent(&self, tier: Option<Tier>) -> Option<u32> {
+        self.quotas.of(tier.unwrap_or(self.default)).concurrent_tasks
     }
 
     /// Counts a request, or refuses it, which is not counted.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`Exceeded`].
     pub fn admit(
         &self,
         who: Counted,
-        plan: Option<Plan>,
+        tier: Option<Tier>,
         now: Timestamp,
-    ) -> Result<Standing, Refused> {
-        let limit = self.plans.of(plan.unwrap_or(self.default)).requests;
+    ) -> Result<Status, Exceeded> {
+        let limit = self.quotas.of(tier.unwrap_or(self.default)).requests;
         let part = usize::try_from(self.hasher.hash_one(who) % PARTS as u64).unwrap_or(0);
         let mut logs = self.parts[part].lock().unwrap_or_else(PoisonError::into_inner);
         if logs.len() >= TIDY_AT && !logs.contains_key(&who) {
@@ -71,11 +71,11 @@ impl Limiter {
 }
 
 /// Writes the three headers that every answer carries.
-pub fn write(headers: &mut HeaderMap, standing: Standing) {
+pub fn write(headers: &mut HeaderMap, status: Status) {
     const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
     const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
     const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-    headers.insert(LIMIT, HeaderValue::from(standing.limit));
-    headers.insert(REMAINING, HeaderValue::from(standing.remaining));
-    headers.insert(RESET, HeaderValue::from(standing.reset));
+    headers.insert(LIMIT, HeaderValue::from(status.limit));
+    headers.insert(REMAINING, HeaderValue::from(status.remaining));
+    headers.insert(RESET, HeaderValue::from(status.reset));
 }

@@ -90,7 +90,7 @@ impl Simulated {
             return Some(0.25);
         }
         let own = 0.5 + f64::from(digest[0]) / 510.0;
-        confidence::valid(self.options.confidence.unwrap_or(own))
+        confidence::clamped(self.options.confidence.unwrap_or(own))
     }
 }
 

@@ -6,7 +6,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::{Email, User, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
 use callboard_domain::id::{Environment, KeyId, UserId};
-use callboard_domain::rate::Plan;
+use callboard_domain::rate::Tier;
 use callboard_domain::{Error, Rule};
 use callboard_runtime::accounts::NewKey;
 use serde::Serialize;
@@ -114,7 +114,7 @@ pub struct CreateKey {
     pub environment: Environment,
     /// free, pro or enterprise; by default `[limits] plan`.
     #[schema(value_type = Option<String>)]
-    pub plan: Option<Plan>,
+    pub plan: Option<Tier>,
 }
 
 const fn environment_name(environment: Environment) -> &'static str {
@@ -127,7 +127,7 @@ const fn environment_name(environment: Environment) -> &'static str {
 impl Read for CreateKey {
     fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
         let name = fields.required("name", rule::text(rule::characters(1..=100)))?;
-        let name = credential::name(&name)?;
+        let name = display_name(&name)?;
         let role = fields.required("role", rule::one_of(&Role::ALL, Role::as_str))?;
         let expires_in = fields.optional("expiresIn", rule::text(rule::characters(1..=16)))?;
         let expires_in = match expires_in {
@@ -137,7 +137,7 @@ impl Read for CreateKey {
         let environment =
             fields.optional("environment", rule::one_of(&Environment::ALL, environment_name))?;
         let environment = environment.unwrap_or(Environment::Live);
-        let plan = fields.optional("plan", rule::one_of(&Plan::ALL, Plan::as_str))?;
+        let plan = fields.optional("plan", rule::one_of(&Tier::ALL, Tier::as_str))?;
         let sandboxed = environment == Environment::Test;
         if sandboxed && !matches!(role, Role::Operator | Role::Viewer) {
             return Err(fields.refuse(
@@ -153,7 +153,7 @@ impl Read for CreateKey {
 impl From<CreateKey> for NewKey {
     fn from(key: CreateKey) -> Self {
         let CreateKey { name, role, expires_in: lifetime, environment, plan } = key;
-        Self { name, role, environment, plan, lifetime }
+        Self { name, role, environment, tier: plan, lifetime }
     }
 }
 

@@ -7,7 +7,7 @@ pub mod entry;
 mod requests;
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Approval, Chain, Decision, Verdict};
+use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::id::{ExecutionId, TaskId, UserId};
 use callboard_domain::task::Why;
 use callboard_runtime::read::approvals::ApprovalDetail;
@@ -193,9 +193,9 @@ impl<'a> ApprovalBody<'a> {
 
 impl<'a> DecisionBody<'a> {
     fn of(decision: &'a Decision) -> Self {
-        let (status, was_modified, retry) = match decision.verdict {
-            Verdict::Approved { edited } => ("approved", edited, None),
-            Verdict::Rejected { retry } => ("rejected", false, retry),
+        let (status, was_modified, retry) = match decision.outcome {
+            Outcome::Approved { edited } => ("approved", edited, None),
+            Outcome::Rejected { retry } => ("rejected", false, retry),
         };
         Self {
             status,

@@ -5,7 +5,7 @@ use callboard_domain::Rule;
 use callboard_domain::Timestamp;
 use callboard_domain::id::TaskId;
 use callboard_domain::task::Spec;
-use callboard_runtime::events::Told;
+use callboard_runtime::events::StreamItem;
 use callboard_runtime::tables::{self, Subject, WorkerRow};
 use serde::Serialize;
 use serde_json::json;
@@ -106,15 +106,15 @@ impl Wanted {
 
     /// Whether a subscriber with these wishes is told this.
     #[must_use]
-    pub fn wants(&self, told: &Told) -> bool {
+    pub fn wants(&self, told: &StreamItem) -> bool {
         match told {
-            Told::Delta { task, .. } => {
+            StreamItem::Delta { task, .. } => {
                 // A piece of output says nothing of its queue or its tags.
                 let narrowed =
                     self.queue.is_some() || self.tags.is_some() || self.execution_id.is_some();
                 self.names("task.delta") && !narrowed && self.is_task(*task)
             }
-            Told::Stored(_, row) => self.names(&row.event) && self.is_about(&row.subject),
+            StreamItem::Stored(_, row) => self.names(&row.event) && self.is_about(&row.subject),
         }
     }
 
@@ -178,9 +178,13 @@ struct Event<'a> {
 
 /// An event as it is told: its name, its cursor unless it is not stored, and its JSON.
 #[must_use]
-pub fn written(told: &Told, prev: Option<u64>, now: Timestamp) -> (String, Option<String>, String) {
+pub fn written(
+    told: &StreamItem,
+    prev: Option<u64>,
+    now: Timestamp,
+) -> (String, Option<String>, String) {
     match told {
-        Told::Delta { task, offset, text } => {
+        StreamItem::Delta { task, offset, text } => {
             let event = Event {
                 cursor: None,
                 prev: None,
@@ -191,7 +195,7 @@ pub fn written(told: &Told, prev: Option<u64>, now: Timestamp) -> (String, Optio
             };
             (event.name.to_owned(), None, to_json(&event))
         }
-        Told::Stored(sequence, row) => {
+        StreamItem::Stored(sequence, row) => {
             let (resource, data) = subject(row);
             let event = Event {
                 cursor: Some(cursor(*sequence)),

@@ -1,7 +1,7 @@
 //! Workers and health on the wire (PROTOCOL.md 11, 12).
 
 use callboard_domain::id::WorkerId;
-use callboard_domain::worker::Moment;
+use callboard_domain::worker::Monotonic;
 use callboard_runtime::worker::View;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -41,7 +41,7 @@ pub struct WorkerBody {
 impl WorkerBody {
     /// A worker as it is at `moment`.
     #[must_use]
-    pub fn new(view: View, moment: Moment) -> Self {
+    pub fn new(view: View, moment: Monotonic) -> Self {
         let status = view.worker.status(moment).as_str();
         let running = view.worker.running();
         let id = Text(view.worker.id);

@@ -1,11 +1,11 @@
 //! What approvals come to, and how good confidences are, on the wire (SPEC.md, HITL statistics;
 //! PROTOCOL.md 6).
 //!
-//! Deliberately absent: how the figures are made, which [`callboard_domain::statistics`] and
+//! Deliberately absent: how the figures are made, which [`callboard_domain::review_stats`] and
 //! [`callboard_domain::calibration`] say.
 
-use callboard_domain::calibration::{Backtest, Calibration, Query, Share, Tally, Threshold};
-use callboard_domain::statistics::{Reviewer, Summary, WINDOW_DAYS};
+use callboard_domain::calibration::{Backtest, Calibration, MissRate, Outcomes, Query, Threshold};
+use callboard_domain::review_stats::{Reviewer, Summary, WINDOW_DAYS};
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -162,7 +162,7 @@ fn threshold(field: Field<'_>) -> Result<Threshold, Error> {
 impl From<Calibrate> for Query {
     fn from(asked: Calibrate) -> Self {
         let Calibrate { template_id, step_id, threshold } = asked;
-        let thresholds = threshold.map_or_else(Threshold::usual, |threshold| vec![threshold]);
+        let thresholds = threshold.map_or_else(Threshold::defaults, |threshold| vec![threshold]);
         Self { template: template_id, step: step_id, thresholds }
     }
 }
@@ -194,7 +194,7 @@ impl<'a> CalibrationBody<'a> {
     /// The answer to a question.
     #[must_use]
     pub fn of(asked: &'a Query, found: &Calibration) -> Self {
-        let decile = |(number, tally): (u8, &Tally)| DecileBody {
+        let decile = |(number, tally): (u8, &Outcomes)| DecileBody {
             from: f64::from(number) / 10.0,
             to: f64::from(number + 1) / 10.0,
             tally: TallyBody::from(tally),
@@ -209,16 +209,16 @@ impl<'a> CalibrationBody<'a> {
     }
 }
 
-impl From<&Tally> for TallyBody {
-    fn from(tally: &Tally) -> Self {
-        let Tally { approved, edited, rejected, undecided, sampled, .. } = *tally;
+impl From<&Outcomes> for TallyBody {
+    fn from(tally: &Outcomes) -> Self {
+        let Outcomes { approved, edited, rejected, undecided, sampled, .. } = *tally;
         Self { approved, edited, rejected, unreviewed: tally.unreviewed(), undecided, sampled }
     }
 }
 
 impl From<&Backtest> for ThresholdBody {
     fn from(backtest: &Backtest) -> Self {
-        let Share { low, expected, high } = backtest.missed_share;
+        let MissRate { low, expected, high } = backtest.missed_share;
         Self {
             threshold: backtest.threshold.value(),
             reviews: backtest.reviews,

@@ -14,7 +14,7 @@ use axum::response::Response;
 use callboard_domain::access::Caller;
 use callboard_domain::{Error, Rule};
 use callboard_runtime::handle::WorkerLink;
-use callboard_runtime::worker::Told;
+use callboard_runtime::worker::WorkerCommand;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
@@ -91,7 +91,7 @@ async fn send(sink: &mut SplitSink<WebSocket, Message>, frame: &ToWorker) -> boo
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     first: &ToWorker,
-    told: &mut mpsc::UnboundedReceiver<Told>,
+    told: &mut mpsc::UnboundedReceiver<WorkerCommand>,
 ) -> bool {
     let all = async {
         sink.feed(message(first)).await?;
@@ -123,7 +123,7 @@ async fn register(
     app: &App,
     caller: &Caller,
     socket: &mut Socket,
-) -> Option<(WorkerLink, mpsc::UnboundedReceiver<Told>)> {
+) -> Option<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>)> {
     let first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&mut socket.stream)).await;
     let register = match first {
         Ok(Some(Ok(FromWorker::Register(register)))) => register,
@@ -166,14 +166,14 @@ async fn register(
 }
 
 /// Passes frames both ways until one side ends. Dropping the link tells the worker's actor.
-async fn serve(socket: Socket, link: WorkerLink, mut told: mpsc::UnboundedReceiver<Told>) {
+async fn serve(socket: Socket, link: WorkerLink, mut told: mpsc::UnboundedReceiver<WorkerCommand>) {
     let Socket { mut sink, mut stream } = socket;
     // A worker that does not read its answers is not read any further.
     let (answers, mut answered) = mpsc::channel::<ToWorker>(16);
     let hear = async {
         while let Some(frame) = next_frame(&mut stream).await {
             let answer = match frame.and_then(frames::said) {
-                Ok(Heard::Said(said)) => {
+                Ok(Heard::WorkerMessage(said)) => {
                     link.say(said);
                     continue;
                 }

@@ -95,7 +95,7 @@ async fn a_revoked_session_is_over_at_once_and_no_other_is() {
     let (session, other) = (login(&server).await, login(&server).await);
     // A token of the family that is not the current one, as a thief's is after ten seconds.
     let token = RefreshToken::parse(session["refreshToken"].as_str().expect("text"));
-    let stolen = token.expect("well formed").sibling(&entropy()).expect("enough randomness");
+    let stolen = token.expect("well formed").rotated(&entropy()).expect("enough randomness");
     assert_eq!(refresh(&server, &json!(stolen.expose())).await.refused(401), "INVALID_TOKEN");
     for _ in 0..2 {
         let access = signed_in(&server, &session).get("/api/tasks").await;
@@ -185,7 +185,7 @@ async fn a_thousand_bad_tokens_are_refused_and_end_nothing() {
     let real = session["refreshToken"].as_str().expect("text");
     let anybody = Client::new(&server.url, "");
     for number in 0..1_000_usize {
-        let fresh = RefreshToken::first(&entropy()).expect("enough randomness");
+        let fresh = RefreshToken::new_family(&entropy()).expect("enough randomness");
         let text = match number % 5 {
             // Well formed, and never made.
             0 | 1 => fresh.expose().to_owned(),

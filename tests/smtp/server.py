@@ -1,13 +1,13 @@
-"""A real SMTP server on loopback that keeps what it was given.
+"""A real SMTP server on loopback that records every mail.
 
 Usage: python tests/smtp/server.py DIRECTORY
            [--port PORT] [--tls none|starttls|tls] [--user NAME:PASSWORD]
 
-Prints `ready PORT` once it answers. Each mail becomes a line of JSON in DIRECTORY/mails; the
-certificate of the CA that its own is signed by is DIRECTORY/ca.pem. A recipient `nobody@…` is
-refused for good, `busy@…` for now. Ends when its standard input closes or its parent dies, so that
-a killed test leaves nothing behind. Needs the environment that tests/smtp/install makes.
-Deliberately absent: any address but loopback, and any delivery.
+Prints `ready PORT` once it answers. Each mail becomes a line of JSON in DIRECTORY/mails.
+DIRECTORY/ca.pem is the CA that signed the server's certificate. The server refuses a recipient
+`nobody@…` permanently and `busy@…` temporarily. It exits when its standard input closes or its
+parent dies, so that a killed test leaves no process behind. Requires the environment of
+tests/smtp/install. Deliberately absent: addresses other than loopback, and delivery.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tls", choices=["none", "starttls", "tls"], default="none")
     parser.add_argument("--port", type=int, default=0, help="0: the system chooses")
-    parser.add_argument("--user", help="who must sign in")
+    parser.add_argument("--user", help="the login that the server demands")
     options = parser.parse_args()
     end_with_the_parent()
     asyncio.run(serve(options))
@@ -62,7 +62,7 @@ async def serve(options: argparse.Namespace) -> None:
 
 
 class Keeper:
-    """Takes mails, and writes them down."""
+    """Accepts mails and records them."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
@@ -97,8 +97,8 @@ def tls_context(directory: pathlib.Path) -> ssl.SSLContext:
 
 
 def end_with_the_parent() -> None:
-    """Two ways, since a sibling may have inherited the other end of the standard input.
-    The kernel's parent-death signal is no third: it fires when the parent's thread ends."""
+    """Two checks, because a sibling may have inherited the other end of the standard input.
+    The kernel's parent-death signal cannot help: it fires when the parent's thread ends."""
     parent = os.getppid()
 
     def read_until_closed() -> None:

@@ -1,12 +1,13 @@
-//! What the rules cost by themselves: a task's life, an execution's, a long queue, an identifier's
-//! text.
+//! The cost of the rules alone: the transitions of tasks and executions, a long queue, the text form
+//! of identifiers.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::execution::{self, Execution, Graph, Report, Verdict};
+use callboard_domain::execution::{self, Execution, Report, StepDecision};
+use callboard_domain::graph::Graph;
 use callboard_domain::id::{ExecutionId, Generator, PlanId, TaskId, WorkerId};
 use callboard_domain::machine::Machine;
 use callboard_domain::queue::{Queue, Ready};
@@ -73,7 +74,7 @@ fn retried(spec: Spec) -> Task {
     on(&task, Event::TimePassed { jitter: JITTER }, later)
 }
 
-/// Tasks of ten priorities, in the order of their creation.
+/// A task with one of ten priorities; a higher number is a later task.
 fn ready(number: u64) -> Ready {
     Ready {
         task: TaskId::from_u128(u128::from(number) << 10),
@@ -84,10 +85,10 @@ fn ready(number: u64) -> Ready {
     }
 }
 
-/// So many steps, each with the dependencies that `list` names.
+/// A graph of `size` steps with the dependencies that `list` returns.
 fn graph(size: u16, list: impl Fn(u16) -> Vec<u16>) -> Arc<Graph> {
     let steps = (0..size).map(|step| (format!("step-{step}"), list(step)));
-    Arc::new(Graph::new(steps).expect("no circle"))
+    Arc::new(Graph::new(steps).expect("no cycle"))
 }
 
 fn started(graph: &Arc<Graph>) -> Execution {
@@ -108,7 +109,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
 
 fn decided(step: u16) -> execution::Event {
     let task = TaskId::from_u128(u128::from(step) << 10);
-    execution::Event::Decided { step, verdict: Verdict::Run { task, worst_cost: None } }
+    execution::Event::Decided { step, decision: StepDecision::Run { task, worst_cost: None } }
 }
 
 fn answered(step: u16) -> execution::Event {

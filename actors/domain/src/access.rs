@@ -1,157 +1,91 @@
-//! Who may do what: the roles, every action that a route can ask for, and the one table of both.
+//! Permissions: the roles, the actions that routes ask for, and the one table of both.
 //!
-//! The table follows SPEC.md, "Roles and permissions"; where that is silent, PROTOCOL.md 7. It also
-//! names what no route does yet: webhook deliveries, metrics, listing, rotating and revoking keys,
-//! deleting users.
-//! Deliberately absent: how a caller proves who it is ([`crate::credential`], and the edge), and
-//! rules about one thing rather than a kind of things, such as "only its author": these belong to
-//! the thing.
+//! The table follows SPEC.md, "Roles and permissions"; where that is silent, PROTOCOL.md 7.
+//! Deliberately absent: authentication ([`crate::credential`], and the edge), and rules about a
+//! single resource, such as "only its author", which belong to the resource.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Rule};
+use crate::error::Error;
 use crate::id::{Environment, KeyId, UserId};
-use crate::rate::Plan;
+use crate::names::names;
+use crate::rate::Tier;
 
-/// A role of a user or a key (SPEC.md, "Roles and permissions").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Everything.
-    Admin,
-    /// Creates, reads and cancels; decides approvals.
-    Operator,
-    /// Reads.
-    Viewer,
-    /// Executes tasks.
-    Worker,
-}
-
-impl Role {
-    /// All of them, in the order of the columns of SPEC.md's table.
-    pub const ALL: [Self; 4] = [Self::Admin, Self::Operator, Self::Viewer, Self::Worker];
-
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Operator => "operator",
-            Self::Viewer => "viewer",
-            Self::Worker => "worker",
-        }
+names! {
+    /// The role of a user or a key (SPEC.md, "Roles and permissions"), in the order of the table's
+    /// columns.
+    Role {
+        /// May do everything.
+        Admin = "admin",
+        /// Creates, reads and cancels; decides approvals.
+        Operator = "operator",
+        /// Reads.
+        Viewer = "viewer",
+        /// Runs tasks.
+        Worker = "worker",
     }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = Error;
-
-    /// The role of this name.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], field `role`, rule `enum`.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
-            let message = "role must be one of admin, operator, viewer, worker";
-            Error::invalid("role", Rule::Enum, message)
-        })
-    }
-}
-
-/// Makes the enum, the list of all and the name of each from one place, so that none is forgotten.
-macro_rules! actions {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What a route asks leave for. Each is written `resource: action`, as in SPEC.md's table.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Action {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Action {
-            /// All of them, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// Its name, such as `tasks: create`.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$name => $text,)*
-                }
-            }
-        }
-    };
-}
-
-actions! {
-    /// Submit a task or a batch.
-    TasksCreate = "tasks: create",
-    /// See tasks.
-    TasksRead = "tasks: read",
-    /// Cancel a task.
-    TasksCancel = "tasks: cancel",
-    /// Run tasks: connect as a worker.
-    TasksExecute = "tasks: execute",
-    /// Make a plan.
-    PlansCreate = "plans: create",
-    /// Execute a plan.
-    PlansExecute = "plans: execute",
-    /// See plans.
-    PlansRead = "plans: read",
-    /// Make a template, or a version of one.
-    TemplatesCreate = "templates: create",
-    /// See templates and their versions.
-    TemplatesRead = "templates: read",
-    /// Deploy a template.
-    TemplatesDeploy = "templates: deploy",
-    /// Approve or reject.
-    HitlDecide = "hitl: approve/reject",
-    /// See approvals, their history and their statistics.
-    HitlRead = "hitl: read",
-    /// Drain a worker.
-    WorkersManage = "workers: manage",
-    /// Make, list, rotate and revoke keys.
-    KeysManage = "auth: manage keys",
-    /// Make, list, change and delete users.
-    UsersManage = "auth: manage users",
-    /// Cancel an execution.
-    ExecutionsCancel = "executions: cancel",
-    /// Retry an execution.
-    ExecutionsRetry = "executions: retry",
-    /// See executions.
-    ExecutionsRead = "executions: read",
-    /// Claim an approval, or give it back.
-    HitlClaim = "hitl: claim",
-    /// Send a webhook again.
-    DeliveriesRedeliver = "deliveries: redeliver",
-    /// See webhook deliveries.
-    DeliveriesRead = "deliveries: read",
-    /// See workers.
-    WorkersRead = "workers: read",
-    /// See the metrics.
-    MetricsRead = "metrics: read",
-    /// Follow events, as SSE or over `/ws`.
-    EventsRead = "events: read",
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+names! {
+    /// The action that a route asks permission for, in the order of the table's rows.
+    Action {
+        /// Submit a task or a batch.
+        TasksCreate = "tasks: create",
+        /// See tasks.
+        TasksRead = "tasks: read",
+        /// Cancel a task.
+        TasksCancel = "tasks: cancel",
+        /// Run tasks: connect as a worker.
+        TasksExecute = "tasks: execute",
+        /// Create a plan.
+        PlansCreate = "plans: create",
+        /// Execute a plan.
+        PlansExecute = "plans: execute",
+        /// See plans.
+        PlansRead = "plans: read",
+        /// Create a template, or a version of one.
+        TemplatesCreate = "templates: create",
+        /// See templates and their versions.
+        TemplatesRead = "templates: read",
+        /// Deploy a template.
+        TemplatesDeploy = "templates: deploy",
+        /// Approve or reject.
+        HitlDecide = "hitl: approve/reject",
+        /// See approvals, their history and their statistics.
+        HitlRead = "hitl: read",
+        /// Drain a worker.
+        WorkersManage = "workers: manage",
+        /// Create, list, rotate and revoke keys.
+        KeysManage = "auth: manage keys",
+        /// Create, list, change and delete users.
+        UsersManage = "auth: manage users",
+        /// Cancel an execution.
+        ExecutionsCancel = "executions: cancel",
+        /// Retry an execution.
+        ExecutionsRetry = "executions: retry",
+        /// See executions.
+        ExecutionsRead = "executions: read",
+        /// Claim an approval, or release the claim.
+        HitlClaim = "hitl: claim",
+        /// Send a webhook again.
+        DeliveriesRedeliver = "deliveries: redeliver",
+        /// See webhook deliveries.
+        DeliveriesRead = "deliveries: read",
+        /// See workers.
+        WorkersRead = "workers: read",
+        /// See the metrics.
+        MetricsRead = "metrics: read",
+        /// Follow events, over SSE or WebSocket.
+        EventsRead = "events: read",
     }
 }
 
 const YES: bool = true;
 const NO: bool = false;
 
-/// The table: for each action, what each of [`Role::ALL`] may do.
+/// The table: for each action, the permission of each of [`Role::ALL`].
 #[rustfmt::skip]
 #[expect(clippy::match_same_arms, reason = "one line for each line of the table")]
 const fn row(action: Action) -> [bool; 4] {
@@ -186,7 +120,7 @@ const fn row(action: Action) -> [bool; 4] {
     }
 }
 
-/// Whether the role may do this in production.
+/// True if the role may do this in production.
 #[must_use]
 pub const fn allows(role: Role, action: Action) -> bool {
     let [admin, operator, viewer, worker] = row(action);
@@ -198,8 +132,8 @@ pub const fn allows(role: Role, action: Action) -> bool {
     }
 }
 
-/// Whether the sandbox has this at all: it has no accounts, no metrics and no workers of its own
-/// to run or drain (PROTOCOL.md 7).
+/// True if the sandbox has this action: it has no accounts, no metrics and no workers of its own to
+/// run or drain (PROTOCOL.md 7).
 const fn is_in_sandbox(action: Action) -> bool {
     match action {
         Action::KeysManage
@@ -229,18 +163,18 @@ const fn is_in_sandbox(action: Action) -> bool {
     }
 }
 
-/// What requests are counted by and things are owned by: all sessions of a user, or one key.
+/// The owner of resources and of a request quota: a user with all sessions, or one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Account {
-    /// A user, whatever the session.
+    /// A user, in any session.
     User(UserId),
     /// An API key.
     Key(KeyId),
 }
 
 impl fmt::Display for Account {
-    /// Its identifier: what audit entries and logs show.
+    /// The identifier, which audit entries and logs show.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User(id) => id.fmt(f),
@@ -249,42 +183,41 @@ impl fmt::Display for Account {
     }
 }
 
-/// Who asks: what a valid credential was found to stand for, read at this moment and not from a
-/// claim in a token.
+/// The authenticated caller of a request. Every field is read from the account at the request, none
+/// from a claim in a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// Whose credential it is.
+    /// The user or the key.
     pub account: Account,
     /// The e-mail of a user, or the name of a key.
     pub name: String,
-    /// The role it has now.
+    /// The current role.
     pub role: Role,
-    /// The keyspace it sees; a session's is always live.
+    /// Production or sandbox; always production for a session.
     pub environment: Environment,
-    /// Its plan, where it has one of its own.
-    pub plan: Option<Plan>,
+    /// The billing tier; `None` means the configured default.
+    pub tier: Option<Tier>,
 }
 
 impl Caller {
     /// Passes if the caller may do this.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] when the role may not, or the sandbox has no such thing.
+    /// [`Error::Forbidden`] if the role lacks the permission, or the sandbox has no such action.
     pub fn may(&self, action: Action) -> Result<(), Error> {
         if self.environment == Environment::Test && !is_in_sandbox(action) {
-            let message = format!("a test key may not do this ({action})");
+            let message = format!("the sandbox has no {action}: use a live key");
             return Err(Error::Forbidden(message));
         }
         if allows(self.role, action) {
             Ok(())
         } else {
-            let message = format!("the role {} may not do this ({action})", self.role);
+            let message = format!("the role {} does not permit {action}", self.role);
             Err(Error::Forbidden(message))
         }
     }
 
-    /// What it is called as the author of a template: a user's e-mail, or `key:<name>`
-    /// (PROTOCOL.md 5).
+    /// The caller as the author of a template: a user's e-mail, or `key:<name>` (PROTOCOL.md 5).
     #[must_use]
     pub fn author(&self) -> String {
         match self.account {
@@ -295,7 +228,7 @@ impl Caller {
 }
 
 impl fmt::Display for Caller {
-    /// Its account's identifier; never its name, which is personal.
+    /// The account's identifier; the name is personal data and stays out of logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.account.fmt(f)
     }

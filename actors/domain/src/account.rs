@@ -1,8 +1,8 @@
-//! Users: what is kept of them, and the rules for their e-mail, name and role (SPEC.md, "User";
+//! Users: the stored record, and the rules for e-mail, name and role (SPEC.md, "User";
 //! PROTOCOL.md 7).
 //!
-//! The rules for passwords are in [`password`], the limit on failed tries in [`throttle`].
-//! Deliberately absent: hashing, which takes long on purpose and belongs to the edge, and sessions,
+//! The password rules are in [`password`], the limit on failed attempts in [`throttle`].
+//! Deliberately absent: hashing, which is slow on purpose and belongs to the edge, and sessions,
 //! which are [`crate::session`].
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::Timestamp;
 use crate::access::Role;
 use crate::error::{Error, Rule};
 use crate::id::UserId;
-use crate::rate::Plan;
+use crate::rate::Tier;
 
 pub mod password;
 pub mod throttle;
@@ -27,34 +27,34 @@ pub const MAX_NAME: usize = 100;
 /// A user as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Its identifier.
+    /// The identifier.
     pub id: UserId,
-    /// Its e-mail, by which it signs in.
+    /// The e-mail to sign in with.
     pub email: Email,
-    /// What it is called.
+    /// The name for people.
     pub name: String,
-    /// What it may do.
+    /// The role, which decides what the user may do.
     pub role: Role,
-    /// Its plan, where it has one of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
-    /// The hash of its password.
+    /// The billing tier; `None` means the configured default.
+    #[serde(rename = "plan", default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
+    /// The hash of the password.
     pub password_hash: PasswordHash,
-    /// When it was made.
+    /// The creation time.
     pub created_at: Timestamp,
 }
 
-/// An e-mail that can be written to: ASCII, no spaces, one `@`, the domain in lower case.
+/// An e-mail address: ASCII, no spaces, one `@`, the domain in lower case.
 ///
-/// It is shown as its owner wrote it; two that differ only in case are the same account, see
-/// [`Email::key`]. A name outside ASCII is written in its `xn--` form, so that two e-mails which
+/// The owner's spelling is kept; addresses that differ only in case are the same account, see
+/// [`Email::key`]. A domain outside ASCII is written in its `xn--` form, so that two addresses that
 /// look alike are never two accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Email(String);
 
 impl Email {
-    /// Reads an e-mail; spaces around it are dropped.
+    /// Reads an e-mail address; spaces around it are dropped.
     ///
     /// # Errors
     /// [`Error::Invalid`], field `email`: rule `length` above [`MAX_EMAIL`], else `format`.
@@ -75,19 +75,19 @@ impl Email {
         }
     }
 
-    /// What e-mails are compared and looked up by: all of it in lower case.
+    /// The key for comparison and look-up: the address in lower case.
     #[must_use]
     pub fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
-    /// Its text.
+    /// The address as its owner wrote it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What stands before the `@`.
+    /// The part before the `@`.
     #[must_use]
     pub fn local_part(&self) -> &str {
         self.0.split_once('@').map_or("", |(local, _)| local)
@@ -100,14 +100,14 @@ impl fmt::Display for Email {
     }
 }
 
-/// 1 to 64 of the characters that need no quoting in a mail's header; dots only between others.
+/// True for 1 to 64 characters that need no quoting in a mail's header, dots only between others.
 fn is_local_part(text: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte);
     text.len() <= 64 && text.split('.').all(|atom| !atom.is_empty() && atom.bytes().all(is_plain))
 }
 
-/// Labels of letters, digits and inner hyphens; one alone will do, as in `ada@localhost`.
+/// True for labels of letters, digits and inner hyphens; one label is enough (`ada@localhost`).
 fn is_domain(text: &str) -> bool {
     text.split('.').all(|label| {
         (1..=63).contains(&label.len())
@@ -117,14 +117,14 @@ fn is_domain(text: &str) -> bool {
     })
 }
 
-/// The hash of a password as a PHC string, which holds its salt and its cost. Never shown by
-/// `Debug`.
+/// The hash of a password as a PHC string, which holds the salt and the cost. `Debug` does not show
+/// it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a PHC string as it is.
+    /// Wraps a PHC string without checking it.
     #[must_use]
     pub const fn new(phc: String) -> Self {
         Self(phc)
@@ -161,19 +161,19 @@ pub fn display_name(text: &str) -> Result<String, Error> {
     Ok(name.to_owned())
 }
 
-/// What an admin is about to do with a user.
+/// A change that an admin makes to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Give it this role.
+    /// The user gets this role.
     Role(Role),
-    /// Delete it.
+    /// The user is deleted.
     Deletion,
 }
 
-/// Passes if there will still be an admin after `change` of the user `id` (PROTOCOL.md 7).
+/// Passes if an admin remains after `change` of the user `id` (PROTOCOL.md 7).
 ///
 /// # Errors
-/// [`Error::InvalidState`] if there would be none, [`Error::NotFound`] if there is no such user.
+/// [`Error::InvalidState`] if none would remain, [`Error::NotFound`] if there is no such user.
 pub fn keep_an_admin<'a>(
     users: impl IntoIterator<Item = &'a User>,
     id: UserId,
@@ -189,13 +189,13 @@ pub fn keep_an_admin<'a>(
         }
     }
     let role = subject.ok_or_else(|| Error::not_found("user", id))?;
-    let deed = match change {
+    let verb = match change {
         Change::Role(Role::Admin) => return Ok(()),
         Change::Role(Role::Operator | Role::Viewer | Role::Worker) => "demoted",
         Change::Deletion => "deleted",
     };
     if role == Role::Admin && !has_another_admin {
-        let message = format!("user {id} is the last admin and cannot be {deed}");
+        let message = format!("user {id} is the last admin and cannot be {verb}");
         return Err(Error::InvalidState(message));
     }
     Ok(())

@@ -36,7 +36,7 @@ pub use reviewer::{Wanted, choose, decider, prompt_again};
 
 use crate::Timestamp;
 use crate::digest::Digest;
-use crate::id::{DeliveryId, TaskId, UserId};
+use crate::id::{TaskId, UserId};
 use crate::machine::{Machine, Step};
 use crate::task::{self, Channels, Why};
 
@@ -192,13 +192,14 @@ pub struct Decision {
     /// By whom.
     pub by: Decider,
     /// What.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub outcome: Outcome,
 }
 
 /// Whether an output counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Outcome {
     /// It does.
     Approved {
         /// Whether a reviewer's text replaces it.
@@ -222,13 +223,13 @@ pub struct Policy {
     pub rejects: bool,
 }
 
-/// Who is to be asked, and the identifier of the mail, if mail can be sent.
+/// The reviewer to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Asked {
-    /// The reviewer; `None` if there is none.
+    /// The reviewer; `None` if nobody may decide.
     pub reviewer: Option<UserId>,
-    /// For a mail, should one be due; `None` if no server for mail is configured.
-    pub mail: Option<DeliveryId>,
+    /// True if a mail server is configured.
+    pub by_mail: bool,
 }
 
 impl Approval {
@@ -289,8 +290,16 @@ impl Approval {
         self.decision.as_ref().map_or(now, |decision| decision.at).since(self.opening.since)
     }
 
-    fn is_due(&self, now: Timestamp) -> bool {
+    /// True if the approval's timer has an effect at `now`.
+    #[must_use]
+    pub fn is_due(&self, now: Timestamp) -> bool {
         self.state.due_at(&self.opening).is_some_and(|at| at <= now)
+    }
+
+    /// True if the timer ends the approval, and with it the task, at `now`.
+    #[must_use]
+    pub fn rejects_at(&self, now: Timestamp) -> bool {
+        self.state == State::Escalated && self.opening.rejects && self.is_due(now)
     }
 
     fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {

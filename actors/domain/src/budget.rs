@@ -1,4 +1,4 @@
-//! Money, and what an execution may still spend (PROTOCOL.md 4, `options.maxCost`).
+//! Money, and the budget of an execution (PROTOCOL.md 4, `options.maxCost`).
 //!
 //! ```text
 //!   maxCost ├── spent ──┼── reserved ──┼── free ──┤
@@ -7,10 +7,10 @@
 //!      of a task that ended
 //! ```
 //!
-//! Inside it is counted in billionths of a dollar: sums of `f64` depend on their order and leave
-//! crumbs when a reservation is taken back, so that a cap is missed by a hair.
+//! Amounts are integers, in billionths of a dollar: sums of `f64` depend on their order and do not
+//! return to zero when a reservation is released, so a cap would be missed by a rounding error.
 //!
-//! Deliberately absent: prices, which `usage` has, and what happens to a step that does not fit.
+//! Deliberately absent: prices, which [`crate::usage`] has, and the fate of a step that does not fit.
 
 use std::ops::{Add, AddAssign, SubAssign};
 
@@ -28,10 +28,10 @@ const NANOS_PER_USD: f64 = 1e9;
 pub struct Money(u64);
 
 impl Money {
-    /// Nothing.
+    /// Zero dollars.
     pub const ZERO: Self = Self(0);
 
-    /// So many billionths of a dollar.
+    /// From billionths of a dollar.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -43,25 +43,25 @@ impl Money {
         self.0
     }
 
-    /// The amount nearest to `usd`; what is negative or no number counts as nothing.
+    /// The amount nearest to `usd`; a negative value or NaN counts as zero, infinity as the maximum.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the conversion saturates, which is what is wanted"
+        reason = "the cast saturates, as intended"
     )]
     pub fn from_usd(usd: f64) -> Self {
         Self((usd * NANOS_PER_USD).round() as u64)
     }
 
-    /// In US dollars, as it goes over the wire.
+    /// In US dollars, as on the wire.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact up to nine million dollars")]
     pub fn as_usd(self) -> f64 {
         self.0 as f64 / NANOS_PER_USD
     }
 
-    /// Whether it is nothing.
+    /// True for zero.
     #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
@@ -88,7 +88,7 @@ impl SubAssign for Money {
     }
 }
 
-/// What was used and what is set aside.
+/// The usage of an execution so far, and the sum of its reservations.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     input: u64,
@@ -96,28 +96,28 @@ pub struct Budget {
     spent: Money,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
-    /// The sum over the steps, whose rows have each its own share.
+    /// The sum of the reservations, each of which is stored in the row of its step.
     #[serde(skip)]
     reserved: Money,
 }
 
-/// Whether a dispatch fits.
+/// The room that a dispatch has in the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It does, with this much set aside.
+    /// The dispatch fits and reserves this amount.
     Now(Money),
-    /// It may, once what is set aside for others turns out to cost less.
+    /// The dispatch of this worst case may fit once other tasks end and release reservations.
     Later(Money),
-    /// It can't any more.
+    /// The worst case exceeds the cap even without the reservations of others.
     Never,
-    /// Nobody knows: there is a cap, and the model has no price.
+    /// There is a cap, and the model has no price.
     Unpriced,
 }
 
 impl Budget {
-    /// Whether a dispatch that costs `worst` at most fits under `max`. Without a cap everything
-    /// fits and nothing is set aside. With one, a model without a price never fits: a cap that
-    /// might not hold is none.
+    /// Decides whether a dispatch with the worst-case cost `worst` fits under the cap `max`. Without
+    /// a cap every dispatch fits and reserves nothing. Under a cap a model without a price never
+    /// fits, because the cap could not be kept.
     #[must_use]
     pub fn fit(&self, max: Option<Money>, worst: Option<Money>) -> Fit {
         match (max, worst) {
@@ -131,17 +131,17 @@ impl Budget {
         }
     }
 
-    /// Sets an amount aside.
+    /// Reserves an amount for a dispatched task.
     pub fn reserve(&mut self, amount: Money) {
         self.reserved += amount;
     }
 
-    /// Takes back what was set aside.
+    /// Releases the reservation of a task that ended.
     pub fn release(&mut self, amount: Money) {
         self.reserved -= amount;
     }
 
-    /// Counts what a task really used.
+    /// Adds the real usage of a task.
     pub fn charge(&mut self, usage: Usage) {
         self.input = self.input.saturating_add(usage.input);
         self.output = self.output.saturating_add(usage.output);
@@ -149,7 +149,7 @@ impl Budget {
         self.price_unknown |= usage.price_unknown;
     }
 
-    /// What was used so far.
+    /// The usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
@@ -166,7 +166,7 @@ impl Budget {
         self.spent
     }
 
-    /// What is set aside for the tasks that are out.
+    /// The reservations for the dispatched tasks.
     #[must_use]
     pub const fn reserved(&self) -> Money {
         self.reserved
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_price_costs_nothing_and_what_is_endless_is_never_paid() {
+    fn nan_and_negative_prices_cost_nothing_and_infinity_saturates() {
         assert_eq!(Money::from_usd(f64::NAN), Money::ZERO);
         assert_eq!(Money::from_usd(-1.0), Money::ZERO);
         assert_eq!(Money::from_usd(f64::INFINITY) + CENT, Money::from_nanos(u64::MAX));
     }
 
     #[test]
-    fn what_others_have_set_aside_may_come_free_and_what_is_spent_does_not() {
+    fn a_reservation_may_be_released_and_spent_money_is_not() {
         let mut budget = Budget::default();
         budget.reserve(CENT);
         assert_eq!(budget.fit(Some(CENT), Some(CENT)), Fit::Later(CENT));

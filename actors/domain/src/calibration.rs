@@ -1,22 +1,23 @@
-//! How good confidences are, and what another threshold would have cost (PROTOCOL.md 6).
+//! Calibration: how well confidences predict rejections, and what another threshold would have done
+//! (PROTOCOL.md 6).
 //!
-//! Every output that a gate looked at is counted by its template, its step and its confidence, in bins
-//! of 0.01; an output of exactly 1 has a bin of its own, the last, so that every threshold that is a
-//! multiple of 0.01 lies between two bins. What a threshold would have done is known for the outputs
-//! that a reviewer decided on, and estimated for the others: [`Share`] says how.
+//! Every output that a gate examined is counted by its template, step and confidence, in bins of
+//! 0.01; a confidence of exactly 1 has the last bin to itself, so that every threshold that is a
+//! multiple of 0.01 lies between two bins. The effect of a threshold is known for outputs that a
+//! reviewer decided on, and estimated for the others, see [`MissRate`].
 //!
-//! - *Reviewed* is an output that a reviewer let pass, edited it or rejected it.
-//! - *Undecided* is one that waits, or whose task ended before a decision, or that a time-out rejected:
-//!   the clock is no judge of an output.
-//! - *Unreviewed* is whatever nobody decided on: it passed its gate, or is undecided.
-//! - Outputs without a confidence are told apart. No threshold has anything to say of them, so they
-//!   count in no figure of a threshold.
+//! - A *reviewed* output was approved, edited or rejected by a reviewer.
+//! - An *undecided* output waits, or its task ended before a decision, or a time-out rejected it: the
+//!   clock is no judge of an output.
+//! - An *unreviewed* output passed its gate, or is undecided.
+//! - Outputs without a confidence are counted apart. No threshold applies to them, so they count in
+//!   no figure of a threshold.
 //!
-//! An edit is an approval here: rejections are what a threshold is judged by, and edits are told
-//! beside them.
+//! An edit counts as an approval: a threshold is judged by rejections, and edits are shown beside
+//! them.
 //!
-//! Deliberately absent: time. The counts are of everything ever recorded, whichever model, prompt or
-//! gate it came from; a threshold for another model needs a track record of its own.
+//! Deliberately absent: time. The counts cover all records, of any model, prompt or gate; a threshold
+//! for another model needs records of that model.
 
 mod backtest;
 #[cfg(test)]
@@ -24,34 +25,34 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use backtest::{Backtest, Share, Threshold};
+pub use backtest::{Backtest, MissRate, Threshold};
 
 use crate::approval::{Fate, Record, SYSTEM};
 
-/// How many bins there are: one for each hundredth, and one for 1.
+/// One bin for each hundredth, and one for 1.
 const BINS: usize = 101;
-/// How many bins make a decile; the last decile has the bin of 1 too.
+/// Bins per decile; the last decile has the bin of 1 too.
 const DECILE: usize = 10;
-/// How many pairs of template and step are told apart; what comes with a further one is counted only
+/// The most pairs of template and step with counts of their own; outputs of further pairs count only
 /// in the whole, so that steps with invented names do not fill the memory.
 const MAX_SERIES: usize = 10_000;
 
-/// What became of some outputs.
+/// A set of outputs, counted by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// A reviewer let them pass as they were.
+pub struct Outcomes {
+    /// Approved by a reviewer without a change.
     pub approved: u32,
-    /// A reviewer let them pass with another text.
+    /// Approved by a reviewer with another text.
     pub edited: u32,
-    /// A reviewer did not let them pass.
+    /// Rejected by a reviewer.
     pub rejected: u32,
-    /// They passed their gate, and nobody looked at them.
+    /// Passed the gate without a review.
     pub passed: u32,
-    /// They were held, and nobody decided on them.
+    /// Held, without a reviewer's decision.
     pub undecided: u32,
-    /// Those of the reviewed ones that were held only to learn how good such outputs are.
+    /// Reviewed outputs that were held only as a sample of those that pass.
     pub sampled: u32,
-    /// Those of the sampled ones that were rejected.
+    /// Sampled outputs that were rejected.
     pub sampled_rejected: u32,
 }
 
@@ -59,46 +60,46 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     series: BTreeMap<Source, Series>,
-    /// What came when there were too many series.
+    /// The outputs of pairs beyond [`MAX_SERIES`].
     others: Series,
 }
 
-/// Where outputs come from: the template and the step, if they have any.
+/// The template and the step of outputs; a task of no template or execution has none.
 type Source = (Option<String>, Option<String>);
 
-/// By bin; `None` is no confidence.
-type Series = BTreeMap<Option<u8>, Tally>;
+/// Outcomes by bin; `None` is the bin of outputs without a confidence.
+type Series = BTreeMap<Option<u8>, Outcomes>;
 
-/// What is asked.
+/// A request for a calibration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
-    /// Of this template only.
+    /// Restricts to outputs of this template.
     pub template: Option<String>,
-    /// Of steps of this name only, whichever template they belong to if none is named.
+    /// Restricts to steps with this id; of any template, if none is named.
     pub step: Option<String>,
-    /// The thresholds to try.
+    /// The thresholds to backtest.
     pub thresholds: Vec<Threshold>,
 }
 
-/// How good confidences are.
+/// The outcomes by confidence, and a backtest of each threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
-    /// What became of outputs by confidence: below 0.1, below 0.2, …, the last up to 1 and with it.
-    pub deciles: [Tally; 10],
-    /// What became of those without a confidence.
-    pub unknown: Tally,
-    /// What each threshold would have done, in the order of the question.
+    /// The outcomes by confidence: below 0.1, below 0.2, …, the last from 0.9 to 1 inclusive.
+    pub deciles: [Outcomes; 10],
+    /// The outcomes of outputs without a confidence.
+    pub unknown: Outcomes,
+    /// The backtests, in the order of the query's thresholds.
     pub thresholds: Vec<Backtest>,
 }
 
-impl Tally {
-    /// How many a reviewer decided on.
+impl Outcomes {
+    /// The number that a reviewer decided on.
     #[must_use]
     pub const fn reviewed(&self) -> u32 {
         self.approved + self.edited + self.rejected
     }
 
-    /// How many nobody decided on.
+    /// The number without a reviewer's decision.
     #[must_use]
     pub const fn unreviewed(&self) -> u32 {
         self.passed + self.undecided
@@ -120,7 +121,8 @@ impl Tally {
         one
     }
 
-    fn with(self, other: &Self, count: fn(u32, u32) -> u32) -> Self {
+    /// Adds or subtracts `other` field by field.
+    fn combine(self, other: &Self, count: fn(u32, u32) -> u32) -> Self {
         Self {
             approved: count(self.approved, other.approved),
             edited: count(self.edited, other.edited),
@@ -134,7 +136,7 @@ impl Tally {
 }
 
 impl Counts {
-    /// A record has changed, or is new. `before` is what was counted of it, if anything was.
+    /// Counts a new or changed record; `before` is the record as it was counted before.
     pub fn replace(&mut self, before: Option<&Record>, after: &Record) {
         if let Some(before) = before {
             self.count(before, u32::saturating_sub);
@@ -142,11 +144,11 @@ impl Counts {
         self.count(after, u32::saturating_add);
     }
 
-    /// What is known of the outputs that are asked for.
+    /// The calibration of the outputs that match the query.
     #[must_use]
     pub fn view(&self, query: &Query) -> Calibration {
-        let mut bins = [Tally::default(); BINS];
-        let mut unknown = Tally::default();
+        let mut bins = [Outcomes::default(); BINS];
+        let mut unknown = Outcomes::default();
         let asked = |(template, step): &Source| {
             (query.template.is_none() || *template == query.template)
                 && (query.step.is_none() || *step == query.step)
@@ -154,9 +156,9 @@ impl Counts {
         let whole = query.template.is_none() && query.step.is_none();
         let matching = self.series.iter().filter(|(source, _)| asked(source));
         let matching = matching.map(|(_, series)| series).chain(whole.then_some(&self.others));
-        for (bin, tally) in matching.flatten() {
+        for (bin, outcomes) in matching.flatten() {
             let sum = bin.map_or(&mut unknown, |bin| &mut bins[usize::from(bin)]);
-            *sum = sum.with(tally, u32::saturating_add);
+            *sum = sum.combine(outcomes, u32::saturating_add);
         }
         let deciles = backtest::deciles(&bins);
         let tried = query.thresholds.iter();
@@ -167,23 +169,23 @@ impl Counts {
     fn count(&mut self, record: &Record, count: fn(u32, u32) -> u32) {
         let source = (record.template.clone(), record.step.clone());
         let full = self.series.len() >= MAX_SERIES;
-        // A series is never given up, so a record is taken away from where it was added.
+        // A series is never dropped, so a record is subtracted where it was added.
         let series = match self.series.get_mut(&source) {
             Some(series) => series,
             None if full => &mut self.others,
             None => self.series.entry(source).or_default(),
         };
         let bin = record.confidence.map(bin_of);
-        let tally = series.entry(bin).or_default();
-        *tally = tally.with(&Tally::of(record), count);
-        if *tally == Tally::default() {
+        let outcomes = series.entry(bin).or_default();
+        *outcomes = outcomes.combine(&Outcomes::of(record), count);
+        if *outcomes == Outcomes::default() {
             series.remove(&bin);
         }
     }
 }
 
-/// The last bin that begins at this confidence or below. It is found by the comparison that a gate
-/// makes: `0.29 * 100` is less than 29.
+/// The last bin that begins at this confidence or below. Found by the comparison that a gate makes,
+/// because `0.29 * 100` is less than 29.
 fn bin_of(confidence: f64) -> u8 {
     let begins = |bin: &u8| Threshold::hundredths(*bin).is_some_and(|at| at.value() <= confidence);
     (0..=100).rev().find(begins).unwrap_or(0)

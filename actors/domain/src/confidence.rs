@@ -1,29 +1,29 @@
-//! How sure a model was of its output, as one number in 0..1.
+//! Confidence: how sure a model was of its output, from 0 to 1.
 //!
-//! The figure is exp(mean token log-probability) over the tokens of the output.
-//! No signal is no confidence: it is `None`, never 1.0. Deliberately absent: what
-//! a gate does with a missing figure (the approval rules decide that), and any
-//! other estimate (samples, a judge, the model's own word): workers report those.
+//! Computed as exp(mean token log-probability) over the tokens of the output. Without
+//! log-probabilities there is no confidence: `None`, never 1.0. Deliberately absent: a gate's
+//! treatment of a missing confidence ([`crate::task::Gate`]), and other methods (samples, a judge, the
+//! model's own statement), whose results workers report.
 
-use serde::{Deserialize, Serialize};
+use crate::names::names;
 
-/// How a confidence figure was made (PROTOCOL, section 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// From the log-probabilities of the output's tokens.
-    Logprobs,
-    /// From the agreement of several samples.
-    Samples,
-    /// By another model that judged the output.
-    Judge,
-    /// By the worker, in a way it doesn't say.
-    Reported,
-    /// There is no figure.
-    None,
+names! {
+    /// The method that a confidence comes from (PROTOCOL.md 6).
+    Source {
+        /// The log-probabilities of the output's tokens.
+        Logprobs = "logprobs",
+        /// The agreement of several samples.
+        Samples = "samples",
+        /// The judgement of another model.
+        Judge = "judge",
+        /// A method that the worker does not name.
+        Reported = "reported",
+        /// There is no confidence.
+        None = "none",
+    }
 }
 
-/// The running mean of token log-probabilities; needs no memory of the tokens.
+/// The running mean of token log-probabilities, in constant memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MeanLogprob {
     sum: f64,
@@ -37,16 +37,16 @@ impl MeanLogprob {
         self.tokens += 1;
     }
 
-    /// How many tokens were counted.
+    /// The number of tokens counted.
     #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// exp(mean) in 0..1. `None` without a token, or when any figure was NaN.
+    /// exp(mean), from 0 to 1. `None` without a token, or if any log-probability was NaN.
     ///
-    /// One impossible token (minus infinity) makes it 0. Providers round, so a
-    /// mean a little over 0 is read as 0, which is a confidence of 1.
+    /// One impossible token (minus infinity) makes the confidence 0. Providers round, so a mean
+    /// slightly above 0 counts as 0: a confidence of 1.
     #[must_use]
     pub fn confidence(&self) -> Option<f64> {
         if self.tokens == 0 {
@@ -54,7 +54,7 @@ impl MeanLogprob {
         }
         #[expect(clippy::cast_precision_loss, reason = "no output has 2^53 tokens")]
         let mean = self.sum / self.tokens as f64;
-        valid(mean.min(0.0).exp()).filter(|_| !mean.is_nan())
+        clamped(mean.min(0.0).exp()).filter(|_| !mean.is_nan())
     }
 }
 
@@ -66,17 +66,9 @@ impl Extend<f64> for MeanLogprob {
     }
 }
 
-/// exp(mean) of token log-probabilities, as [`MeanLogprob::confidence`] says.
+/// A reported confidence, clamped to 0 to 1; `None` for NaN.
 #[must_use]
-pub fn from_logprobs(logprobs: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut mean = MeanLogprob::default();
-    mean.extend(logprobs);
-    mean.confidence()
-}
-
-/// A reported figure, clamped into 0..1. What is no number is no signal.
-#[must_use]
-pub fn valid(figure: f64) -> Option<f64> {
+pub fn clamped(figure: f64) -> Option<f64> {
     (!figure.is_nan()).then(|| figure.clamp(0.0, 1.0))
 }
 
@@ -85,6 +77,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn from_logprobs(logprobs: impl IntoIterator<Item = f64>) -> Option<f64> {
+        let mut mean = MeanLogprob::default();
+        mean.extend(logprobs);
+        mean.confidence()
+    }
 
     #[test]
     fn confidence_is_the_geometric_mean_of_the_tokens_probabilities() {
@@ -98,18 +96,18 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_no_number_is_no_confidence() {
+    fn nan_is_no_confidence() {
         assert_eq!(from_logprobs([-0.1, f64::NAN]), None);
         assert_eq!(from_logprobs([f64::INFINITY, f64::NEG_INFINITY]), None);
-        assert_eq!(valid(f64::NAN), None);
+        assert_eq!(clamped(f64::NAN), None);
     }
 
     #[test]
     fn an_impossible_token_makes_it_zero_and_rounding_never_passes_one() {
         assert_eq!(from_logprobs([-0.1, f64::NEG_INFINITY]), Some(0.0));
         assert_eq!(from_logprobs([1e-9]), Some(1.0));
-        assert_eq!(valid(1.5), Some(1.0));
-        assert_eq!(valid(f64::NEG_INFINITY), Some(0.0));
+        assert_eq!(clamped(1.5), Some(1.0));
+        assert_eq!(clamped(f64::NEG_INFINITY), Some(0.0));
     }
 
     proptest! {
@@ -124,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_a_provider_sends_the_figure_is_in_range(
+        fn a_confidence_is_in_range_for_any_log_probabilities(
             logprobs in prop::collection::vec(any::<f64>(), 0..20)
         ) {
             if let Some(found) = from_logprobs(logprobs) {

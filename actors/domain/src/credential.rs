@@ -1,4 +1,4 @@
-//! API keys: how they are made, recognised, stored and ended (SPEC.md, "API keys"; PROTOCOL.md 7).
+//! API keys: their format, their stored record, their lifetime (SPEC.md, "API keys"; PROTOCOL.md 7).
 //!
 //! ```text
 //! svc_live_ 8Vw0…32 characters…qT3 0a9ZkQ
@@ -7,9 +7,9 @@
 //!
 //! The checksum lets a mistyped key be refused before any look-up; it is no secret. Stored are the
 //! SHA-256 of the whole text and its last four characters. A plain hash is enough, because the
-//! secret has 190 random bits. Refresh tokens are made the same way, see [`refresh`]. Deliberately
-//! absent: randomness, which the caller passes in; and when a key was last used, which changes with
-//! every request and is kept apart from the record.
+//! secret has 190 random bits. Refresh tokens have the same format, see [`refresh`]. Deliberately
+//! absent: randomness, which the caller passes in, and the time of a key's last use, which changes
+//! with every request and is kept apart from the record.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,34 +21,34 @@ use crate::access::Role;
 use crate::digest::Digest;
 use crate::error::{Error, Rule};
 use crate::id::{Environment, KeyId};
-use crate::rate::Plan;
+use crate::rate::Tier;
 
 pub mod refresh;
 
-/// Random bytes that [`mint`] takes. It needs 32 of which six bits are below 62; that 64 do not
-/// hold as many has a chance under 2^-100.
+/// The random bytes that [`mint`] takes. It needs 32 bytes whose lower six bits are below 62; the
+/// chance that 64 bytes hold fewer is under 2^-100.
 pub const ENTROPY_BYTES: usize = 64;
 
 const SECRET_LEN: usize = 32;
 const CHECKSUM_LEN: usize = 6;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What a key's first characters say.
+/// The kind of a key, which its prefix names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Production, by the key's role.
+    /// For production, with the permissions of the key's role.
     Live,
-    /// The sandbox only.
+    /// For the sandbox only.
     Test,
-    /// Runs tasks and nothing else.
+    /// For running tasks and nothing else.
     Worker,
 }
 
 impl Kind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Live, Self::Test, Self::Worker];
 
-    /// What the text of such a key begins with.
+    /// The beginning of such a key.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// The kind that a key of this role and environment is.
+    /// The kind of a key with this role in this environment.
     ///
     /// # Errors
     /// [`Error::Invalid`], field `role`, rule `enum`: a test key is an operator's or a viewer's.
@@ -75,24 +75,24 @@ impl Kind {
     }
 }
 
-/// The whole text of a key or a refresh token. It is shown once, and never by `Debug`.
+/// The whole text of a key or a refresh token. It is shown only once, and not by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, to be shown to whoever asked for it.
+    /// The text, for the client that asked for it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What is stored of it, and looked up by.
+    /// The stored form, by which the key is found.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(&self.0)
     }
 
-    /// Its last four characters, by which people tell keys apart.
+    /// The last four characters, by which people tell keys apart.
     #[must_use]
     pub fn last4(&self) -> &str {
         &self.0[self.0.len() - 4..]
@@ -105,16 +105,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Makes the text of a key. Every base62 character is equally likely in every place: of each byte
-/// six bits are taken, and the two values that stand for no character are skipped.
+/// Makes a key. Every base62 character is equally likely in every position: six bits of each byte
+/// select a character, and the two values without one are skipped.
 ///
-/// Returns `None` if too few of the bytes could be used, which does not happen with random ones.
+/// Returns `None` if too few bytes select a character, which does not happen with random bytes.
 #[must_use]
 pub fn mint(kind: Kind, entropy: &[u8; ENTROPY_BYTES]) -> Option<Secret> {
-    base62(entropy, SECRET_LEN).map(|secret| sealed(kind.prefix(), &secret))
+    base62(entropy, SECRET_LEN).map(|secret| with_checksum(kind.prefix(), &secret))
 }
 
-/// Random characters, `length` of them.
+/// `length` random characters.
 fn base62(entropy: &[u8; ENTROPY_BYTES], length: usize) -> Option<String> {
     let text: String = entropy
         .iter()
@@ -125,13 +125,12 @@ fn base62(entropy: &[u8; ENTROPY_BYTES], length: usize) -> Option<String> {
     (text.len() == length).then_some(text)
 }
 
-/// A secret between its prefix and its checksum.
-fn sealed(prefix: &str, secret: &str) -> Secret {
+fn with_checksum(prefix: &str, secret: &str) -> Secret {
     Secret(format!("{prefix}{secret}{}", checksum(secret)))
 }
 
-/// The secret of a text that has this prefix and the right checksum.
-fn opened<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
+/// The secret in a text with this prefix and a valid checksum.
+fn checked<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
     let rest = text.strip_prefix(prefix)?;
     let is_base62 = rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if rest.len() != SECRET_LEN + CHECKSUM_LEN || !is_base62 {
@@ -141,21 +140,21 @@ fn opened<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
     (checksum(secret) == given).then_some(secret)
 }
 
-/// Whether a credential claims to be one of the service's own rather than an access token: it is
-/// then to be read by [`parse`] and by nothing else.
+/// True for a credential with the prefix of this service, which only [`parse`] may read; any other
+/// credential is an access token.
 #[must_use]
-pub fn is_ours(text: &str) -> bool {
+pub fn has_service_prefix(text: &str) -> bool {
     text.starts_with("svc_")
 }
 
-/// Reads the text of a key and proves its checksum. Whether such a key exists is not known yet.
+/// Reads a key and verifies its checksum. The key need not exist.
 ///
 /// # Errors
-/// [`Error::InvalidToken`] if no such key can ever have been made.
+/// [`Error::InvalidToken`] if the text cannot be a key.
 pub fn parse(text: &str) -> Result<(Kind, Digest), Error> {
     Kind::ALL
         .into_iter()
-        .find(|kind| opened(kind.prefix(), text).is_some())
+        .find(|kind| checked(kind.prefix(), text).is_some())
         .map(|kind| (kind, Digest::of(text)))
         .ok_or_else(|| Error::InvalidToken("the API key is malformed".to_owned()))
 }
@@ -171,31 +170,31 @@ fn checksum(secret: &str) -> String {
     text.into_iter().map(char::from).collect()
 }
 
-/// What is stored of an API key.
+/// The stored record of an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Its identifier.
+    /// The identifier.
     pub id: KeyId,
-    /// What its maker calls it.
+    /// The name for people.
     pub name: String,
-    /// What it may do.
+    /// The role, which decides what the key may do.
     pub role: Role,
-    /// The keyspace it sees.
+    /// Production or sandbox.
     pub environment: Environment,
-    /// Its plan, where it has one of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
-    /// The SHA-256 of its text.
+    /// The billing tier; `None` means the configured default.
+    #[serde(rename = "plan", default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
+    /// The SHA-256 of the key.
     pub digest: Digest,
-    /// The first characters of its text, such as `svc_live_`.
+    /// The first characters of the key, such as `svc_live_`.
     pub prefix: String,
-    /// The last four characters of its text.
+    /// The last four characters of the key.
     pub last4: String,
-    /// When it was made.
+    /// The creation time.
     pub created_at: Timestamp,
-    /// The first instant at which it is no longer taken.
+    /// The first instant at which the key is refused as expired.
     pub expires_at: Timestamp,
-    /// The first instant at which it is refused as revoked; may lie ahead while a rotated key
+    /// The first instant at which the key is refused as revoked; in the future while a rotated key
     /// overlaps with its successor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
@@ -216,7 +215,7 @@ impl ApiKey {
         }
     }
 
-    /// The key as revoked from `at` on; an earlier revocation stands.
+    /// The key with a revocation from `at` on; an earlier revocation stands.
     #[must_use]
     pub fn revoked(mut self, at: Timestamp) -> Self {
         self.revoked_at = Some(self.revoked_at.map_or(at, |before| before.min(at)));
@@ -224,7 +223,7 @@ impl ApiKey {
     }
 }
 
-/// The lifetime of a key that is made without one: 90 days (SPEC.md, "JWT sessions").
+/// The lifetime of a key created without `expiresIn`: 90 days (SPEC.md, "JWT sessions").
 pub const DEFAULT_LIFETIME: Duration = days(90);
 
 const MAX_DAYS: u64 = 36_500;
@@ -247,7 +246,7 @@ pub fn lifetime(text: &str) -> Result<Duration, Error> {
     }
 }
 
-/// Reads the `overlap` of a rotation, for which the old key lives on: `30s`, `15m`, `1h`, `7d`.
+/// Reads the `overlap` of a rotation, during which the old key stays valid: `30s`, `15m`, `1h`, `7d`.
 ///
 /// # Errors
 /// [`Error::Invalid`], field `overlap`: rule `format`, or `range` above 36500 days.
@@ -271,21 +270,13 @@ pub fn overlap(text: &str) -> Result<Duration, Error> {
     Ok(overlap)
 }
 
-/// A number without sign or leading zero; one too large for any limit counts as the largest.
+/// A number without sign or leading zero; saturates.
 fn whole_number(text: &str) -> Option<u64> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_plain || (text.len() > 1 && text.starts_with('0')) {
         return None;
     }
     Some(text.parse().unwrap_or(u64::MAX))
-}
-
-/// Reads a key's name: 1 to 100 characters once trimmed, none of them a control character.
-///
-/// # Errors
-/// [`Error::Invalid`], field `name`: rule `length`, or `pattern`.
-pub fn name(text: &str) -> Result<String, Error> {
-    crate::account::display_name(text)
 }
 
 #[cfg(test)]

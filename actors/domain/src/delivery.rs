@@ -141,7 +141,9 @@ pub enum Event {
 /// What the runtime is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Make an attempt, and tell what became of it.
+    /// Wake the delivery now.
+    Begin,
+    /// Make an attempt, and report its result.
     Send,
     /// Wake it at this instant, instead of any instant asked for before.
     WakeAt(Timestamp),
@@ -161,9 +163,9 @@ pub enum Refusal {
 impl Delivery {
     /// A delivery whose first attempt is due at once.
     #[must_use]
-    pub const fn new(cargo: Cargo, now: Timestamp) -> Self {
+    pub fn created(cargo: Cargo, now: Timestamp) -> Step<Self> {
         let state = State::Pending { next_attempt_at: now };
-        Self { cargo, state, attempts: 0, last_error: None }
+        Step::to(Self { cargo, state, attempts: 0, last_error: None }).order(Effect::Begin)
     }
 
     /// How long to wait after an attempt that failed; `None` if it was the last.

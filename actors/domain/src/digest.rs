@@ -1,6 +1,6 @@
-//! SHA-256 of texts: what keys are found by, and what the history of an approval is chained with.
+//! SHA-256 of texts, for the look-up of keys and for the chain of an approval's history.
 //!
-//! Deliberately absent: hashing of passwords, which takes long on purpose.
+//! Deliberately absent: password hashing, which is slow on purpose and belongs to the edge.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,15 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of a text. Written as lower-case hexadecimal.
+/// The SHA-256 of a text, written as lower-case hexadecimal.
 ///
-/// Keys are found by it, so the text itself is never compared; what the time of an ordered look-up
-/// could tell is a part of a hash, from which no key can be worked out.
+/// A key is looked up by its digest and never compared itself; the timing of an ordered look-up could
+/// reveal only a part of a digest, which reveals nothing of the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of nothing: what stands before the first link of a chain.
+    /// The digest before the first link of a chain: 32 zero bytes.
     pub const ZERO: Self = Self([0; 32]);
 
     /// The digest of a text.
@@ -25,7 +25,7 @@ impl Digest {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Its bytes, for a key of the store and for a comparison in constant time.
+    /// The bytes, for keys of the store and for comparison in constant time.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -57,16 +57,16 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a SHA-256 in hexadecimal")]
-pub struct NotADigest;
+#[error("must be a SHA-256 in hexadecimal, 64 digits")]
+pub struct InvalidDigest;
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
-        from_hex(text).ok_or(NotADigest)
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        from_hex(text).ok_or(InvalidDigest)
     }
 }
 
@@ -76,9 +76,9 @@ fn from_hex(text: &str) -> Option<Digest> {
         return None;
     }
     let mut bytes = [0; 32];
-    for (place, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
         let pair = std::str::from_utf8(pair).ok()?;
-        *place = u8::from_str_radix(pair, 16).ok()?;
+        *byte = u8::from_str_radix(pair, 16).ok()?;
     }
     Some(Digest(bytes))
 }

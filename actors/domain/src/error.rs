@@ -1,12 +1,13 @@
-//! Everything that a caller may be told, in one enum.
+//! All refusals that a caller may receive, in one enum.
 //!
-//! The edge maps it to a status and a code in one exhaustive match (PROTOCOL.md 2). Deliberately
-//! absent: what went wrong inside. That is logged where it is handled; the caller hears
+//! The edge maps each to a status and a code in one exhaustive match (PROTOCOL.md 2). Deliberately
+//! absent: internal causes. They are logged where they are handled; the caller receives
 //! [`Error::Internal`] or [`Error::Unavailable`].
 
 use std::fmt;
 
 use crate::Timestamp;
+use crate::names::names;
 use crate::problem::Problems;
 
 /// A refusal. Its text is a lower-case sentence that names the thing.
@@ -15,83 +16,83 @@ pub enum Error {
     /// A field breaks a rule.
     #[error("{0}")]
     Invalid(Fault),
-    /// A plan, a template or an input has faults; all of them are told.
+    /// A plan, a template or an input has faults; the error carries all of them.
     #[error("{0}")]
     InvalidDefinition(Problems),
-    /// The body is no JSON that the service takes.
+    /// The body is not JSON, or exceeds the limits of JSON bodies.
     #[error("the body is not valid JSON: {0}")]
     InvalidJson(String),
-    /// The body is no YAML that the service takes.
+    /// The body is not YAML, or exceeds the limits of YAML bodies.
     #[error("the body is not valid YAML: {0}")]
     InvalidYaml(String),
-    /// The callback address may not be called.
-    #[error("{0} may not be called: it is not a public address")]
+    /// The callback URL leads to an address inside the network.
+    #[error("callback URL {0} is not allowed: it must lead to a public address")]
     CallbackForbidden(String),
-    /// The password breaks the password rules.
+    /// The password breaks one of the password rules.
     #[error("the password {0}")]
     WeakPassword(String),
-    /// No credentials, or none that can be read.
+    /// The request has no credentials, or unreadable ones.
     #[error("{0}")]
     Unauthorized(String),
-    /// The token or key is not one of ours, or no longer valid.
+    /// The token or key was not issued by this service, or was revoked.
     #[error("{0}")]
     InvalidToken(String),
-    /// The token or key was valid once.
+    /// The token or key is past its lifetime.
     #[error("the {0} has expired")]
     TokenExpired(&'static str),
-    /// E-mail or password are wrong; which of them is not told.
-    #[error("the e-mail or the password is wrong")]
+    /// The e-mail or the password is wrong; the caller may not learn which.
+    #[error("wrong e-mail or password")]
     InvalidCredentials,
-    /// The role may not do this.
+    /// The caller lacks the permission.
     #[error("{0}")]
     Forbidden(String),
-    /// There is no such thing, or the caller may not know of it.
+    /// There is no such resource, or the caller may not know of it.
     #[error("{kind} {id} does not exist")]
     NotFound {
-        /// What was looked for, such as `task`.
+        /// The kind of resource, such as `task`.
         kind: &'static str,
-        /// Its identifier as given, shortened.
+        /// The identifier as given, shortened.
         id: String,
     },
     /// There is no such path.
-    #[error("there is nothing at this path")]
+    #[error("no route matches this path")]
     NoRoute,
     /// The path exists, the method does not.
-    #[error("{method} is not allowed here, only {allow}")]
+    #[error("method {method} is not allowed here; allowed: {allow}")]
     MethodNotAllowed {
-        /// The method that was used.
+        /// The method of the request.
         method: String,
-        /// The methods that exist, separated by a comma and a space.
+        /// The methods of the path, separated by a comma and a space.
         allow: String,
     },
-    /// The thing is in a state in which this cannot be done.
+    /// The state of the resource does not permit this.
     #[error("{0}")]
     InvalidState(String),
-    /// The approval was decided before.
+    /// The approval has a decision.
     #[error("{task} was already decided by {by} at {at}")]
     AlreadyDecided {
-        /// The task.
+        /// The task of the approval.
         task: String,
-        /// Who decided.
+        /// The reviewer, or `system`.
         by: String,
-        /// When.
+        /// The time of the decision.
         at: Timestamp,
     },
-    /// A request with the same idempotency key is still under way.
-    #[error("a request with this idempotency key is still under way")]
+    /// Another request with the same idempotency key has no result yet.
+    #[error("a request with this idempotency key is still running")]
     IdempotencyKeyInUse,
-    /// The idempotency key was used for another request.
-    #[error("this idempotency key was used before with another body")]
+    /// The idempotency key belongs to another request.
+    #[error("this idempotency key was already used with a different body")]
     IdempotencyKeyReused,
-    /// There is another template with this identifier and version.
-    #[error("template {id} {version} already exists with other content")]
+    /// Another template has this identifier and version.
+    #[error("template {id} {version} already exists with different content")]
     VersionExists {
-        /// The template.
+        /// The template's identifier.
         id: String,
         /// The version.
         version: String,
     },
-    /// What it costs at worst does not fit into what may be spent.
+    /// The worst-case cost exceeds the budget.
     #[error("{0}")]
     BudgetExceeded(String),
     /// Another account has this e-mail.
@@ -100,111 +101,91 @@ pub enum Error {
     /// The body is too large.
     #[error("the body is larger than {limit} bytes")]
     PayloadTooLarge {
-        /// What is taken, in bytes.
+        /// The largest accepted body, in bytes.
         limit: usize,
     },
     /// The body did not arrive in time.
     #[error("the body did not arrive within {seconds} seconds")]
     BodyTooSlow {
-        /// How long was waited, in seconds.
+        /// The time limit, in seconds.
         seconds: u64,
     },
-    /// The request's line and headers are too large.
+    /// The request line and the headers are too large.
     #[error("the headers are larger than {limit} bytes")]
     HeadersTooLarge {
-        /// What is taken, in bytes.
+        /// The largest accepted headers, in bytes.
         limit: usize,
     },
-    /// The body is of a kind that is not taken.
+    /// The body has an unsupported content type; the text names the supported ones.
     #[error("the content type must be {0}")]
     UnsupportedMediaType(&'static str),
-    /// Too many requests.
-    #[error("more than {limit} requests in a minute")]
+    /// The account's request quota is used up.
+    #[error("rate limit exceeded: {limit} requests per minute")]
     RateLimited {
         /// Requests per minute.
         limit: u32,
-        /// When the next request will be taken, in whole seconds from now, at least 1.
+        /// The wait until a request is admitted, in whole seconds, at least 1.
         retry_after: u64,
     },
-    /// Something broke inside; nothing of it is told.
-    #[error("something went wrong on our side")]
+    /// A bug or a damaged row; the caller learns no details.
+    #[error("internal error")]
     Internal,
-    /// Not now: starting, draining, too busy, or the disk failed.
-    #[error("the service cannot take this right now: {0}")]
+    /// The service is starting, draining or overloaded, or the disk failed.
+    #[error("the service is unavailable: {0}")]
     Unavailable(&'static str),
 }
 
 impl Error {
-    /// A field breaks a rule; `message` says what would be right.
+    /// A field breaks a rule; `message` names the field, what is wrong and what would be right.
     pub fn invalid(field: impl Into<String>, rule: Rule, message: impl Into<String>) -> Self {
         Self::Invalid(Fault { field: field.into(), rule, message: message.into() })
     }
 
-    /// Nothing is known by `id`. At most 64 characters of it are repeated.
+    /// No resource of this kind has this `id`, of which the error repeats at most 64 characters.
     #[must_use]
     pub fn not_found(kind: &'static str, id: impl fmt::Display) -> Self {
         Self::NotFound { kind, id: id.to_string().chars().take(64).collect() }
     }
 }
 
-/// A broken rule.
+/// A field that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
     /// The field, as a path such as `tasks[2].prompt`.
     pub field: String,
-    /// The rule.
+    /// The broken rule.
     pub rule: Rule,
-    /// What is wrong and what would be right.
+    /// The field, what is wrong and what would be right.
     pub message: String,
 }
 
-/// The rules that a field can break (PROTOCOL.md 2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// It must be there.
-    Required,
-    /// It must be of another type.
-    Type,
-    /// The number lies outside its range.
-    Range,
-    /// The text does not match its pattern.
-    Pattern,
-    /// It must be one of a few values.
-    Enum,
-    /// Too short, too long, too many, too few.
-    Length,
-    /// There is no such field.
-    Unknown,
-    /// The text is not of its format (an instant, an address, an e-mail).
-    Format,
-    /// The name is reserved.
-    Reserved,
-    /// A `{{…}}` that cannot be resolved.
-    Placeholder,
-    /// It names no step.
-    Step,
-    /// A schema refers to something outside itself.
-    Ref,
-}
-
-impl Rule {
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::Type => "type",
-            Self::Range => "range",
-            Self::Pattern => "pattern",
-            Self::Enum => "enum",
-            Self::Length => "length",
-            Self::Unknown => "unknown",
-            Self::Format => "format",
-            Self::Reserved => "reserved",
-            Self::Placeholder => "placeholder",
-            Self::Step => "step",
-            Self::Ref => "ref",
-        }
+names! {
+    /// The rules that a field can break (PROTOCOL.md 2).
+    Rule {
+        /// The field is missing.
+        Required = "required",
+        /// The value has the wrong JSON type.
+        Type = "type",
+        /// The number is outside its range.
+        Range = "range",
+        /// The string does not match its pattern.
+        Pattern = "pattern",
+        /// The value is not one of the allowed values.
+        Enum = "enum",
+        /// The string or the list is too short or too long.
+        Length = "length",
+        /// There is no such field.
+        Unknown = "unknown",
+        /// The string does not have its format (a timestamp, a URL, an e-mail).
+        Format = "format",
+        /// The name is reserved.
+        Reserved = "reserved",
+        /// A `{{…}}` cannot be resolved.
+        Placeholder = "placeholder",
+        /// There is no such step.
+        Step = "step",
+        /// A schema refers to a place outside itself.
+        Ref = "ref",
     }
 }

@@ -1,85 +1,76 @@
-//! What a run will cost and how long it will take, before it runs (PROTOCOL.md 4 and 5).
+//! Estimates of cost and duration before a run (PROTOCOL.md 4 and 5).
 //!
 //! ```text
 //! per step: median of past runs, else (prompt characters / 4 + maxTokens) × price
-//!    ├── cost: the sum; costHigh: the worst case of each step's one call, with all that it reads
+//!    ├── cost: the sum; costHigh: the worst case of each step's one call, with all outputs it reads
 //!    └── durationMs: along the critical path
 //! ```
 //!
-//! Every step counts, conditions or not. Deliberately absent: retries, waiting in queues and
-//! reviewers, which nobody knows, and the keeping of history.
+//! Every step counts, also one with a condition. Deliberately absent: retries, time in queues and
+//! reviews, which cannot be predicted, and the record of past runs.
 
 mod dry_run;
 
+use crate::names::names;
 use crate::plan::{Plan, Step};
 use crate::render::Reference;
 use crate::usage::{Prices, Tokens, estimate_tokens};
 
-pub use dry_run::{DryRun, DryStep, GateKind, Targets, dry_run};
+pub use dry_run::{DryRun, DryStep, GateKind, StepDefaults, dry_run};
 
-/// How much a model is thought to write if nobody limits it, in tokens.
+/// The assumed output of a step without `maxTokens`, in tokens.
 const USUAL_OUTPUT_TOKENS: u64 = 1_000;
 
-/// The longest output that another step's prompt is thought to receive, in tokens, if nobody
-/// limits it.
+/// The assumed longest output of a step without `maxTokens` where another step's prompt contains it,
+/// in tokens.
 const LONG_OUTPUT_TOKENS: u64 = 4_096;
 
-/// How long a model is thought to take for a token without history, in milliseconds.
+/// The assumed time per output token without past runs, in milliseconds.
 const MS_PER_TOKEN: u64 = 20;
 
-/// The medians of past runs of a step with a model.
+/// A past run of a step with a model, or the medians of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Past {
-    /// In USD.
+pub struct PastRun {
+    /// The cost in USD.
     pub cost: f64,
-    /// In milliseconds.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// What an estimate rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
-    /// Past runs of every step.
-    History,
-    /// Prices, for one step at least.
-    Prices,
-}
-
-impl Basis {
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::History => "history",
-            Self::Prices => "prices",
-        }
+names! {
+    /// The source of an estimate.
+    Basis {
+        /// Past runs of every step.
+        History = "history",
+        /// Prices, for at least one step.
+        Prices = "prices",
     }
 }
 
-/// What a step or a run will use.
+/// The estimate of a step or a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The likely cost in USD.
     pub cost: f64,
     /// The worst case, in USD; never below the likely cost.
     pub cost_high: f64,
-    /// How long it takes.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// What it rests on.
+    /// Past runs or prices.
     pub basis: Basis,
-    /// A model without a price is in it, which counts as 0.
+    /// A model without a price takes part and counts as 0.
     pub price_unknown: bool,
 }
 
-/// The estimate of one step: `prompt` as far as it is rendered, `received` the tokens that it may
-/// still receive from other steps.
+/// The estimate of one step: `prompt` is rendered as far as its values are known, `received` is the
+/// number of tokens that outputs of other steps may still add.
 #[must_use]
 pub fn of_step(
     step: &Step,
     model: &str,
     prompt: &str,
     received: u64,
-    past: Option<Past>,
+    past: Option<PastRun>,
     prices: &Prices,
 ) -> Estimate {
     let system = step.system_prompt().map_or(0, |text| estimate_tokens(text.source()));
@@ -102,26 +93,30 @@ pub fn of_step(
     }
 }
 
-/// The estimate of a run, of one for each step: costs add up, time passes along the critical path.
+/// The estimate of a run from the estimates of its steps: costs add up, durations along the critical
+/// path.
 #[must_use]
 pub fn of_run(plan: &Plan, steps: &[Estimate]) -> Estimate {
     let all_past = steps.iter().all(|step| step.basis == Basis::History);
     Estimate {
         cost: steps.iter().map(|step| step.cost).sum(),
         cost_high: steps.iter().map(|step| step.cost_high).sum(),
-        duration_ms: plan.graph().critical_path(|step| steps[step].duration_ms).duration_ms,
+        duration_ms: plan
+            .graph()
+            .critical_path(|step| steps[usize::from(step)].duration_ms)
+            .duration_ms,
         basis: if all_past { Basis::History } else { Basis::Prices },
         price_unknown: steps.iter().any(|step| step.price_unknown),
     }
 }
 
-/// The estimate of a run of which only the plan is known, not the input: a template in a list.
-/// `model` is that of steps that name none.
+/// The estimate of a run without its input, for templates in lists. `model` is the model of steps
+/// that name none.
 #[must_use]
 pub fn of_plan(
     plan: &Plan,
     model: &str,
-    past: impl Fn(&str, &str) -> Option<Past>,
+    past: impl Fn(&str, &str) -> Option<PastRun>,
     prices: &Prices,
 ) -> Estimate {
     let of = |step: &Step| {
@@ -133,7 +128,7 @@ pub fn of_plan(
     of_run(plan, &steps)
 }
 
-/// The most tokens that a step's prompt can still receive from the outputs that it names.
+/// The most tokens that the outputs in a step's prompt can add.
 fn received(plan: &Plan, step: &Step) -> u64 {
     let of = |reference: &Reference| match reference {
         Reference::Output { step, .. } => {

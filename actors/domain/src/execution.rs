@@ -24,11 +24,10 @@
 //! as events; names of steps, but for messages; and what tasks do until they end.
 
 mod event;
-mod graph;
 mod head;
+pub mod program;
 mod progress;
 mod rows;
-mod set;
 mod step;
 mod tally;
 mod turn;
@@ -40,11 +39,9 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use event::{Effect, Event, Fact, Refusal, Report, Retry, Verdict};
-pub use graph::{Faulty, Graph};
+pub use event::{Effect, Event, Fact, Refusal, Report, Retry, StepDecision};
 pub use head::{Cause, Head, Spec, State, Status, Template};
 pub use progress::{Live, Progress};
-pub use set::{CAPACITY, StepSet};
 pub(crate) use step::clipped;
 pub use step::{MAX_MESSAGE, MAX_STOPPING, Stage, StepState};
 
@@ -54,6 +51,7 @@ use turn::Turn;
 
 use crate::Timestamp;
 use crate::budget::{Budget, Fit};
+use crate::graph::{Graph, StepSet};
 use crate::id::TaskId;
 use crate::machine::{Machine, Step};
 use crate::task::EndingCode;
@@ -165,7 +163,7 @@ impl Execution {
     #[must_use]
     pub fn due(&self) -> StepSet {
         let waiting = self.tally.held.iter().filter(|step| self.waits_for_budget(*step)).collect();
-        self.tally.at(Stage::Ready).without(&waiting)
+        self.tally.at(Stage::Ready).difference(&waiting)
     }
 
     /// Whether the step is ready but its worst case does not fit beside what is set aside for
@@ -215,7 +213,7 @@ impl Execution {
     /// Whether no more tasks can be let go of.
     fn is_clogged(&self) -> bool {
         let full = |step| self.step(step).is_some_and(|row| row.stopping.len() >= MAX_STOPPING);
-        self.tally.stopping.also_in(&self.tally.badly()).iter().any(full)
+        self.tally.stopping.intersection(&self.tally.badly()).iter().any(full)
     }
 
     /// Whether the task is one that the step let go of.
@@ -266,8 +264,8 @@ impl Machine for Execution {
         use Event as E;
         use State as S;
         match (&self.head.state, event) {
-            (S::Running, E::Decided { step, verdict }) if self.is_ready(step) => {
-                Ok(self.then(now, |turn| turn.decided(step, verdict)))
+            (S::Running, E::Decided { step, decision }) if self.is_ready(step) => {
+                Ok(self.then(now, |turn| turn.decided(step, decision)))
             }
             (S::Running, E::Decided { .. }) => Err(Refusal::NotReady),
 

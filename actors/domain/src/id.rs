@@ -7,7 +7,7 @@
 //!          millis    monotonic
 //! ```
 //!
-//! Identifiers of one process sort by creation, and say where they live (PROTOCOL.md 1).
+//! Identifiers of one process sort by creation, and name their partition (PROTOCOL.md 1).
 //! Deliberately absent: the source of randomness, which the caller passes in.
 
 use std::fmt;
@@ -20,21 +20,21 @@ use crate::Timestamp;
 const PARTITION_BITS: u32 = 10;
 const TAIL_MASK: u128 = (1 << 80) - 1;
 
-/// Production or sandbox: part of every key of the store. Nothing crosses from one to the other.
+/// Production or sandbox: part of every key in the store. No item is visible from the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Environment {
-    /// What `svc_live_` keys, `svc_worker_` keys and sessions see.
+    /// Production: for `svc_live_` keys, `svc_worker_` keys and sessions.
     Live,
-    /// What `svc_test_` keys see.
+    /// The sandbox: for `svc_test_` keys.
     Test,
 }
 
 impl Environment {
-    /// All of them.
+    /// Both environments.
     pub const ALL: [Self; 2] = [Self::Live, Self::Test];
 
-    /// Its number in keys of the store.
+    /// The number in keys of the store.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -44,43 +44,43 @@ impl Environment {
     }
 }
 
-/// A text that is no identifier of the wanted kind.
+/// A text that is not an identifier of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier of this kind")]
-pub struct Malformed;
+pub struct InvalidId;
 
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$doc])*
         ///
-        /// Kept as bytes, most significant first: what waits in memory is mostly identifiers, and a
-        /// `u128` would have each of them padded to a multiple of 16.
+        /// Kept as bytes, most significant first: waiting items in memory are mostly identifiers,
+        /// and a `u128` would pad each of their structs to a multiple of 16 bytes.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name([u8; 16]);
 
         impl $name {
-            /// What the text of such an identifier begins with.
+            /// The beginning of the text form.
             pub const PREFIX: &str = $prefix;
 
-            /// The identifier of this number.
+            /// The identifier with this number.
             #[must_use]
             pub const fn from_u128(number: u128) -> Self {
                 Self(number.to_be_bytes())
             }
 
-            /// Its number, by which it is stored; sorts as the text does.
+            /// The number, which is the stored key; sorts like the text form.
             #[must_use]
             pub const fn as_u128(self) -> u128 {
                 u128::from_be_bytes(self.0)
             }
 
-            /// The partition it lives in.
+            /// The partition that stores the item.
             #[must_use]
             pub const fn partition(self) -> u8 {
                 partition_of(self.as_u128())
             }
 
-            /// When it was made.
+            /// The creation time, in milliseconds.
             #[must_use]
             pub const fn created_at(self) -> Timestamp {
                 created_at(self.as_u128())
@@ -89,7 +89,7 @@ macro_rules! identifiers {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(Text::of($prefix, self.as_u128()).as_str())
+                f.write_str(Encoded::of($prefix, self.as_u128()).as_str())
             }
         }
 
@@ -100,16 +100,16 @@ macro_rules! identifiers {
         }
 
         impl FromStr for $name {
-            type Err = Malformed;
+            type Err = InvalidId;
 
-            fn from_str(text: &str) -> Result<Self, Malformed> {
-                text.strip_prefix($prefix).ok_or(Malformed).and_then(parse_ulid).map(Self::from_u128)
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                text.strip_prefix($prefix).ok_or(InvalidId).and_then(parse_ulid).map(Self::from_u128)
             }
         }
 
         impl Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(Text::of($prefix, self.as_u128()).as_str())
+                serializer.serialize_str(Encoded::of($prefix, self.as_u128()).as_str())
             }
         }
 
@@ -127,7 +127,7 @@ identifiers! {
     TaskId = "dt_task_";
     /// A batch of tasks submitted together.
     BatchId = "dt_batch_";
-    /// A plan: a graph of prompts.
+    /// A plan: a graph of steps.
     PlanId = "dt_plan_";
     /// One run of a plan.
     ExecutionId = "dt_exec_";
@@ -135,11 +135,11 @@ identifiers! {
     UserId = "usr_";
     /// An API key.
     KeyId = "key_";
-    /// A session: what a login begins and refreshes go on with.
+    /// A session, from a login over all its refreshes.
     SessionId = "ses_";
-    /// A worker process, for as long as it keeps resuming.
+    /// A worker process, kept over reconnections.
     WorkerId = "wrk_";
-    /// A delivery: a mail or a webhook.
+    /// A delivery of a mail or a webhook.
     DeliveryId = "dlv_";
 }
 
@@ -155,7 +155,7 @@ pub const fn created_at(number: u128) -> Timestamp {
     Timestamp::from_millis((number >> 80) as u64)
 }
 
-/// The smallest number of an identifier made at `instant` or later.
+/// The smallest number of an identifier created at `instant` or later.
 #[must_use]
 pub fn first_at(instant: Timestamp) -> u128 {
     u128::from(instant.as_millis()) << 80
@@ -163,7 +163,7 @@ pub fn first_at(instant: Timestamp) -> u128 {
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// What each byte stands for; [`NO_DIGIT`] for one that is not of the alphabet.
+/// The value of each byte as a digit; [`NO_DIGIT`] for a byte outside the alphabet.
 const DIGITS: [u8; 256] = {
     let mut digits = [NO_DIGIT; 256];
     let mut digit: u8 = 0;
@@ -178,13 +178,13 @@ const NO_DIGIT: u8 = u8::MAX;
 const ULID: usize = 26;
 const LONGEST_PREFIX: usize = 9;
 
-/// The text of an identifier, without an allocation: rows and frames are full of them.
-struct Text {
+/// The text form, on the stack: rows and frames contain many identifiers.
+struct Encoded {
     bytes: [u8; LONGEST_PREFIX + ULID],
     length: usize,
 }
 
-impl Text {
+impl Encoded {
     fn of(prefix: &str, number: u128) -> Self {
         let mut bytes = [0; LONGEST_PREFIX + ULID];
         let (length, mut rest) = (prefix.len() + ULID, number);
@@ -201,30 +201,30 @@ impl Text {
     }
 }
 
-fn parse_ulid(text: &str) -> Result<u128, Malformed> {
+fn parse_ulid(text: &str) -> Result<u128, InvalidId> {
     if text.len() != ULID || text.as_bytes()[0] > b'7' {
-        return Err(Malformed);
+        return Err(InvalidId);
     }
     let mut number = 0_u128;
     for byte in text.bytes() {
         match DIGITS[usize::from(byte)] {
-            NO_DIGIT => return Err(Malformed),
+            NO_DIGIT => return Err(InvalidId),
             digit => number = number << 5 | u128::from(digit),
         }
     }
     let in_range = number & ((1 << PARTITION_BITS) - 1) <= 0xff;
-    if in_range { Ok(number) } else { Err(Malformed) }
+    if in_range { Ok(number) } else { Err(InvalidId) }
 }
 
-/// Makes identifiers that never repeat and never sort before an earlier one of this process.
+/// Generates identifiers that never repeat and never sort before an earlier one of this process.
 #[derive(Debug, Default, Clone)]
 pub struct Generator {
     last: u128,
 }
 
 impl Generator {
-    /// The next identifier's number: made at `now` (or at the time of the one before, if the clock
-    /// went back), in `partition`, with the upper bits of `entropy` as its random part.
+    /// The next identifier's number, with the time `now` (the previous identifier's time, if the
+    /// clock went back) and the upper bits of `entropy` as the random part.
     pub fn next(&mut self, now: Timestamp, partition: u8, entropy: u128) -> u128 {
         let fresh = first_at(now) | (entropy & TAIL_MASK);
         let counter = (fresh >> PARTITION_BITS).max((self.last >> PARTITION_BITS) + 1);
@@ -262,13 +262,13 @@ mod tests {
             "dt_task_01hf7yat3vö000000000001a7z",
             "dt_task_01hf7yat3v000000000000ia7z",
         ] {
-            assert_eq!(text.parse::<TaskId>(), Err(Malformed), "{text}");
+            assert_eq!(text.parse::<TaskId>(), Err(InvalidId), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn identifiers_of_one_process_ascend_whatever_the_clock_does(
+        fn identifiers_of_one_process_ascend_even_if_the_clock_goes_back(
             ticks in prop::collection::vec((0_u64..100, any::<u8>(), any::<u128>()), 1..100),
         ) {
             let mut generator = Generator::default();

@@ -1,8 +1,8 @@
 //! Callboard's rules: state machines and decisions.
 //!
-//! Everything here is a pure function of its arguments. Deliberately absent: async, clocks,
-//! randomness, I/O, logs and metrics; time and identifiers come in as arguments, and what is to be
-//! done goes out as effects, which the runtime performs.
+//! Every item here is a pure function of its arguments. Deliberately absent: async, clocks,
+//! randomness, I/O, logs and metrics; time, randomness and fresh identifiers are arguments, and
+//! effects are values, which the runtime performs.
 
 pub mod access;
 pub mod account;
@@ -16,9 +16,12 @@ pub mod delivery;
 pub mod digest;
 pub mod error;
 pub mod estimate;
+pub mod event;
 pub mod execution;
+pub mod graph;
 pub mod id;
 pub mod machine;
+mod names;
 pub mod plan;
 pub mod problem;
 pub mod query;
@@ -27,12 +30,13 @@ pub mod rate;
 pub mod render;
 pub mod retention;
 pub mod retry;
+pub mod review_stats;
 pub mod schema;
 pub mod session;
-pub mod statistics;
 pub mod task;
 pub mod template;
 pub mod time;
+pub mod unit;
 pub mod usage;
 pub mod worker;
 

@@ -1,37 +1,39 @@
-//! Plans: steps that form a graph, checked as a whole and compiled once.
+//! Plans: graphs of steps, checked as a whole and compiled once.
 //!
 //! ```text
-//! PlanSource (as given, as stored) ──check: every fault──▶ Plan { steps: texts, conditions; graph }
+//! PlanSource (as given, as stored) ──check: every fault──▶ Plan { steps: prompts, conditions; graph }
 //! ```
 //!
-//! Templates are checked by the same code (PROTOCOL.md 2). Deliberately absent: the wire's shape
-//! and its types (they are right by the time a source exists), and the run of a plan.
+//! Templates are checked by the same code (PROTOCOL.md 2). Deliberately absent: the wire's shape and
+//! its types, which are right by the time a source exists, and the run of a plan.
 
 mod check;
 mod gate;
-mod graph;
 mod limits;
 mod source;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::condition::Condition;
 use crate::error::Rule;
+use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
-use crate::render::{Reference, Text};
+use crate::render::{PromptTemplate, Reference};
 use crate::retry::Policy;
 
 pub(crate) use check::{Checker, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
-pub use graph::{CriticalPath, Graph};
 pub use limits::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
     MAX_TIMEOUT_MS,
 };
-pub(crate) use limits::{check_length, check_max_tokens, check_share, check_tags, check_timeout};
+pub(crate) use limits::{
+    check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
+};
 pub use source::{PlanSource, RetrySource, StepSource};
 
 /// A plan that passed every check.
@@ -39,20 +41,20 @@ pub use source::{PlanSource, RetrySource, StepSource};
 pub struct Plan {
     source: PlanSource,
     steps: Vec<Step>,
-    graph: Graph,
+    graph: Arc<Graph>,
 }
 
-/// A step of it: the source, and what was read from it.
+/// A step: the source, and its compiled prompts and condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     source: StepSource,
-    prompt: Text,
-    system_prompt: Option<Text>,
+    prompt: PromptTemplate,
+    system_prompt: Option<PromptTemplate>,
     condition: Option<Condition>,
 }
 
 impl Plan {
-    /// Checks and compiles a plan; `env_allow` are the environment variables that it may use.
+    /// Checks and compiles a plan; `env_allow` lists the environment variables that it may use.
     ///
     /// # Errors
     /// Every fault, in the order of the document.
@@ -64,44 +66,44 @@ impl Plan {
         let problems = checker.problems;
         Problems::none_of(problems)?;
         let (steps, graph) = compiled;
-        Ok(Self { source, steps, graph })
+        Ok(Self { source, steps, graph: Arc::new(graph) })
     }
 
-    /// The plan as it was given.
+    /// The plan as given.
     #[must_use]
     pub const fn source(&self) -> &PlanSource {
         &self.source
     }
 
-    /// Its steps, in the order of the document.
+    /// The steps, in the order of the document.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Who waits for whom; steps are numbered as in [`Plan::steps`].
+    /// The dependencies between the steps, shared with the plan's executions; steps are numbered as in [`Plan::steps`].
     #[must_use]
-    pub const fn graph(&self) -> &Graph {
+    pub const fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// The place of the step with this id.
+    /// The index of the step with this id.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.steps.iter().position(|step| step.source.id == id)
     }
 
-    /// The fields of the input that its steps refer to.
+    /// The input fields that the steps refer to.
     #[must_use]
     pub fn input_fields(&self) -> BTreeSet<&str> {
         self.steps.iter().flat_map(Step::input_fields).collect()
     }
 
-    /// Checks that the input gives every field that a step refers to: a plan has no schema, so
-    /// none of them is optional (PROTOCOL.md 4). null is given.
+    /// Checks that the input has every field that a step refers to: a plan has no schema, so no field
+    /// is optional (PROTOCOL.md 4). A field with the value null is present.
     ///
     /// # Errors
-    /// Every missing one: `input.x`, rule `required`.
+    /// One problem for each missing field: `input.x`, rule `required`.
     pub fn check_input(&self, input: &Map<String, Value>) -> Result<(), Problems> {
         let missing = self.input_fields().into_iter().filter(|&field| !input.contains_key(field));
         let required =
@@ -111,45 +113,47 @@ impl Plan {
 }
 
 impl Step {
-    /// The step as it was given.
+    /// The step as given.
     #[must_use]
     pub const fn source(&self) -> &StepSource {
         &self.source
     }
 
-    /// Its id.
+    /// The step's id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.source.id
     }
 
-    /// Its prompt.
+    /// The prompt template.
     #[must_use]
-    pub const fn prompt(&self) -> &Text {
+    pub const fn prompt(&self) -> &PromptTemplate {
         &self.prompt
     }
 
-    /// Its system prompt.
+    /// The template of the system prompt.
     #[must_use]
-    pub const fn system_prompt(&self) -> Option<&Text> {
+    pub const fn system_prompt(&self) -> Option<&PromptTemplate> {
         self.system_prompt.as_ref()
     }
 
-    /// Whether it runs.
+    /// The condition under which the step runs; `None` means always.
     #[must_use]
     pub const fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
     }
 
-    /// How often and how patiently it is tried.
+    /// The retry policy, with defaults filled in.
     #[must_use]
     pub fn retry(&self) -> Policy {
         self.source.retry.map_or_else(Policy::default, RetrySource::policy)
     }
 
-    /// The references of its prompts.
+    /// The references of both prompts.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.prompt.references().chain(self.system_prompt.iter().flat_map(Text::references))
+        self.prompt
+            .references()
+            .chain(self.system_prompt.iter().flat_map(PromptTemplate::references))
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {
@@ -157,8 +161,11 @@ impl Step {
             Reference::Input { field, .. } => Some(field.as_str()),
             Reference::Output { .. } | Reference::Env(_) | Reference::Meta(_) => None,
         });
-        let of_condition =
-            self.condition.iter().flat_map(|condition| &condition.uses().input).map(String::as_str);
+        let of_condition = self
+            .condition
+            .iter()
+            .flat_map(|condition| &condition.references().input)
+            .map(String::as_str);
         of_texts.chain(of_condition)
     }
 }

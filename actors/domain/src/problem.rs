@@ -1,7 +1,7 @@
-//! What is wrong with a definition: every fault of a plan or a template, not only the first.
+//! The faults of a definition: all faults of a plan or a template, so that one answer lists them
+//! (PROTOCOL.md 2).
 //!
-//! Deliberately absent: the checks. Each stands with the thing that it checks; this is what they
-//! report, so that one answer can list all of it (PROTOCOL.md 2).
+//! Deliberately absent: the checks, which are in the modules of the checked things.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use crate::error::{Error, Fault, Rule};
 pub enum Code {
     /// A field breaks a rule.
     Validation(Rule),
-    /// Steps wait for each other in a circle.
+    /// Steps depend on each other in a cycle.
     CircularDependency,
     /// There is no such step.
     MissingDependency,
-    /// An output is used of a step that is not in `dependsOn`.
+    /// The step refers to the output of a step that is not in `dependsOn`.
     UndeclaredDependency,
     /// The input schema declares no such field.
     InvalidInputRef,
-    /// The step stands behind a circle and can never start.
+    /// The step is downstream of a cycle and could never start.
     UnreachableStep,
     /// An earlier step has the same id.
     DuplicateStepId,
-    /// The condition cannot be compiled, or is larger than conditions may be.
+    /// The condition cannot be compiled, or exceeds a limit.
     InvalidCondition,
-    /// The environment variable may not be used.
+    /// The settings do not allow the environment variable.
     EnvNotAllowed,
 }
 
 impl Code {
-    /// Its name on the wire.
+    /// The code on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Code {
         }
     }
 
-    /// The broken rule, where the fault is one of a field by itself.
+    /// The broken rule of a [`Code::Validation`].
     #[must_use]
     pub const fn rule(self) -> Option<Rule> {
         match self {
@@ -68,16 +68,16 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Problem {
-    /// What kind of fault it is.
+    /// The kind of fault.
     pub code: Code,
     /// The field, as a path such as `steps[2].dependsOn[0]`.
     pub field: String,
-    /// What is wrong and what would be right; begins with the field or names the step.
+    /// The field, what is wrong and what would be right.
     pub message: String,
 }
 
 impl Problem {
-    /// A fault of `field`; `says` follows the field's name: `must be a text`.
+    /// A fault of `field`; `says` follows the field's name: `must be a string`.
     pub fn new(code: Code, field: impl Into<String>, says: impl fmt::Display) -> Self {
         let field = field.into();
         Self { code, message: format!("{field} {says}"), field }
@@ -96,27 +96,27 @@ impl From<Fault> for Problem {
     }
 }
 
-/// All faults of a definition, in the order in which they stand in it; never empty.
+/// All faults of a definition, in the order of the document; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Ok without any.
+    /// Passes if there are no problems.
     ///
     /// # Errors
-    /// There is at least one.
+    /// The problems, if there is at least one.
     pub fn none_of(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self(problems)) }
     }
 
-    /// The first, which is the error itself.
+    /// The first problem, which is the message and the code of the error.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "problems are never empty")]
     pub fn first(&self) -> &Problem {
         self.0.first().expect("problems are never empty")
     }
 
-    /// Every one.
+    /// All problems.
     #[must_use]
     pub fn all(&self) -> &[Problem] {
         &self.0
@@ -141,7 +141,7 @@ impl From<Problems> for Error {
     }
 }
 
-/// At most `limit` characters of a text that somebody else wrote, for a message.
+/// At most `limit` characters of a client's text, for a message.
 #[must_use]
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {

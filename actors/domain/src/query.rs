@@ -1,18 +1,18 @@
-//! Questions about lists: what is asked for, in the terms of the specification.
+//! The filters and pages of lists.
 //!
-//! Deliberately absent: how they are answered, which is the store's business.
+//! Deliberately absent: their evaluation, which is the store's.
 
 use crate::id::PlanId;
 use crate::task::Status;
 use crate::template::{Industry, Visibility};
 use crate::{Timestamp, approval, execution};
 
-/// A page of a list (PROTOCOL.md 1).
+/// The requested part of a list (PROTOCOL.md 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// How many at most, 1 to 100.
+    /// The most items on the page, 1 to 100.
     pub limit: usize,
-    /// How many to pass over.
+    /// Items to skip.
     pub offset: usize,
 }
 
@@ -22,61 +22,61 @@ impl Default for Window {
     }
 }
 
-/// Which tasks, in which order (SPEC.md, List Tasks).
+/// A filter and an order of tasks (SPEC.md, List Tasks).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tasks {
-    /// Any of these; all if empty.
+    /// Any of these statuses; every status if empty.
     pub statuses: Vec<Status>,
-    /// This model.
+    /// With this model.
     pub model: Option<String>,
-    /// This queue.
+    /// In this queue.
     pub queue: Option<String>,
-    /// All of these tags.
+    /// With all of these tags.
     pub tags: Vec<String>,
     /// Created at this instant or later.
     pub created_after: Option<Timestamp>,
     /// Created before this instant.
     pub created_before: Option<Timestamp>,
-    /// By what they are ordered.
+    /// The sort key.
     pub order: TaskOrder,
-    /// Smallest first.
+    /// Ascending, or else descending.
     pub ascending: bool,
     /// The page.
     pub window: Window,
 }
 
-/// By what tasks are ordered. Ties break on the identifier in the same direction; tasks without
-/// the value come last either way.
+/// The sort key of tasks. Ties are broken by the identifier in the same direction; tasks without a
+/// value come last in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskOrder {
-    /// When they were created.
+    /// The creation time.
     #[default]
     CreatedAt,
-    /// When they ended.
+    /// The time of the end.
     CompletedAt,
-    /// Their priority.
+    /// The priority.
     Priority,
 }
 
-/// Which plans; the newest first (SPEC.md, Plans).
+/// A filter of plans, which are listed newest first (SPEC.md, Plans).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plans {
-    /// All of these tags.
+    /// With all of these tags.
     pub tags: Vec<String>,
-    /// In the name or the description.
+    /// With this text in the name or the description.
     pub search: Option<String>,
     /// The page.
     pub window: Window,
 }
 
-/// Which executions; the newest first (PROTOCOL.md 4).
+/// A filter of executions, which are listed newest first (PROTOCOL.md 4).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executions {
-    /// Any of these; all if empty.
+    /// Any of these statuses; every status if empty.
     pub statuses: Vec<execution::Status>,
-    /// Of this plan.
+    /// Runs of this plan.
     pub plan: Option<PlanId>,
-    /// Of this template.
+    /// Runs of this template, in any version.
     pub template: Option<String>,
     /// Started at this instant or later.
     pub created_after: Option<Timestamp>,
@@ -86,41 +86,42 @@ pub struct Executions {
     pub window: Window,
 }
 
-/// Which approvals; those that wait for the shortest time first (SPEC.md, HITL).
+/// A filter of approvals, which are listed newest first (SPEC.md, HITL).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approvals {
-    /// Any of these; all if empty.
+    /// Any of these statuses; every status if empty.
     pub statuses: Vec<approval::State>,
-    /// Of tasks of this queue.
+    /// For tasks of this queue.
     pub queue: Option<String>,
-    /// Of tasks with all of these tags.
+    /// For tasks with all of these tags.
     pub tags: Vec<String>,
-    /// That this reviewer is to decide, or has decided.
+    /// Assigned to this reviewer, or decided by this reviewer.
     pub reviewer: Option<String>,
     /// The page.
     pub window: Window,
 }
 
-/// Which templates, each in its highest version; the newest first (SPEC.md, Templates).
+/// A filter of templates, which are listed newest first, each in its highest version (SPEC.md,
+/// Templates).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Templates {
     /// For this industry.
     pub industry: Option<Industry>,
-    /// All of these tags.
+    /// With all of these tags.
     pub tags: Vec<String>,
-    /// In the name or the description.
+    /// With this text in the name or the description.
     pub search: Option<String>,
-    /// Seen by these.
+    /// With this visibility.
     pub visibility: Option<Visibility>,
     /// The page.
     pub window: Window,
 }
 
-/// One page, and how many there are in all.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of the page.
     pub items: Vec<T>,
-    /// How many there are on all pages.
+    /// The number of items on all pages.
     pub total: u64,
 }

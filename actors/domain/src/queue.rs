@@ -1,11 +1,11 @@
-//! The order of a queue: priority, then age, and nothing starves (PROTOCOL.md 3).
+//! The order of a queue: by priority, then by age, without starvation (PROTOCOL.md 3).
 //!
-//! A task that has waited one `aging` counts as one priority step higher. So the order of two tasks
-//! never changes while both wait, and each has one fixed rank: its creation time, less its
-//! priority times `aging`. The smaller rank goes first.
+//! A task that has waited for one `aging` counts as one priority step higher. The order of two
+//! waiting tasks therefore never changes, and each has a fixed rank: its creation time minus its
+//! priority times `aging`. The smallest rank goes first.
 //!
-//! Deliberately absent: durability (a queue orders what is ready and is rebuilt from the tasks) and
-//! workers (who may take what is asked for as a predicate).
+//! Deliberately absent: durability (a queue is rebuilt from the ready tasks after a restart) and
+//! workers (a predicate says which models may be taken).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::id::TaskId;
 pub struct Ready {
     /// The task.
     pub task: TaskId,
-    /// Who can run it is decided by the model.
+    /// The model, which a worker must have announced.
     pub model: Arc<str>,
-    /// 1 to 10, 10 first.
+    /// 1 to 10; 10 goes first.
     pub priority: u8,
-    /// Since when it counts as waiting.
+    /// The start of the wait.
     pub since: Timestamp,
-    /// The account, if its plan bounds how many of its tasks run at once.
+    /// The account, if its tier limits the number of running tasks.
     pub limited: Option<Arc<str>>,
 }
 
-/// Tasks of one kind: whoever may take one of them may take any.
+/// The tasks of one model and limited account: a worker that may take one of them may take any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Lane {
     model: Arc<str>,
@@ -40,36 +40,36 @@ struct Lane {
 
 type Rank = (i64, TaskId);
 
-/// What is ready in one queue, in order.
+/// The ready tasks of one queue, in order.
 #[derive(Debug)]
 pub struct Queue {
     aging: Duration,
     lanes: BTreeMap<Arc<Lane>, BTreeSet<Rank>>,
-    places: HashMap<TaskId, (Arc<Lane>, i64)>,
+    entries: HashMap<TaskId, (Arc<Lane>, i64)>,
 }
 
 impl Queue {
     /// An empty queue in which `aging` of waiting counts as one priority step.
     #[must_use]
     pub fn new(aging: Duration) -> Self {
-        Self { aging, lanes: BTreeMap::new(), places: HashMap::new() }
+        Self { aging, lanes: BTreeMap::new(), entries: HashMap::new() }
     }
 
-    /// How many tasks are ready.
+    /// The number of ready tasks.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
-    /// Whether none is ready.
+    /// True without a ready task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Puts a task in its place; one that is there stays where it is.
+    /// Adds a task; a task that is already queued keeps its rank.
     pub fn push(&mut self, ready: Ready) {
-        if self.places.contains_key(&ready.task) {
+        if self.entries.contains_key(&ready.task) {
             return;
         }
         let rank = self.rank(&ready);
@@ -78,26 +78,26 @@ impl Queue {
             Some((known, _)) => Arc::clone(known),
             None => Arc::new(lane),
         };
-        self.places.insert(ready.task, (Arc::clone(&lane), rank));
+        self.entries.insert(ready.task, (Arc::clone(&lane), rank));
         self.lanes.entry(lane).or_default().insert((rank, ready.task));
     }
 
-    /// Takes a task out; says whether it was there.
+    /// Removes a task; returns whether it was queued.
     pub fn remove(&mut self, task: TaskId) -> bool {
-        let Some((lane, rank)) = self.places.remove(&task) else {
+        let Some((lane, rank)) = self.entries.remove(&task) else {
             return false;
         };
-        if let Some(places) = self.lanes.get_mut(&lane) {
-            places.remove(&(rank, task));
-            if places.is_empty() {
+        if let Some(ranks) = self.lanes.get_mut(&lane) {
+            ranks.remove(&(rank, task));
+            if ranks.is_empty() {
                 self.lanes.remove(&lane);
             }
         }
         true
     }
 
-    /// Takes out the first task whose model passes `runs` and whose account, if it is limited,
-    /// passes `may_start`; returns that account with it.
+    /// Removes and returns the first task whose model passes `runs` and whose account, if it is
+    /// limited, passes `may_start`; returns that account too.
     pub fn take(
         &mut self,
         runs: impl Fn(&str) -> bool,
@@ -107,7 +107,7 @@ impl Queue {
             .lanes
             .iter()
             .filter(|(lane, _)| runs(&lane.model) && lane.limited.as_deref().is_none_or(&may_start))
-            .filter_map(|(lane, places)| Some((*places.first()?, lane)))
+            .filter_map(|(lane, ranks)| Some((*ranks.first()?, lane)))
             .min_by_key(|(rank, _)| *rank)?;
         let limited = lane.limited.clone();
         self.remove(task);
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_the_first_of_a_sorted_list_without_what_was_removed(
+        fn tasks_are_taken_in_the_order_of_a_sorted_list_without_the_removed_ones(
             entries in prop::collection::vec((1_u8..=10, 0_u64..600), 0..60),
             removed in prop::collection::vec(any::<bool>(), 60),
         ) {

@@ -1,182 +1,166 @@
-//! How many requests an account may make, and how many of its tasks may run (PROTOCOL.md 8).
+//! Request quotas: how many requests an account may make in 60 seconds, and how many of its tasks
+//! may run at once (PROTOCOL.md 8).
 //!
-//! A sliding log: every request that was taken counts for 60 seconds, so there are never more than
-//! N in any such span, which counters per minute do not achieve. Requests of the same millisecond
-//! are one entry, so a log has at most 60,000 of them however high the limit.
+//! A sliding log: every admitted request counts for 60 seconds, so no span of 60 seconds ever holds
+//! more requests than the limit, which fixed windows do not achieve. Requests of one millisecond
+//! share an entry, so a log has at most 60,000 entries however high the limit.
 //!
-//! Deliberately absent: the map from accounts to logs and the counting of running tasks; both
-//! belong to the owner of the accounts.
+//! Deliberately absent: the map from accounts to logs and the count of running tasks; both belong
+//! to the owner of the accounts.
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
 use crate::Timestamp;
 use crate::error::Error;
+use crate::names::names;
 
-/// How long a request counts, in milliseconds. One made at t no longer counts at t + 60,000.
+/// The age at which a request no longer counts, in milliseconds.
 pub const WINDOW_MS: u64 = 60_000;
 
-/// A plan (SPEC.md, "Limits").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Plan {
-    /// 60 requests a minute, 5 tasks at once.
-    Free,
-    /// 300 requests a minute, 50 tasks at once.
-    Pro,
-    /// 1000 requests a minute, any number of tasks at once.
-    Enterprise,
-}
-
-impl Plan {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Free, Self::Pro, Self::Enterprise];
-
-    /// Its name on the wire and in the settings.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Pro => "pro",
-            Self::Enterprise => "enterprise",
-        }
+names! {
+    /// The billing tier of an account (SPEC.md, "Limits"); `plan` on the wire and in the settings.
+    Tier {
+        /// 60 requests a minute, 5 tasks at once.
+        Free = "free",
+        /// 300 requests a minute, 50 tasks at once.
+        Pro = "pro",
+        /// 1000 requests a minute, any number of tasks at once.
+        Enterprise = "enterprise",
     }
 }
 
-/// What a plan grants.
+/// What a tier grants to each account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allowance {
+pub struct Quota {
     /// Requests in any 60 seconds.
     pub requests: u32,
-    /// Tasks that run at the same time; `None` is any number.
+    /// Tasks that run at the same time; `None` means any number.
     pub concurrent_tasks: Option<u32>,
 }
 
-/// What each plan grants; the default is SPEC.md's table.
+/// The quota of each tier; the default is the table of SPEC.md, "Limits".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plans {
-    /// What [`Plan::Free`] grants.
-    pub free: Allowance,
-    /// What [`Plan::Pro`] grants.
-    pub pro: Allowance,
-    /// What [`Plan::Enterprise`] grants.
-    pub enterprise: Allowance,
+pub struct Quotas {
+    /// For [`Tier::Free`].
+    pub free: Quota,
+    /// For [`Tier::Pro`].
+    pub pro: Quota,
+    /// For [`Tier::Enterprise`].
+    pub enterprise: Quota,
 }
 
-impl Default for Plans {
+impl Default for Quotas {
     fn default() -> Self {
-        let grant = |requests, concurrent_tasks| Allowance { requests, concurrent_tasks };
-        Self { free: grant(60, Some(5)), pro: grant(300, Some(50)), enterprise: grant(1000, None) }
+        let quota = |requests, concurrent_tasks| Quota { requests, concurrent_tasks };
+        Self { free: quota(60, Some(5)), pro: quota(300, Some(50)), enterprise: quota(1000, None) }
     }
 }
 
-impl Plans {
-    /// What this plan grants.
+impl Quotas {
+    /// The quota of a tier.
     #[must_use]
-    pub const fn of(&self, plan: Plan) -> Allowance {
-        match plan {
-            Plan::Free => self.free,
-            Plan::Pro => self.pro,
-            Plan::Enterprise => self.enterprise,
+    pub const fn of(&self, tier: Tier) -> Quota {
+        match tier {
+            Tier::Free => self.free,
+            Tier::Pro => self.pro,
+            Tier::Enterprise => self.enterprise,
         }
     }
 }
 
-/// What the `X-RateLimit-` headers say (SPEC.md, "Limits").
+/// The values of the `X-RateLimit-` headers (SPEC.md, "Limits").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct Status {
     /// Requests in any 60 seconds.
     pub limit: u32,
-    /// How many more would be taken now.
+    /// The number of further requests that would be admitted now.
     pub remaining: u32,
-    /// When the oldest request that counts no longer does, in seconds of Unix time, rounded up;
-    /// now, if none counts.
+    /// The time at which the oldest counted request stops counting, in seconds of Unix time, rounded
+    /// up; now if no request counts.
     pub reset: u64,
 }
 
-/// A request that is not taken; it does not count.
+/// A refused request; the log does not count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused {
-    /// What the headers say; `remaining` is 0.
-    pub standing: Standing,
-    /// When the next one will be taken, in whole seconds from now, 1 to 60.
+pub struct Exceeded {
+    /// The header values; `remaining` is 0.
+    pub status: Status,
+    /// The wait until a request is admitted again, in whole seconds, 1 to 60.
     pub retry_after: u64,
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
-        Self::RateLimited { limit: refused.standing.limit, retry_after: refused.retry_after }
+impl From<Exceeded> for Error {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::RateLimited { limit: exceeded.status.limit, retry_after: exceeded.retry_after }
     }
 }
 
-/// The requests of one account within the last 60 seconds.
+/// The admitted requests of one account within the last 60 seconds.
 ///
-/// The clock may go back: what was counted then keeps its age, so nothing is taken early and
-/// nothing is refused for long.
+/// If the clock goes back, counted requests keep their age: no request is admitted early, and none
+/// is refused for longer than 60 seconds.
 #[derive(Debug, Clone, Default)]
-pub struct Log {
+pub struct SlidingLog {
     /// Oldest first, by the log's own time, which never goes back.
-    runs: VecDeque<Run>,
-    /// How many requests `runs` stand for.
+    entries: VecDeque<Entry>,
+    /// The sum of the entries' requests.
     counted: u64,
-    /// What the log's own time is ahead of the clock by, in milliseconds.
+    /// By how many milliseconds the log's own time is ahead of the clock.
     ahead: u64,
 }
 
-/// Requests of one millisecond.
+/// The requests of one millisecond.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct Entry {
     at: u64,
     requests: u32,
 }
 
-impl Log {
-    /// Takes a request at `now` and counts it, if fewer than `limit` count.
-    ///
-    /// The limit may be another one each time. The standing is that after the request.
+impl SlidingLog {
+    /// Admits and counts a request at `now`, if fewer than `limit` requests count; returns the
+    /// status after the request. The limit may differ from call to call.
     ///
     /// # Errors
-    /// [`Refused`], and nothing is counted.
-    pub fn admit(&mut self, limit: u32, now: Timestamp) -> Result<Standing, Refused> {
+    /// [`Exceeded`]; nothing is counted.
+    pub fn admit(&mut self, limit: u32, now: Timestamp) -> Result<Status, Exceeded> {
         self.peek(limit, now)?;
         let at = self.own_time(now);
-        match self.runs.back_mut() {
-            Some(run) if run.at == at => run.requests += 1,
-            Some(_) | None => self.runs.push_back(Run { at, requests: 1 }),
+        match self.entries.back_mut() {
+            Some(entry) if entry.at == at => entry.requests += 1,
+            Some(_) | None => self.entries.push_back(Entry { at, requests: 1 }),
         }
         self.counted += 1;
-        Ok(self.standing(limit, at))
+        Ok(self.status(limit, at))
     }
 
-    /// Says how the account stands at `now`, without counting anything.
+    /// The status at `now`; counts nothing.
     ///
     /// # Errors
-    /// [`Refused`], if a request would be.
-    pub fn peek(&mut self, limit: u32, now: Timestamp) -> Result<Standing, Refused> {
+    /// [`Exceeded`], if [`Self::admit`] would refuse a request.
+    pub fn peek(&mut self, limit: u32, now: Timestamp) -> Result<Status, Exceeded> {
         let at = self.own_time(now);
-        self.forget(at);
-        let standing = self.standing(limit, at);
-        if standing.remaining > 0 {
-            return Ok(standing);
+        self.evict(at);
+        let status = self.status(limit, at);
+        if status.remaining > 0 {
+            return Ok(status);
         }
-        let wait = self.room_at(limit).map_or(WINDOW_MS, |free| free - at);
-        Err(Refused { standing, retry_after: wait.div_ceil(1000).max(1) })
+        let wait = self.free_at(limit).map_or(WINDOW_MS, |free| free - at);
+        Err(Exceeded { status, retry_after: wait.div_ceil(1000).max(1) })
     }
 
-    /// Whether nothing counts any more at `now`, so that the log can be thrown away.
+    /// True if no request counts at `now`, so that the log can be dropped.
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
         let at = now.as_millis().saturating_add(self.ahead);
-        self.runs.back().is_none_or(|newest| newest.at + WINDOW_MS <= at)
+        self.entries.back().is_none_or(|newest| newest.at + WINDOW_MS <= at)
     }
 
-    /// The log's own time at `now`. When the clock went back behind the newest entry, time stands
-    /// still from there on instead, and the difference is kept.
+    /// The log's own time at `now`: the clock, unless the clock went back behind the newest entry;
+    /// then the log's time stands still at that entry and runs on from there.
     fn own_time(&mut self, now: Timestamp) -> u64 {
         let now = now.as_millis();
-        let newest = self.runs.back().map_or(0, |run| run.at);
-        if self.runs.is_empty() {
+        let newest = self.entries.back().map_or(0, |entry| entry.at);
+        if self.entries.is_empty() {
             self.ahead = 0;
         } else if now + self.ahead < newest {
             self.ahead = newest - now;
@@ -184,31 +168,31 @@ impl Log {
         now + self.ahead
     }
 
-    fn forget(&mut self, at: u64) {
-        while let Some(oldest) = self.runs.front()
+    fn evict(&mut self, at: u64) {
+        while let Some(oldest) = self.entries.front()
             && oldest.at + WINDOW_MS <= at
         {
             self.counted -= u64::from(oldest.requests);
-            self.runs.pop_front();
+            self.entries.pop_front();
         }
     }
 
-    fn standing(&self, limit: u32, at: u64) -> Standing {
+    fn status(&self, limit: u32, at: u64) -> Status {
         let left = u64::from(limit).saturating_sub(self.counted);
-        let free = self.runs.front().map_or(at, |oldest| oldest.at + WINDOW_MS);
-        Standing {
+        let free = self.entries.front().map_or(at, |oldest| oldest.at + WINDOW_MS);
+        Status {
             limit,
             remaining: u32::try_from(left).expect("not above the limit"),
             reset: (free - self.ahead).div_ceil(1000),
         }
     }
 
-    /// When fewer than `limit` count, if nothing is added; `None` if never, at a limit of 0.
-    fn room_at(&self, limit: u32) -> Option<u64> {
+    /// The time at which fewer than `limit` requests count, if none is added; `None` at a limit of 0.
+    fn free_at(&self, limit: u32) -> Option<u64> {
         let mut left = self.counted;
-        self.runs.iter().find_map(|run| {
-            left -= u64::from(run.requests);
-            (left < u64::from(limit)).then_some(run.at + WINDOW_MS)
+        self.entries.iter().find_map(|entry| {
+            left -= u64::from(entry.requests);
+            (left < u64::from(limit)).then_some(entry.at + WINDOW_MS)
         })
     }
 }

@@ -1,11 +1,11 @@
-//! Prompts with `{{…}}`: parsed once, at creation, and filled in when a step starts.
+//! Prompt templates: texts with `{{…}}`, parsed once with the plan and rendered when a step starts.
 //!
 //! ```text
-//! "Sum up {{a.output}}" ──parse──▶ Text [literal, reference] ──render(scope)──▶ the prompt
+//! "Sum up {{a.output}}" ──parse──▶ PromptTemplate [literal, reference] ──render(scope)──▶ prompt
 //! ```
 //!
-//! Rendering is one pass over the parts, so inserted text is never scanned again, whatever it
-//! holds. Deliberately absent: whether a reference is allowed. The plan checks that, once.
+//! Rendering is one pass over the parts, so inserted values are never parsed, even if they contain
+//! `{{`. Deliberately absent: the check that a reference is allowed, which the plan makes once.
 
 mod scan;
 
@@ -13,17 +13,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub use scan::{MAX_MISREADS, Misread, reference};
+pub use scan::{MAX_FAULTS, reference};
+
+use crate::names::names;
 
 /// The longest prompt, before and after rendering, in bytes (PROTOCOL.md 2).
 pub const MAX_PROMPT: usize = 1024 * 1024;
 
-/// A text with references in it. Its source is kept, and is what it serialises to.
+/// A text with references.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct PromptTemplate {
     source: String,
     parts: Vec<Part>,
 }
@@ -34,21 +35,21 @@ enum Part {
     Reference(Range<usize>, Reference),
 }
 
-/// What a `{{…}}` names (SPEC.md, "Template variables").
+/// The variable of a `{{…}}` (SPEC.md, "Template variables").
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
     /// `input.<field>`, or deeper: `input.a.b`.
     Input {
         /// The field of the input.
         field: String,
-        /// The way from there into its value.
+        /// The path within the field's value.
         path: Vec<String>,
     },
     /// `<step>.output`, or into its JSON: `<step>.output.a.b`.
     Output {
         /// The step's id.
         step: String,
-        /// The way into the output.
+        /// The path within the output.
         path: Vec<String>,
     },
     /// `env.<NAME>`.
@@ -57,26 +58,13 @@ pub enum Reference {
     Meta(Meta),
 }
 
-/// What is known of the run itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Meta {
-    /// The template's name; the plan's where there is no template.
-    TemplateName,
-    /// The identifier of the execution.
-    ExecutionId,
-}
-
-impl Meta {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::TemplateName, Self::ExecutionId];
-
-    /// Its name after `meta.`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TemplateName => "templateName",
-            Self::ExecutionId => "executionId",
-        }
+names! {
+    /// A property of the run, by its name after `meta.`.
+    Meta {
+        /// The template's name; the plan's name if the plan comes from no template.
+        TemplateName = "templateName",
+        /// The identifier of the execution.
+        ExecutionId = "executionId",
     }
 }
 
@@ -92,45 +80,45 @@ impl fmt::Display for Reference {
                 path
             }
             Self::Env(name) => return write!(f, "env.{name}"),
-            Self::Meta(meta) => return write!(f, "meta.{}", meta.as_str()),
+            Self::Meta(meta) => return write!(f, "meta.{meta}"),
         };
         path.iter().try_for_each(|segment| write!(f, ".{segment}"))
     }
 }
 
-/// Where the values come from.
+/// The values of the variables.
 pub trait Scope {
     /// The input of the execution, with its defaults filled in.
     fn input(&self) -> &Map<String, Value>;
-    /// What a step gave.
+    /// The output of a step.
     fn output(&self, step: &str) -> Output<'_>;
-    /// An environment variable.
+    /// An environment variable; `None` if it is not set or not allowed.
     fn env(&self, name: &str) -> Option<&str>;
-    /// What is known of the run.
+    /// A property of the run; `None` before the run.
     fn meta(&self, meta: Meta) -> Option<&str>;
 }
 
-/// What a step gave.
+/// The output of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output<'a> {
-    /// Nothing so far.
+    /// The step has not completed.
     Unknown,
-    /// Nothing: its condition was false.
+    /// The step's condition was false.
     Skipped,
-    /// It is completed, with this output.
+    /// The step completed with this output.
     Completed(&'a str),
 }
 
-/// Why a text cannot be rendered (`RENDER_FAILED`). Names the reference, never a value.
+/// A failure to render (`RENDER_FAILED`). The message names the reference, never a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is nothing at this place of the JSON.
-    #[error("{{{{{0}}}}} names a field that is missing")]
+    /// The JSON has no value at this path.
+    #[error("{{{{{0}}}}} refers to a missing field")]
     Missing(Reference),
-    /// The output is no JSON, so that nothing can be reached in it.
-    #[error("{{{{{0}}}}} reaches into an output that is not JSON")]
+    /// The reference has a path, and the output is not JSON.
+    #[error("{{{{{0}}}}} needs an output in JSON, and the output is not valid JSON")]
     NotJson(Reference),
-    /// There is no value: the step did not complete, or the variable is not set.
+    /// The step did not complete, or the variable is not set.
     #[error("{{{{{0}}}}} has no value")]
     NoValue(Reference),
     /// The rendered text is too long.
@@ -138,30 +126,23 @@ pub enum Error {
     TooLong,
 }
 
-impl Text {
-    /// Reads the references of a text.
-    ///
-    /// # Errors
-    /// Every `{{` that is not closed or names no variable, up to [`MAX_MISREADS`].
-    pub fn parse(source: impl Into<String>) -> Result<Self, Vec<Misread>> {
-        let (text, misreads) = Self::read(source);
-        if misreads.is_empty() { Ok(text) } else { Err(misreads) }
-    }
-
-    /// The same, but gives also the references of a text that has faults.
-    pub fn read(source: impl Into<String>) -> (Self, Vec<Misread>) {
+impl PromptTemplate {
+    /// Parses a text. Returns the faults too, one for every `{{` that is not closed or names no
+    /// variable, up to [`MAX_FAULTS`]; a placeholder with a fault becomes a literal. A fault's text
+    /// follows the field's name.
+    pub fn parse(source: impl Into<String>) -> (Self, Vec<String>) {
         let source = source.into();
-        let (parts, misreads) = scan::scan(&source);
-        (Self { source, parts }, misreads)
+        let (parts, faults) = scan::scan(&source);
+        (Self { source, parts }, faults)
     }
 
-    /// The text as it was written.
+    /// The text as written.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// What it refers to, in its order, as often as it does.
+    /// The references in the order of the text, repeated ones included.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             Part::Literal(_) => None,
@@ -169,9 +150,9 @@ impl Text {
         })
     }
 
-    /// The text with all its references filled in: strings as they are, null and a skipped step's
-    /// output as nothing, all else as compact JSON in its own member order. An input field that is
-    /// absent, so one that is optional, is nothing too; to reach into it is an error.
+    /// Replaces every reference by its value: strings as they are, null and a skipped step's output as
+    /// the empty string, other values as compact JSON with the members in their order. An absent
+    /// input field is optional and renders as the empty string; a path within it is an error.
     ///
     /// # Errors
     /// A reference has no value, or the result is longer than [`MAX_PROMPT`].
@@ -179,23 +160,23 @@ impl Text {
         self.fill(scope, Unknown::Refuse)
     }
 
-    /// The text for a dry run: what is not known before the run (outputs, the execution's id)
-    /// stays as it was written.
+    /// Renders for a dry run: references without a value before the run (outputs, the execution's id)
+    /// stay as written.
     ///
     /// # Errors
-    /// An input has no such field, or the result is longer than [`MAX_PROMPT`].
+    /// An input field lacks the path, or the result is longer than [`MAX_PROMPT`].
     pub fn render_known(&self, scope: &impl Scope) -> Result<String, Error> {
         self.fill(scope, Unknown::Keep)
     }
 
     fn fill(&self, scope: &impl Scope, unknown: Unknown) -> Result<String, Error> {
-        let mut filler = Filler { scope, parsed: HashMap::new() };
+        let mut inserter = Inserter { scope, parsed: HashMap::new() };
         let mut rendered = String::with_capacity(self.source.len());
         for part in &self.parts {
             match part {
                 Part::Literal(range) => push(&mut rendered, &self.source[range.clone()])?,
                 Part::Reference(range, reference) => {
-                    match (filler.insert(&mut rendered, reference), unknown) {
+                    match (inserter.insert(&mut rendered, reference), unknown) {
                         (Err(Error::NoValue(_)), Unknown::Keep) => {
                             push(&mut rendered, &self.source[range.clone()])?;
                         }
@@ -214,13 +195,13 @@ enum Unknown {
     Refuse,
 }
 
-/// Outputs that are reached into are parsed once per text, so that rendering stays linear.
-struct Filler<'a, S> {
+/// Parses an output at most once per text, so that rendering stays linear.
+struct Inserter<'a, S> {
     scope: &'a S,
     parsed: HashMap<&'a str, Option<Value>>,
 }
 
-impl<'a, S: Scope> Filler<'a, S> {
+impl<'a, S: Scope> Inserter<'a, S> {
     fn insert(&mut self, rendered: &mut String, reference: &'a Reference) -> Result<(), Error> {
         let no_value = || Error::NoValue(reference.clone());
         let missing = || Error::Missing(reference.clone());
@@ -228,7 +209,7 @@ impl<'a, S: Scope> Filler<'a, S> {
             Reference::Input { field, path } => {
                 match (self.scope.input().get(field), path.is_empty()) {
                     (Some(value), _) => {
-                        push_value(rendered, reach(value, path).ok_or_else(missing)?)
+                        push_value(rendered, value_at(value, path).ok_or_else(missing)?)
                     }
                     (None, true) => Ok(()),
                     (None, false) => Err(missing()),
@@ -244,7 +225,7 @@ impl<'a, S: Scope> Filler<'a, S> {
                         .entry(step)
                         .or_insert_with(|| serde_json::from_str(output).ok());
                     let root = parsed.as_ref().ok_or_else(|| Error::NotJson(reference.clone()))?;
-                    push_value(rendered, reach(root, path).ok_or_else(missing)?)
+                    push_value(rendered, value_at(root, path).ok_or_else(missing)?)
                 }
             },
             Reference::Env(name) => push(rendered, self.scope.env(name).ok_or_else(no_value)?),
@@ -253,7 +234,7 @@ impl<'a, S: Scope> Filler<'a, S> {
     }
 }
 
-fn reach<'v>(root: &'v Value, path: &[String]) -> Option<&'v Value> {
+fn value_at<'v>(root: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(root, |value, segment| match value {
         Value::Object(members) => members.get(segment),
         Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
@@ -277,21 +258,6 @@ fn push(rendered: &mut String, text: &str) -> Result<(), Error> {
     }
     rendered.push_str(text);
     Ok(())
-}
-
-impl Serialize for Text {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.source)
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(String::deserialize(deserializer)?).map_err(|misreads| {
-            let first = misreads.first().map_or("", |misread| misread.message.as_str());
-            serde::de::Error::custom(format_args!("the text {first}"))
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,96 +1,97 @@
-//! How long what has ended is kept, and what goes with what.
+//! Retention: how long ended items are kept, and which of them are removed together.
 //!
 //! ```text
-//!   execution ── its steps, its input, its tasks ── and the plan that a deploy made for it alone
+//!   execution ── its steps, its input, its tasks ── and the plan that a deploy created for it alone
 //!   task ─────── its texts, its approval
-//!   history ──── of an approval: after its task, by a measure of its own
+//!   history ──── of an approval: after its task, with a period of its own
 //! ```
 //!
-//! A task of an execution goes with it, never before. One that tries a rejected task again goes by
-//! its own age, as the rejected one does. What has not ended has no age and stays. Deliberately
-//! absent: the order in which rows are removed, which has to stand a crash.
+//! A task of an execution expires with it, never before. A task that retries a rejected one expires
+//! by its own age. An item that has not ended has no age and stays. Deliberately absent: the order in
+//! which rows are removed, which has to survive a crash.
 
 use std::time::Duration;
 
 use crate::Timestamp;
 
-/// For how long; `None` is forever.
+/// The retention periods; `None` keeps items for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
     ended: Option<Duration>,
     history: Option<Duration>,
 }
 
-/// Whether a task is part of something that is still there.
+/// The execution that a task belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
-    /// It was submitted by itself or in a batch.
-    Nothing,
-    /// Its execution is there.
-    Kept,
-    /// Its execution was removed.
+pub enum Parent {
+    /// The task was submitted alone or in a batch.
+    None,
+    /// The execution is stored.
+    Stored,
+    /// The execution was removed.
     Removed,
 }
 
 impl Policy {
-    /// Keeps what has ended for `ended`, and the histories of approvals for `history`, but no
-    /// history for a shorter time than its task.
+    /// Keeps ended items for `ended`, and histories of approvals for `history`, but no history for
+    /// less time than its task.
     #[must_use]
     pub fn new(ended: Option<Duration>, history: Option<Duration>) -> Self {
         let history = ended.zip(history).map(|(ended, history)| history.max(ended));
         Self { ended, history }
     }
 
-    /// How often it is worth a look: what goes may go so much later.
+    /// The time between two sweeps, by which an item may be removed late: a tenth of the period,
+    /// within 1 s to 1 min.
     #[must_use]
-    pub fn every(&self) -> Option<Duration> {
+    pub fn interval(&self) -> Option<Duration> {
         const BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
         self.ended.map(|keep| (keep / 10).clamp(BOUNDS.0, BOUNDS.1))
     }
 
-    /// How many times as long as a part of a look took the pause after it is, so that users do not notice;
-    /// `under_way`: how long ago the look began. One that takes longer than the time between two has more to
-    /// remove than it gets to, and what is stored would grow for as long as that is so.
+    /// The pause after each part of a sweep, as a multiple of the time that the part took, so that
+    /// requests are not slowed down; `elapsed` is the time since the sweep began. A sweep that takes
+    /// longer than the interval pauses less, because it falls behind and the store would grow.
     #[must_use]
-    pub fn pause(&self, under_way: Duration) -> u32 {
-        /// Up to so many times the time between two looks, and the pause.
+    pub fn pause(&self, elapsed: Duration) -> u32 {
+        /// The pause for a sweep that takes at most so many intervals.
         const PAUSES: [(u32, u32); 2] = [(1, 3), (2, 1)];
-        let every = self.every().unwrap_or(Duration::MAX);
-        let in_time = |(times, _): &(u32, u32)| under_way <= every.saturating_mul(*times);
+        let interval = self.interval().unwrap_or(Duration::MAX);
+        let in_time = |(times, _): &(u32, u32)| elapsed <= interval.saturating_mul(*times);
         PAUSES.into_iter().find(in_time).map_or(0, |(_, pause)| pause)
     }
 
-    /// The last instant at which anything can have been made that goes now: whatever is younger
-    /// stays, so nobody need look at it. `None` if nothing goes.
+    /// The latest creation time of an item that can have expired at `now`: the sweep skips younger
+    /// items. `None` if no item expires.
     #[must_use]
-    pub fn made_until(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn cutoff(&self, now: Timestamp) -> Option<Timestamp> {
         before(self.ended?, now)
     }
 
-    /// The same for histories.
+    /// The latest creation time of a history that can have expired at `now`.
     #[must_use]
-    pub fn history_made_until(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn history_cutoff(&self, now: Timestamp) -> Option<Timestamp> {
         before(self.history?, now)
     }
 
-    /// Whether an execution goes. `ended` is `None` while it has not.
+    /// True if an execution is to be removed; `ended` is `None` while it has not ended.
     #[must_use]
-    pub fn execution_goes(&self, ended: Option<Timestamp>, now: Timestamp) -> bool {
+    pub fn execution_expired(&self, ended: Option<Timestamp>, now: Timestamp) -> bool {
         is_over(self.ended, ended, now)
     }
 
-    /// Whether a task goes. `ended` is `None` while it has not.
+    /// True if a task is to be removed; `ended` is `None` while it has not ended.
     #[must_use]
-    pub fn task_goes(&self, ended: Option<Timestamp>, part_of: Whole, now: Timestamp) -> bool {
-        match part_of {
-            Whole::Nothing | Whole::Removed => is_over(self.ended, ended, now),
-            Whole::Kept => false,
+    pub fn task_expired(&self, ended: Option<Timestamp>, parent: Parent, now: Timestamp) -> bool {
+        match parent {
+            Parent::None | Parent::Removed => is_over(self.ended, ended, now),
+            Parent::Stored => false,
         }
     }
 
-    /// Whether the history of a removed task goes; `last` is its last entry.
+    /// True if the history of a removed task is to be removed; `last` is the time of its last entry.
     #[must_use]
-    pub fn history_goes(&self, last: Timestamp, now: Timestamp) -> bool {
+    pub fn history_expired(&self, last: Timestamp, now: Timestamp) -> bool {
         is_over(self.history, Some(last), now)
     }
 }
@@ -100,7 +101,7 @@ fn before(keep: Duration, now: Timestamp) -> Option<Timestamp> {
     now.as_millis().checked_sub(keep).map(Timestamp::from_millis)
 }
 
-/// A clock that went back makes nothing older.
+/// A clock that went back makes no item older.
 fn is_over(keep: Option<Duration>, since: Option<Timestamp>, now: Timestamp) -> bool {
     keep.zip(since).is_some_and(|(keep, since)| now.since(since) >= keep)
 }
@@ -118,40 +119,40 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_goes_when_its_time_is_over_and_not_before() {
+    fn an_ended_item_expires_after_its_period_and_not_before() {
         let policy = Policy::new(Some(DAY * 30), None);
         let almost = Timestamp::from_millis(at(30).as_millis() - 1);
-        for (now, goes) in [(at(0), false), (almost, false), (at(30), true), (at(31), true)] {
-            assert_eq!(policy.execution_goes(Some(at(0)), now), goes, "{now}");
-            assert_eq!(policy.task_goes(Some(at(0)), Whole::Nothing, now), goes, "{now}");
+        for (now, expires) in [(at(0), false), (almost, false), (at(30), true), (at(31), true)] {
+            assert_eq!(policy.execution_expired(Some(at(0)), now), expires, "{now}");
+            assert_eq!(policy.task_expired(Some(at(0)), Parent::None, now), expires, "{now}");
         }
     }
 
     #[test]
-    fn what_has_not_ended_stays_however_old() {
+    fn an_item_that_has_not_ended_never_expires() {
         let policy = Policy::new(Some(DAY), Some(DAY));
-        assert!(!policy.execution_goes(None, Timestamp::MAX));
-        assert!(!policy.task_goes(None, Whole::Nothing, Timestamp::MAX));
-        assert!(!policy.task_goes(None, Whole::Removed, Timestamp::MAX));
+        assert!(!policy.execution_expired(None, Timestamp::MAX));
+        assert!(!policy.task_expired(None, Parent::None, Timestamp::MAX));
+        assert!(!policy.task_expired(None, Parent::Removed, Timestamp::MAX));
     }
 
     #[test]
-    fn a_task_never_goes_before_its_execution() {
+    fn a_task_never_expires_before_its_execution() {
         let policy = Policy::new(Some(DAY), None);
-        assert!(!policy.task_goes(Some(at(0)), Whole::Kept, at(1000)));
-        assert!(policy.task_goes(Some(at(0)), Whole::Removed, at(1)));
+        assert!(!policy.task_expired(Some(at(0)), Parent::Stored, at(1000)));
+        assert!(policy.task_expired(Some(at(0)), Parent::Removed, at(1)));
     }
 
     #[test]
-    fn forever_is_forever_and_needs_no_look() {
+    fn without_a_period_nothing_expires_and_no_sweep_runs() {
         let policy = Policy::default();
-        assert!(!policy.execution_goes(Some(at(0)), Timestamp::MAX));
-        assert!(!policy.history_goes(at(0), Timestamp::MAX));
-        assert_eq!((policy.every(), policy.made_until(at(1))), (None, None));
+        assert!(!policy.execution_expired(Some(at(0)), Timestamp::MAX));
+        assert!(!policy.history_expired(at(0), Timestamp::MAX));
+        assert_eq!((policy.interval(), policy.cutoff(at(1))), (None, None));
     }
 
     #[test]
-    fn a_look_that_takes_too_long_pauses_less_and_then_not_at_all() {
+    fn a_sweep_that_falls_behind_pauses_less_and_then_not_at_all() {
         let policy = Policy::new(Some(DAY * 30), None);
         let pauses =
             [0, 60, 61, 120, 121, 86_400].map(Duration::from_secs).map(|it| policy.pause(it));
@@ -163,34 +164,34 @@ mod tests {
     #[test]
     fn a_history_stays_at_least_as_long_as_its_task() {
         let policy = Policy::new(Some(DAY * 30), Some(DAY));
-        assert!(!policy.history_goes(at(0), at(29)));
-        assert!(policy.history_goes(at(0), at(30)));
+        assert!(!policy.history_expired(at(0), at(29)));
+        assert!(policy.history_expired(at(0), at(30)));
         assert_eq!(Policy::new(None, Some(DAY)), Policy::default());
-        assert!(!Policy::new(Some(DAY), None).history_goes(at(0), Timestamp::MAX));
+        assert!(!Policy::new(Some(DAY), None).history_expired(at(0), Timestamp::MAX));
     }
 
     #[test]
-    fn a_look_is_taken_each_minute_and_more_often_where_little_is_kept() {
-        let every = |keep| Policy::new(Some(keep), None).every();
-        assert_eq!(every(DAY * 30), Some(Duration::from_mins(1)));
-        assert_eq!(every(Duration::from_secs(30)), Some(Duration::from_secs(3)));
-        assert_eq!(every(Duration::from_secs(1)), Some(Duration::from_secs(1)));
+    fn a_sweep_runs_each_minute_and_more_often_for_short_periods() {
+        let interval = |keep| Policy::new(Some(keep), None).interval();
+        assert_eq!(interval(DAY * 30), Some(Duration::from_mins(1)));
+        assert_eq!(interval(Duration::from_secs(30)), Some(Duration::from_secs(3)));
+        assert_eq!(interval(Duration::from_secs(1)), Some(Duration::from_secs(1)));
     }
 
     proptest! {
         #[test]
-        fn nothing_goes_that_was_made_later_than_is_looked_at(
-            keep in 0_u64..100, made in 0_u64..1_000, lived in 0_u64..1_000, now in 0_u64..2_000,
+        fn nothing_expires_that_was_created_after_the_cutoff(
+            keep in 0_u64..100, created in 0_u64..1_000, lived in 0_u64..1_000, now in 0_u64..2_000,
         ) {
             let policy = Policy::new(Some(Duration::from_millis(keep)), Some(Duration::ZERO));
-            let [made_at, ended, now] = [made, made + lived, now].map(Timestamp::from_millis);
-            let seen = |until: Option<Timestamp>| until.is_some_and(|until| made_at <= until);
-            if policy.execution_goes(Some(ended), now) {
+            let [created_at, ended, now] = [created, created + lived, now].map(Timestamp::from_millis);
+            let seen = |until: Option<Timestamp>| until.is_some_and(|until| created_at <= until);
+            if policy.execution_expired(Some(ended), now) {
                 // A clock that went back is as if it had stood still.
-                prop_assert!(now < ended || seen(policy.made_until(now)));
+                prop_assert!(now < ended || seen(policy.cutoff(now)));
             }
-            if now >= ended && policy.history_goes(ended, now) {
-                prop_assert!(seen(policy.history_made_until(now)));
+            if now >= ended && policy.history_expired(ended, now) {
+                prop_assert!(seen(policy.history_cutoff(now)));
             }
         }
     }

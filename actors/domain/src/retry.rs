@@ -1,26 +1,26 @@
-//! Whether and when a failed attempt is made again (PROTOCOL.md 3).
+//! Retries of a failed attempt: how many, and after which backoff (PROTOCOL.md 3).
 //!
-//! Deliberately absent: chance. The jitter comes in as a number.
+//! Deliberately absent: randomness. The jitter is an argument.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest wait that backoff alone leads to.
+/// The longest backoff, unless the provider asks for more.
 pub const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
-/// The longest wait that a provider's Retry-After is honoured for.
+/// The longest `Retry-After` of a provider that is honoured; a longer one is cut to this.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// How often a worker may be lost under one task before it fails with `WORKER_LOST`.
+/// The number of lost workers with which a task fails (`WORKER_LOST`).
 pub const MAX_LOSSES: u32 = 5;
 
-/// How often and how patiently an attempt is made.
+/// The number of attempts, and the backoff between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Attempts in all, at least 1.
+    /// The number of attempts, the first included; at least 1.
     pub max_attempts: u32,
-    /// The wait after the first failure; doubled after each further one.
+    /// The wait after the first failure, in milliseconds; doubled after each further one.
     pub backoff_ms: u64,
 }
 
@@ -30,20 +30,21 @@ impl Default for Policy {
     }
 }
 
-/// A random number from outside, spread evenly over its range.
+/// A random number, evenly spread over its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter(pub u16);
 
 impl Policy {
-    /// Whether it is what holds if nobody says otherwise.
+    /// True for the default policy, which rows leave out.
     #[must_use]
-    pub fn is_usual(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How long to wait before the attempt after `attempt` (counted from 1), or `None` when it was
-    /// the last: `backoff × 2^(attempt-1)`, times 0.75 to 1.25, at most [`MAX_BACKOFF`], but never
-    /// shorter than what the provider asked for.
+    /// The wait before the attempt after `attempt` (counted from 1); `None` after the last attempt.
+    ///
+    /// `backoff_ms × 2^(attempt-1)`, times 0.75 to 1.25, at most [`MAX_BACKOFF`], but never shorter
+    /// than the provider's `Retry-After` (`asked`).
     #[must_use]
     pub fn wait(&self, attempt: u32, asked: Option<Duration>, jitter: Jitter) -> Option<Duration> {
         if attempt >= self.max_attempts {

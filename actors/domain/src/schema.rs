@@ -1,8 +1,8 @@
-//! JSON Schema, draft 2020-12: what an input must be, and what an output must be.
+//! JSON Schema, draft 2020-12, for inputs and outputs.
 //!
-//! Nothing is ever fetched: a `$ref` must start with `#`. Patterns run on an engine that is linear
-//! in the text. A schema that refers to itself, or that unfolds to more than [`MAX_NODES`], is
-//! refused, so that a check costs the size of the value times that figure at most. Formats are
+//! No schema is ever fetched: a `$ref` must start with `#`. Patterns run on an engine that is linear
+//! in the text. A schema that refers to itself, or that expands to more than [`MAX_NODES`], is
+//! refused, so that a check costs at most the size of the value times that number. Formats are
 //! checked. Deliberately absent: other drafts.
 
 mod input;
@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 use crate::error::Rule;
 use crate::problem::{Problem, shortened};
 
-/// The most schemas that one may hold, references unfolded.
+/// The most subschemas, with references expanded.
 pub const MAX_NODES: usize = 10_000;
 
-/// The deepest nesting of schemas, references unfolded.
+/// The deepest nesting of subschemas, with references expanded.
 pub const MAX_DEPTH: usize = 64;
 
 /// The longest schema as compact JSON, in bytes.
@@ -28,7 +28,7 @@ pub const MAX_LENGTH: usize = 256 * 1024;
 /// The largest compiled pattern, in bytes.
 const MAX_PATTERN: usize = 256 * 1024;
 
-/// How many faults of one value are told.
+/// The most faults reported for one value.
 const MAX_FAULTS: usize = 100;
 
 /// A compiled schema.
@@ -45,14 +45,14 @@ impl PartialEq for Schema {
 }
 
 impl Schema {
-    /// Compiles the schema that stands in `field`, such as `inputSchema`.
+    /// Compiles the schema in `field`, such as `inputSchema`.
     ///
     /// # Errors
-    /// It refers to something outside itself (rule `ref`), is too large (`length`), or is no
-    /// schema; each problem with the path of the place.
+    /// The schema refers to a place outside itself (rule `ref`), is too large (`length`), or is not a
+    /// schema; each problem has the path of its place.
     pub fn compile(field: &str, source: &Value) -> Result<Self, Vec<Problem>> {
         if source.to_string().len() > MAX_LENGTH {
-            let says = format!("must not be longer than {MAX_LENGTH} bytes");
+            let says = format!("must have at most {MAX_LENGTH} bytes");
             return Err(vec![Problem::rule(Rule::Length, field, says)]);
         }
         refs::check(field, source)?;
@@ -69,22 +69,21 @@ impl Schema {
         Ok(Self { source: source.clone(), validator: Arc::new(validator) })
     }
 
-    /// The schema as it was given.
+    /// The schema as given.
     #[must_use]
     pub const fn source(&self) -> &Value {
         &self.source
     }
 
-    /// Whether `properties` declares this field. A field that only `additionalProperties` lets
-    /// pass is not declared: whoever refers to it can say what it is.
+    /// True if `properties` declares this field. A field that only `additionalProperties` accepts is
+    /// not declared.
     #[must_use]
     pub fn declares(&self, field: &str) -> bool {
         refs::properties(&self.source, &self.source)
             .any(|properties| properties.contains_key(field))
     }
 
-    /// The input with its defaults filled in: where a property is absent and its schema has a
-    /// `default`, in nested objects too.
+    /// The input with the `default` of each absent property, in nested objects too.
     #[must_use]
     pub fn with_defaults(&self, input: Map<String, Value>) -> Map<String, Value> {
         let mut filled = input;
@@ -95,17 +94,17 @@ impl Schema {
     /// Checks an input.
     ///
     /// # Errors
-    /// Every fault, with the path of the field: `input.rows[0].name`.
+    /// All faults, each with the path of its field: `input.rows[0].name`.
     pub fn check_input(&self, input: &Map<String, Value>) -> Result<(), Vec<Problem>> {
         let faults = self.faults("input", &Value::Object(input.clone()));
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    /// Checks a model's output: JSON, also in a Markdown fence with nothing around it, as models
-    /// like to write it.
+    /// Checks a model's output, which is JSON, or a Markdown fence with JSON and nothing around it.
     ///
     /// # Errors
-    /// All that is wrong, in one text that the model can act on (`OUTPUT_INVALID`).
+    /// All faults in one text, which goes to the model with the request for a correction
+    /// (`OUTPUT_INVALID`).
     pub fn check_output(&self, output: &str) -> Result<(), String> {
         let value = serde_json::from_str(unfenced(output))
             .map_err(|error| format!("the output is not valid JSON: {error}"))?;
@@ -126,7 +125,7 @@ impl Schema {
     }
 }
 
-/// What stands in the fence of an output that is nothing but a fence.
+/// The content of the fence, if the output is a single fence.
 fn unfenced(output: &str) -> &str {
     let whole = output.trim();
     let Some(inside) = whole.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {

@@ -1,18 +1,18 @@
-//! A session: what a login begins, and the family of refresh tokens that goes on with it (SPEC.md,
-//! "JWT sessions"; PROTOCOL.md 7).
+//! A session: one login and its family of refresh tokens, which are rotated (SPEC.md, "JWT
+//! sessions"; PROTOCOL.md 7).
 //!
 //! ```text
 //!   login ─▶ Open ── the current token ─▶ Open, with another current token
-//!             │ ├── one replaced within GRACE ─▶ refused, nothing changes
-//!             │ └── one replaced before, or crowded out ─▶ Revoked: its access tokens too
-//!             └── not renewed in time: refused as expired; its access tokens live their time out
+//!             │ ├── a token replaced within REUSE_GRACE ─▶ refused, nothing changes
+//!             │ └── a token replaced earlier, or evicted ─▶ Revoked, with its access tokens
+//!             └── not renewed in time: refused as expired; access tokens stay valid to their end
 //! ```
 //!
-//! A token that comes back late was taken from somebody: there is no telling who holds the current
-//! one, so nobody goes on. One that comes back at once is more likely a second tab or a lost answer.
-//! Deliberately absent: the user's role and existence, which are read live; access tokens, which name
-//! their session and hold nothing else of it; and revoked sessions in the store, because one that is
-//! not there is over just the same.
+//! A replaced token that comes back late was stolen, or the current one was; the thief cannot be told
+//! from the user, so both lose the session. One that comes back at once is more likely a second tab
+//! or a lost answer. Deliberately absent: the user's role and existence, which are read live; the
+//! content of access tokens, which only name their session; and revoked sessions in the store,
+//! because a missing session is just as invalid.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -26,121 +26,121 @@ use crate::error::Error;
 use crate::id::{SessionId, UserId};
 use crate::machine::{Machine, Step};
 
-/// For how long a replaced token is refused without harm (PROTOCOL.md 7).
-pub const GRACE: Duration = Duration::from_secs(10);
+/// The time during which a replaced token is refused without revoking the session (PROTOCOL.md 7).
+pub const REUSE_GRACE: Duration = Duration::from_secs(10);
 
-/// How long a session lasts at most, however often it is renewed: as long as a refresh token may at
-/// most (SPEC.md, "JWT sessions").
+/// The longest life of a session, however often it is renewed: that of the longest refresh token
+/// (SPEC.md, "JWT sessions").
 pub const MAX_LIFETIME: Duration = Duration::from_hours(90 * 24);
 
-/// How long an access token lives at most (SPEC.md, "JWT sessions").
+/// The longest life of an access token (SPEC.md, "JWT sessions").
 pub const MAX_ACCESS_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-/// How many sessions a user has at most.
+/// The most sessions of a user; a further login evicts one.
 pub const MAX_PER_USER: usize = 100;
 
-/// How many replaced tokens are known to be recent. Nobody who means well renews more often within
-/// [`GRACE`].
+/// The most replaced tokens that are remembered. An honest client renews less often within
+/// [`REUSE_GRACE`].
 const MAX_REPLACED: usize = 4;
 
 /// A session as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its identifier, which its access tokens carry as `sid`. Says when it began.
+    /// The identifier, which the access tokens carry as `sid` and which holds the time of the login.
     pub id: SessionId,
-    /// Who signed in.
+    /// The user who signed in.
     pub user: UserId,
-    /// What all its refresh tokens are known by.
+    /// The digest of the part that all refresh tokens of the session share.
     pub family: Digest,
-    /// How it stands.
+    /// Open or revoked.
     pub state: State,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It can be gone on with.
+    /// The current refresh token renews the session.
     Open {
-        /// The one refresh token that is taken.
+        /// The current refresh token.
         token: Digest,
-        /// When that was made.
+        /// The issue time of the current token.
         renewed_at: Timestamp,
-        /// The first instant at which it is no longer taken.
+        /// The first instant at which the current token is refused.
         expires_at: Timestamp,
-        /// The tokens replaced last, the latest at the end.
+        /// Recently replaced tokens, the latest at the end.
         #[serde(default, skip_serializing_if = "<[Replaced]>::is_empty")]
         replaced: Box<[Replaced]>,
     },
-    /// It is over, and its access tokens with it.
+    /// Final: no token of the session is valid, access tokens included.
     Revoked,
 }
 
-/// A refresh token that another took the place of.
+/// A refresh token with a successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replaced {
-    /// Which.
+    /// The token.
     pub token: Digest,
-    /// When.
+    /// The issue time of the successor.
     pub at: Timestamp,
 }
 
 impl Replaced {
     fn is_recent(&self, now: Timestamp) -> bool {
-        now.since(self.at) <= GRACE
+        now.since(self.at) <= REUSE_GRACE
     }
 }
 
-/// What happens to a session.
+/// An event in the life of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A refresh token of its family came in.
+    /// A client presented a refresh token of the family.
     Presented {
-        /// Which.
+        /// The presented token.
         token: Digest,
-        /// The token that takes its place if it is the current one.
+        /// The token that replaces it if it is the current one.
         successor: Digest,
-        /// How long that one is to live.
+        /// The lifetime of the successor.
         lifetime: Duration,
     },
-    /// Its user has begun too many others.
-    CrowdedOut,
+    /// A new login exceeded [`MAX_PER_USER`].
+    Evicted,
 }
 
-/// Why a session stays as it is.
+/// The reason why an event changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The token was replaced just now.
+    /// The token was replaced within [`REUSE_GRACE`].
     JustReplaced,
-    /// The current token is too old.
+    /// The current token is past its lifetime.
     Expired,
-    /// The session was revoked.
-    Over,
+    /// The session was revoked before.
+    Revoked,
 }
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::JustReplaced => {
-                Self::InvalidToken("the refresh token was used already".to_owned())
+                Self::InvalidToken("the refresh token was already used".to_owned())
             }
             Refusal::Expired => Self::TokenExpired("refresh token"),
-            Refusal::Over => Self::InvalidToken("the session is over".to_owned()),
+            Refusal::Revoked => Self::InvalidToken("the session was revoked".to_owned()),
         }
     }
 }
 
 impl Session {
-    /// The session that `token`, which lives for `lifetime`, is the first of.
+    /// A new session with its first token.
     #[must_use]
-    pub fn begun(id: SessionId, user: UserId, token: &RefreshToken, lifetime: Duration) -> Self {
+    pub fn new(id: SessionId, user: UserId, token: &RefreshToken, lifetime: Duration) -> Self {
         let state = open(id, token.digest(), id.created_at(), lifetime, Vec::new());
         Self { id, user, family: token.family(), state }
     }
 
-    /// Whether no token of its can be valid any more, access tokens included.
+    /// True if no token of the session can be valid any more, access tokens included.
     #[must_use]
-    pub fn is_forgettable(&self, now: Timestamp) -> bool {
+    pub fn is_purgeable(&self, now: Timestamp) -> bool {
         match self.state {
             State::Open { expires_at, .. } => now.since(expires_at) >= MAX_ACCESS_LIFETIME,
             State::Revoked => true,
@@ -159,7 +159,7 @@ impl Session {
     }
 }
 
-/// A session that stands open from `now` on with this token.
+/// The open state with a token issued at `now`.
 fn open(
     id: SessionId,
     token: Digest,
@@ -200,8 +200,8 @@ impl Machine for Session {
                 recent.drain(..recent.len().saturating_sub(MAX_REPLACED));
                 Ok(self.with(open(self.id, successor, now, lifetime, recent)))
             }
-            (State::Open { .. }, Event::CrowdedOut) => Ok(self.with(State::Revoked)),
-            (State::Revoked, Event::Presented { .. } | Event::CrowdedOut) => Err(Refusal::Over),
+            (State::Open { .. }, Event::Evicted) => Ok(self.with(State::Revoked)),
+            (State::Revoked, Event::Presented { .. } | Event::Evicted) => Err(Refusal::Revoked),
         }
     }
 
@@ -217,10 +217,12 @@ impl Machine for Session {
     }
 }
 
-/// Which of a user's sessions ends when another begins: the one that was not renewed for longest,
-/// once there are [`MAX_PER_USER`].
+/// The session that a new login of the same user evicts: the least recently renewed one, once there
+/// are [`MAX_PER_USER`].
 #[must_use]
-pub fn crowded_out<'a>(sessions: impl IntoIterator<Item = &'a Session>) -> Option<&'a Session> {
+pub fn evicted_by_login<'a>(
+    sessions: impl IntoIterator<Item = &'a Session>,
+) -> Option<&'a Session> {
     let sessions: Vec<_> = sessions.into_iter().collect();
     if sessions.len() < MAX_PER_USER {
         return None;

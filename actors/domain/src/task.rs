@@ -65,7 +65,7 @@ pub struct Task {
     pub worker: Option<WorkerId>,
     /// The lease whose result was applied last: the same result again is a duplicate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settled: Option<LeaseId>,
+    pub last_result_lease: Option<LeaseId>,
     /// What the model's answer came with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Completion>,
@@ -162,7 +162,7 @@ impl Task {
             losses: 0,
             started_at: None,
             worker: None,
-            settled: None,
+            last_result_lease: None,
             result: None,
             error: None,
             edited: false,
@@ -228,7 +228,7 @@ impl Task {
             None => (State::Completed { at: now }, Fact::Completed),
         };
         let mut next = self.with(state);
-        next.settled = Some(lease);
+        next.last_result_lease = Some(lease);
         next.result = Some(completion);
         next.error = None;
         Step::to(next).tell(fact).order(Effect::ForgetWake)
@@ -325,9 +325,55 @@ impl Task {
         self.failed(Ending { code: EndingCode::InternalError, message }, now)
     }
 
+    fn output_invalid(
+        &self,
+        lease: LeaseId,
+        completion: Completion,
+        message: &str,
+        now: Timestamp,
+    ) -> Step<Self> {
+        let message = format!("the output does not match the output schema: {message}");
+        let mut step = self.failed(Ending { code: EndingCode::OutputInvalid, message }, now);
+        step.next.last_result_lease = Some(lease);
+        step.next.result = Some(completion);
+        step
+    }
+
+    /// True if the task runs under `lease`.
+    #[must_use]
+    pub fn is_held_under(&self, lease: LeaseId) -> bool {
+        matches!(self.state, State::Running { lease: held, .. } if held == lease)
+    }
+
+    /// True if `event` can end the task: then the task's execution takes part in the decision. An
+    /// event that the task refuses, or that moves it on to a state that is not final, cannot.
+    #[must_use]
+    pub fn can_end_by(&self, event: &Event) -> bool {
+        use Event as E;
+        match (&self.state, event) {
+            (
+                State::Completed { .. }
+                | State::Failed { .. }
+                | State::Cancelled { .. }
+                | State::Rejected { .. },
+                _,
+            )
+            | (_, E::Leased { .. } | E::Undelivered { .. }) => false,
+            (
+                _,
+                E::Completed { lease, .. }
+                | E::OutputInvalid { lease, .. }
+                | E::AttemptFailed { lease, .. }
+                | E::LeaseExpired { lease },
+            ) => self.is_held_under(*lease),
+            (state, E::TimePassed { .. }) => matches!(state, State::Running { .. }),
+            (_, E::Approved { .. } | E::Rejected { .. } | E::CancelRequested | E::GivenUp) => true,
+        }
+    }
+
     /// What a late or repeated answer under `lease` is.
     fn stale(&self, lease: LeaseId) -> Refusal {
-        if self.settled == Some(lease) { Refusal::Duplicate } else { Refusal::StaleLease }
+        if self.last_result_lease == Some(lease) { Refusal::Duplicate } else { Refusal::StaleLease }
     }
 }
 
@@ -352,11 +398,15 @@ impl Machine for Task {
             {
                 Ok(self.answered(answered, completion, chance, now))
             }
+            (
+                S::Running { lease, .. },
+                E::OutputInvalid { lease: answered, completion, message },
+            ) if *lease == answered => Ok(self.output_invalid(answered, completion, &message, now)),
             (S::Running { lease, .. }, E::AttemptFailed { lease: answered, failure, jitter })
                 if *lease == answered =>
             {
                 let mut step = self.attempt_failed(failure, jitter, now);
-                step.next.settled = Some(answered);
+                step.next.last_result_lease = Some(answered);
                 Ok(step)
             }
             (S::Running { lease, .. }, E::LeaseExpired { lease: expired }) if *lease == expired => {
@@ -365,9 +415,12 @@ impl Machine for Task {
             (S::Running { lease, .. }, E::Undelivered { lease: unknown }) if *lease == unknown => {
                 Ok(self.again())
             }
-            (_, E::Completed { lease, .. } | E::AttemptFailed { lease, .. }) => {
-                Err(self.stale(lease))
-            }
+            (
+                _,
+                E::Completed { lease, .. }
+                | E::OutputInvalid { lease, .. }
+                | E::AttemptFailed { lease, .. },
+            ) => Err(self.stale(lease)),
             (_, E::LeaseExpired { .. } | E::Undelivered { .. }) => Err(Refusal::StaleLease),
 
             (S::Running { lease, worker, deadline }, E::TimePassed { jitter })

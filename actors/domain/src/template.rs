@@ -4,7 +4,7 @@
 //! TemplateSource ──check──▶ Template ──deploy(overrides)──▶ Plan and its hitl ──▶ an execution
 //! ```
 //!
-//! Deliberately absent: YAML and the wire's shape, and where versions are kept.
+//! Deliberately absent: YAML and the wire's shape, and the storage of versions.
 
 mod check;
 mod source;
@@ -23,7 +23,7 @@ use crate::schema::Schema;
 pub use source::{Defaults, Industry, TemplateSource, Visibility};
 pub use version::{Version, slug};
 
-/// The author of the templates that come with the service; nobody else can have this name.
+/// The author of the built-in templates; neither an e-mail nor `key:<name>`, so no caller has it.
 pub const BUILT_IN_AUTHOR: &str = "system";
 
 /// A template that passed every check.
@@ -38,37 +38,37 @@ pub struct Template {
     output_schema: Option<Schema>,
 }
 
-/// What a deploy changes.
+/// The changes of a deployment to the template.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overrides {
     /// Models by step id.
     pub models: BTreeMap<String, String>,
     /// Queues by step id.
     pub queues: BTreeMap<String, String>,
-    /// Replaces the template's, field by field.
+    /// Replaces the template's settings, field by field.
     pub hitl: Option<HitlSource>,
 }
 
-/// What a deploy runs. Its input is checked by the template's schema, not by the plan.
+/// The result of a deployment. Its input is checked by the template's schema, not by the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployment {
     /// The plan, with the template's defaults and the overrides in its steps.
     pub plan: Plan,
-    /// What is held.
+    /// The review settings.
     pub hitl: Option<HitlSource>,
 }
 
-/// Somebody who asks for a template.
+/// The caller of a request for a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller<'a> {
-    /// As an author: the user's e-mail, or `key:<name>`.
+    /// The caller's name as an author: the user's e-mail, or `key:<name>`.
     pub author: &'a str,
-    /// What they may do.
+    /// The caller's role.
     pub role: Role,
 }
 
 impl Template {
-    /// Checks and compiles a template; `env_allow` are the environment variables it may use.
+    /// Checks and compiles a template; `env_allow` lists the environment variables that it may use.
     ///
     /// # Errors
     /// Every fault, in the order of the document.
@@ -76,49 +76,49 @@ impl Template {
         check::check(source, env_allow)
     }
 
-    /// The template as it was given.
+    /// The template as given.
     #[must_use]
     pub const fn source(&self) -> &TemplateSource {
         &self.source
     }
 
-    /// `<slug of name>-v<major>`.
+    /// The identifier: `<slug of the name>-v<major version>`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its version.
+    /// The version.
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
 
-    /// What it is for.
+    /// The industry.
     #[must_use]
     pub const fn industry(&self) -> Industry {
         self.industry
     }
 
-    /// Who may see it.
+    /// The visibility.
     #[must_use]
     pub const fn visibility(&self) -> Visibility {
         self.visibility
     }
 
-    /// What its input must be.
+    /// The schema of the input.
     #[must_use]
     pub const fn input_schema(&self) -> &Schema {
         &self.input_schema
     }
 
-    /// What the last step's output must be.
+    /// The schema of the last step's output.
     #[must_use]
     pub const fn output_schema(&self) -> Option<&Schema> {
         self.output_schema.as_ref()
     }
 
-    /// The steps with an approval of their own: `requiresApproval`, or listed in `requiredFor`; in
+    /// The ids of the steps that are always held: `requiresApproval`, or listed in `requiredFor`; in
     /// the order of the steps.
     #[must_use]
     pub fn hitl_steps(&self) -> Vec<&str> {
@@ -142,13 +142,13 @@ impl Template {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "checked to be no less than 0; a cast saturates"
+            reason = "checked to be at least 0; a cast saturates"
         )]
         let rounded = |millis: f64| millis.round() as u64;
         declared.as_u64().or_else(|| declared.as_f64().map(rounded))
     }
 
-    /// Whether both say the same, so that adding one where the other is changes nothing.
+    /// True if adding one template over the other would change nothing.
     #[must_use]
     pub fn same_content(&self, other: &Self) -> bool {
         let without = |template: &Self| TemplateSource {
@@ -160,11 +160,11 @@ impl Template {
             && without(self) == without(other)
     }
 
-    /// The plan that a deploy runs, and what it holds.
+    /// Deploys the template with overrides.
     ///
     /// # Errors
-    /// An override names a step that does not exist (rule `step`), or gives a value that a step may
-    /// not have.
+    /// An override names a step that does not exist (rule `step`), or has a value that is not valid
+    /// for a step.
     pub fn deploy(
         &self,
         overrides: &Overrides,
@@ -197,8 +197,8 @@ impl Template {
     }
 }
 
-/// Whether somebody may see a template of this author; what may not be seen does not exist for
-/// them (404). Private: its author and admins. Others: every user.
+/// True if the caller may see a template of this author; any other template does not exist for the
+/// caller (404). A private template is visible to its author and admins, others to every user.
 #[must_use]
 pub fn may_see(visibility: Visibility, author: &str, caller: Caller<'_>) -> bool {
     match visibility {
@@ -207,8 +207,8 @@ pub fn may_see(visibility: Visibility, author: &str, caller: Caller<'_>) -> bool
     }
 }
 
-/// Whether somebody may add a version to the templates with this id, whose author is known: only
-/// the author and admins, and nobody to the built-in ones.
+/// Passes if the caller may add a version to the template with this id and author: only the author
+/// and admins may, and nobody to a built-in template.
 ///
 /// # Errors
 /// [`Error::Forbidden`].

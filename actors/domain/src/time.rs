@@ -1,6 +1,6 @@
-//! Instants as the service tells them: milliseconds of Unix time, written as ISO 8601 in UTC.
+//! Timestamps: milliseconds of Unix time, written as ISO 8601 in UTC.
 //!
-//! Deliberately absent: the current time. Who asks for a decision says what time it is.
+//! Deliberately absent: the current time, which every decision takes as an argument.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ impl Timestamp {
     /// The last instant that has a four-digit year: 9999-12-31T23:59:59.999Z.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// The instant `millis` milliseconds after the Unix epoch; later than [`Self::MAX`] counts as it.
+    /// The instant `millis` milliseconds after the Unix epoch, at most [`Self::MAX`].
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         if millis > Self::MAX.0 { Self::MAX } else { Self(millis) }
@@ -31,7 +31,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The time from `earlier` to this instant; zero if that lies in the future.
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -48,8 +48,8 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     /// `2026-11-21T04:53:00.000Z` (PROTOCOL.md 1).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Written by hand because every list writes hundreds of them: days to a civil date
-        // by the era method, in which a year begins in March.
+        // Formatted here because every list writes hundreds of them: days to a civil date by the
+        // era method, in which a year begins in March.
         let (days, millis) = (self.0 / 86_400_000, self.0 % 86_400_000);
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
@@ -63,8 +63,8 @@ impl fmt::Display for Timestamp {
         let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
         let (second, milli) = (millis / 1000 % 60, millis % 1000);
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |place: std::ops::Range<usize>, mut number: u64| {
-            for digit in text[place].iter_mut().rev() {
+        let mut put = |digits: std::ops::Range<usize>, mut number: u64| {
+            for digit in text[digits].iter_mut().rev() {
                 *digit += u8::try_from(number % 10).expect("it is a digit");
                 number /= 10;
             }
@@ -80,18 +80,18 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A text that is no instant of ISO 8601 with an offset, or one outside the years 1970 to 9999.
+/// A text that is not an ISO 8601 instant with an offset, or one outside the years 1970 to 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an ISO 8601 instant such as 2026-11-21T04:53:00.000Z")]
-pub struct NotAnInstant;
+#[error("must be an ISO 8601 instant such as 2026-11-21T04:53:00.000Z")]
+pub struct InvalidTimestamp;
 
 impl FromStr for Timestamp {
-    type Err = NotAnInstant;
+    type Err = InvalidTimestamp;
 
-    fn from_str(text: &str) -> Result<Self, NotAnInstant> {
-        let instant: jiff::Timestamp = text.parse().map_err(|_| NotAnInstant)?;
-        let millis = u64::try_from(instant.as_millisecond()).map_err(|_| NotAnInstant)?;
-        if millis > Self::MAX.0 { Err(NotAnInstant) } else { Ok(Self(millis)) }
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let instant: jiff::Timestamp = text.parse().map_err(|_| InvalidTimestamp)?;
+        let millis = u64::try_from(instant.as_millisecond()).map_err(|_| InvalidTimestamp)?;
+        if millis > Self::MAX.0 { Err(InvalidTimestamp) } else { Ok(Self(millis)) }
     }
 }
 
@@ -114,13 +114,13 @@ mod tests {
         assert_eq!(instant.to_string(), "2026-11-21T04:53:00.000Z");
         for text in ["", "yesterday", "2026-11-21", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z"]
         {
-            assert_eq!(text.parse::<Timestamp>(), Err(NotAnInstant), "{text}");
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(millis in 0..=Timestamp::MAX.as_millis()) {
+        fn the_text_form_leads_back_to_the_instant(millis in 0..=Timestamp::MAX.as_millis()) {
             let instant = Timestamp::from_millis(millis);
             prop_assert_eq!(instant.to_string().parse(), Ok(instant));
         }

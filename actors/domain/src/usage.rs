@@ -1,9 +1,8 @@
-//! What a model call used and what it costs.
+//! Usage: the tokens of a model call and their cost.
 //!
-//! Prices come from a table in the member names of `LiteLLM`'s price file, in USD
-//! per token. Deliberately absent: reading the file (the text is given), budgets
-//! (they compare figures made here), and tokenizers: a prompt's tokens before the
-//! call are an estimate.
+//! Prices come from a table with the member names of `LiteLLM`'s price file, in USD per token.
+//! Deliberately absent: reading the file, budgets, which compare costs computed here, and tokenizers:
+//! before the call, the tokens of a prompt are an estimate.
 //!
 //! ```text
 //! Tokens (counted by the provider) ──Prices──▶ Usage (tokens and USD), summed per execution
@@ -18,36 +17,36 @@ use serde::{Deserialize, Serialize};
 
 pub use prices::{Price, Prices, PricesError, Rates};
 
-/// Tokens of one call. The cached ones are part of `input`, whatever the provider's
-/// own way of counting.
+/// The tokens of one call. Cached tokens are part of `input`, also for providers that count them
+/// apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// All tokens of the prompt, cached or not.
     pub input: u64,
-    /// Tokens the model made, hidden reasoning included.
+    /// Tokens that the model generated, hidden reasoning included.
     pub output: u64,
-    /// Tokens of the prompt that were read from the provider's cache.
+    /// Tokens of the prompt read from the provider's cache.
     pub cache_read: u64,
-    /// Tokens of the prompt that were written to the provider's cache.
+    /// Tokens of the prompt written to the provider's cache.
     pub cache_write: u64,
 }
 
-/// What one call, a task or an execution used.
+/// The usage of a call, a task or an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens made.
+    /// Output tokens.
     pub output: u64,
     /// The cost in USD.
     pub total_cost: f64,
-    /// Some of it was by a model without a price, which counts as 0 here.
+    /// A model without a price took part; its calls count as 0 in `total_cost`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub price_unknown: bool,
 }
 
 impl Usage {
-    /// Tokens read and made.
+    /// Input and output tokens.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
@@ -79,7 +78,7 @@ impl Sum for Usage {
     }
 }
 
-/// The tokens of a text before any provider counted them: characters ÷ 4, rounded up.
+/// An estimate of the tokens of a text: characters ÷ 4, rounded up.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
     u64::try_from(text.chars().count()).unwrap_or(u64::MAX).div_ceil(4)

@@ -1,56 +1,57 @@
-//! A worker as the server sees it: what it can run, what it has, whether it is heard of
-//! (PROTOCOL.md 11).
+//! A worker as the server sees it: its announced models, its leases, its status (PROTOCOL.md 11).
 //!
 //! ```text
-//!            heard of within silent_after     silent, leases still run     all leases ran out
+//!            heard from within silent_after   silent, leases still run     all leases ran out
 //!   Active ─────────────────────────────────▶ gets no new work ──────────▶ Lost
-//!     │ drain                                        │ speaks again
+//!     │ drain                                        │ heard from again
 //!     ▼                                              ▼
 //!   Draining: gets no new work, finishes           Active
 //! ```
 //!
 //! Leases fence by comparison, never by time: a lease that ran out here is only a reason to tell its
 //! task. Instants are of a monotonic clock, so that a jump of the wall clock loses no worker.
-//! Deliberately absent: the socket, and durability (a restart rebuilds it from the running tasks).
+//! Deliberately absent: the socket, and durability (after a restart the runtime adopts the leases of
+//! the running tasks).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::id::WorkerId;
+use crate::names::names;
 use crate::task::LeaseToken;
 
 #[cfg(test)]
 mod tests;
 
-/// An instant of a monotonic clock: milliseconds since the process began.
+/// An instant of a monotonic clock, in milliseconds since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Moment(pub u64);
+pub struct Monotonic(pub u64);
 
-impl Moment {
-    /// This instant and `duration`.
+impl Monotonic {
+    /// The instant `duration` later, in whole milliseconds.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 }
 
-/// What a worker says of itself.
+/// The content of a worker's `register` frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// A name for people.
     pub name: String,
-    /// Its program's version.
+    /// The version of the worker program.
     pub version: String,
-    /// The queues it serves.
+    /// The queues that the worker serves.
     pub queues: Vec<String>,
-    /// The models it runs: exact names, prefixes such as `gpt-*`, or `*`.
+    /// The models that the worker runs: exact names, prefixes such as `gpt-*`, or `*`.
     pub models: Vec<String>,
-    /// How many leases it may hold at once.
+    /// The most leases that the worker may hold at once.
     pub concurrency: usize,
 }
 
 impl Profile {
-    /// Whether it announced `model`.
+    /// True if the worker announced `model`, by name or by prefix.
     #[must_use]
     pub fn runs(&self, model: &str) -> bool {
         self.models.iter().any(|known| match known.strip_suffix('*') {
@@ -60,91 +61,85 @@ impl Profile {
     }
 }
 
-/// How long a lease lasts and how long silence is borne.
+/// The time limits of leases and of silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// How long a lease lasts unless it is renewed.
+pub struct LeasePolicy {
+    /// The duration of a lease, unless a heartbeat renews it.
     pub lease: Duration,
-    /// After how much silence a worker gets no new work.
+    /// The silence after which a worker gets no new work.
     pub silent_after: Duration,
 }
 
-/// What a worker is called in lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// It takes work, or will when it speaks again.
-    Active,
-    /// It finishes what it has.
-    Draining,
-    /// It was silent until its leases ran out.
-    Lost,
-}
-
-impl Status {
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Draining => "draining",
-            Self::Lost => "lost",
-        }
+names! {
+    /// The status of a worker in lists.
+    Status {
+        /// The worker gets work, or will once the server hears from it again.
+        Active = "active",
+        /// The worker finishes its leases and gets no new ones.
+        Draining = "draining",
+        /// The worker was silent until its last lease ran out.
+        Lost = "lost",
     }
 }
 
-/// The answer to a heartbeat or a resumption: which leases are held on, which are over.
+/// The answer to a heartbeat or a resumption.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leases {
-    /// They have a full term again.
+    /// Leases that have their full duration again.
     pub renewed: Vec<LeaseToken>,
-    /// They are over: whatever is done under them changes nothing.
+    /// Leases that are over: a result under one of them changes nothing.
     pub lost: Vec<LeaseToken>,
 }
 
-/// What a worker comes back to.
+/// The leases of a worker that reconnected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resumed {
-    /// What became of the leases that it named.
+    /// The answer for the leases that the worker named.
     pub leases: Leases,
-    /// Its own, and it names them no longer: their tasks go to another, and it counts as lost.
+    /// Leases that the worker held and no longer names: their tasks are queued again, and each
+    /// counts as a loss.
     pub dropped: Vec<LeaseToken>,
-    /// They were given out before a restart of the server, and it has never named them: what was to
-    /// tell it of them went down with the server. Their tasks go to another, and nothing counts.
+    /// Leases given out before a restart of the server that the worker has never named: the
+    /// assignment was lost with the server. Their tasks are queued again, and no loss counts.
     pub undelivered: Vec<LeaseToken>,
 }
 
-/// A lease that a worker holds.
 #[derive(Debug, Clone, Copy)]
-struct Held {
-    expires: Moment,
-    /// It was given out before a restart, and the worker has not named it since.
-    unheard_of: bool,
+struct Lease {
+    expires: Monotonic,
+    /// Given out before a restart, and not named by the worker since.
+    unconfirmed: bool,
 }
 
-/// One worker.
+/// A worker and its leases.
 #[derive(Debug, Clone)]
 pub struct Worker {
-    /// Its identifier, kept over reconnections.
+    /// The identifier, kept over reconnections.
     pub id: WorkerId,
-    /// What it says of itself; unknown between a restart of the server and its return.
+    /// The worker's own description; `None` between a restart of the server and its return.
     pub profile: Option<Profile>,
-    terms: Terms,
+    policy: LeasePolicy,
     connected: bool,
     draining: bool,
-    last_heard: Moment,
-    leases: BTreeMap<LeaseToken, Held>,
+    last_heard: Monotonic,
+    leases: BTreeMap<LeaseToken, Lease>,
 }
 
 impl Worker {
-    /// A worker that has just connected, or, without a profile, one whose leases were found at a
-    /// restart and that may come back.
+    /// A worker that has just connected; without a profile, a worker whose leases were found at a
+    /// restart and that may reconnect.
     #[must_use]
-    pub fn new(id: WorkerId, profile: Option<Profile>, terms: Terms, now: Moment) -> Self {
+    pub fn new(
+        id: WorkerId,
+        profile: Option<Profile>,
+        policy: LeasePolicy,
+        now: Monotonic,
+    ) -> Self {
         let connected = profile.is_some();
         Self {
             id,
             profile,
-            terms,
+            policy,
             connected,
             draining: false,
             last_heard: now,
@@ -152,44 +147,44 @@ impl Worker {
         }
     }
 
-    /// It said something.
-    pub fn heard(&mut self, now: Moment) {
+    /// Notes a frame of any kind from the worker.
+    pub fn heard(&mut self, now: Monotonic) {
         self.last_heard = self.last_heard.max(now);
     }
 
-    /// A lease is its own from now on, for a full term.
-    pub fn assign(&mut self, lease: LeaseToken, now: Moment) {
-        let expires = now.after(self.terms.lease);
-        self.leases.insert(lease, Held { expires, unheard_of: false });
+    /// Gives the worker a new lease for the full duration.
+    pub fn assign(&mut self, lease: LeaseToken, now: Monotonic) {
+        let expires = now.after(self.policy.lease);
+        self.leases.insert(lease, Lease { expires, unconfirmed: false });
     }
 
-    /// A lease from before a restart is its own, for a full term from now on. Whether it knows of
-    /// the lease shows when it comes back.
-    pub fn watch(&mut self, lease: LeaseToken, now: Moment) {
-        let expires = now.after(self.terms.lease);
-        let held = self.leases.entry(lease).or_insert(Held { expires, unheard_of: true });
+    /// Takes over a lease from before a restart, for the full duration from now on. The lease stays
+    /// unconfirmed until the worker names it.
+    pub fn adopt(&mut self, lease: LeaseToken, now: Monotonic) {
+        let expires = now.after(self.policy.lease);
+        let held = self.leases.entry(lease).or_insert(Lease { expires, unconfirmed: true });
         held.expires = expires;
     }
 
-    /// A lease is over; says whether it was held.
+    /// Ends a lease; returns whether the worker held it.
     pub fn release(&mut self, lease: LeaseToken) -> bool {
         self.leases.remove(&lease).is_some()
     }
 
-    /// Whether the lease is its own.
+    /// True if the worker holds the lease.
     #[must_use]
     pub fn holds(&self, lease: LeaseToken) -> bool {
         self.leases.contains_key(&lease)
     }
 
-    /// It says that it works on `named`: those that are its own get a full term, the others are
-    /// lost. A lease that it does not name is not renewed: it does not know of it.
-    pub fn renew(&mut self, named: &[LeaseToken], now: Moment) -> Leases {
+    /// Answers a heartbeat that names the leases that the worker works on: a lease that it holds is
+    /// renewed, any other is lost. A lease that it does not name is not renewed.
+    pub fn renew(&mut self, named: &[LeaseToken], now: Monotonic) -> Leases {
         self.heard(now);
         let mut answer = Leases::default();
         for lease in named {
             if let Some(held) = self.leases.get_mut(lease) {
-                *held = Held { expires: now.after(self.terms.lease), unheard_of: false };
+                *held = Lease { expires: now.after(self.policy.lease), unconfirmed: false };
                 answer.renewed.push(*lease);
             } else {
                 answer.lost.push(*lease);
@@ -198,9 +193,9 @@ impl Worker {
         answer
     }
 
-    /// It is back on a new connection and works on `named`. Leases that it does not name are its
-    /// own no longer.
-    pub fn resume(&mut self, profile: Profile, named: &[LeaseToken], now: Moment) -> Resumed {
+    /// Answers a registration on a new connection that names the leases that the worker works on.
+    /// The worker loses the leases that it does not name.
+    pub fn resume(&mut self, profile: Profile, named: &[LeaseToken], now: Monotonic) -> Resumed {
         self.profile = Some(profile);
         self.connected = true;
         self.draining = false;
@@ -209,7 +204,7 @@ impl Worker {
             let named = resumed.leases.renewed.contains(lease);
             if !named {
                 let over =
-                    if held.unheard_of { &mut resumed.undelivered } else { &mut resumed.dropped };
+                    if held.unconfirmed { &mut resumed.undelivered } else { &mut resumed.dropped };
                 over.push(*lease);
             }
             named
@@ -217,50 +212,39 @@ impl Worker {
         resumed
     }
 
-    /// Its connection ended. Its leases run on.
+    /// Notes the end of the connection. The leases run on.
     pub fn disconnect(&mut self) {
         self.connected = false;
     }
 
-    /// It takes nothing new from now on.
+    /// Stops new leases until the worker registers again.
     pub fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Takes away the leases that ran out.
-    pub fn expire(&mut self, now: Moment) -> Vec<LeaseToken> {
-        let over: Vec<_> = self
-            .leases
-            .iter()
-            .filter(|(_, held)| held.expires <= now)
-            .map(|(lease, _)| *lease)
-            .collect();
-        for lease in &over {
-            self.leases.remove(lease);
-        }
-        over
+    /// Removes and returns the leases that have run out.
+    pub fn expire(&mut self, now: Monotonic) -> Vec<LeaseToken> {
+        let mut expired = Vec::new();
+        self.leases.retain(|token, lease| {
+            let runs = lease.expires > now;
+            if !runs {
+                expired.push(*token);
+            }
+            runs
+        });
+        expired
     }
 
-    /// How many more leases it may be given now.
+    /// True if the worker is connected and was heard from within `silent_after`.
     #[must_use]
-    pub fn credit(&self, now: Moment) -> usize {
-        if !self.is_reachable(now) || self.draining {
-            return 0;
-        }
-        let concurrency = self.profile.as_ref().map_or(0, |profile| profile.concurrency);
-        concurrency.saturating_sub(self.leases.len())
+    pub fn is_reachable(&self, now: Monotonic) -> bool {
+        self.connected && now < self.last_heard.after(self.policy.silent_after)
     }
 
-    /// Whether it is connected and was heard of lately.
+    /// The status in lists.
     #[must_use]
-    pub fn is_reachable(&self, now: Moment) -> bool {
-        self.connected && now < self.last_heard.after(self.terms.silent_after)
-    }
-
-    /// What it is called in lists.
-    #[must_use]
-    pub fn status(&self, now: Moment) -> Status {
-        let silent_too_long = now >= self.last_heard.after(self.terms.lease);
+    pub fn status(&self, now: Monotonic) -> Status {
+        let silent_too_long = now >= self.last_heard.after(self.policy.lease);
         if silent_too_long && self.leases.is_empty() {
             Status::Lost
         } else if self.draining {
@@ -270,25 +254,19 @@ impl Worker {
         }
     }
 
-    /// Whether its connection stands.
-    #[must_use]
-    pub const fn is_connected(&self) -> bool {
-        self.connected
-    }
-
-    /// Whether it takes nothing new.
+    /// True from [`Self::drain`] until the worker registers again.
     #[must_use]
     pub const fn is_draining(&self) -> bool {
         self.draining
     }
 
-    /// When it was heard of last.
+    /// The arrival of the worker's last frame.
     #[must_use]
-    pub const fn last_heard(&self) -> Moment {
+    pub const fn last_heard(&self) -> Monotonic {
         self.last_heard
     }
 
-    /// How many leases it holds.
+    /// The number of leases that the worker holds.
     #[must_use]
     pub fn running(&self) -> usize {
         self.leases.len()

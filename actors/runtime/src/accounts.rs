@@ -14,7 +14,7 @@ use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{self, ApiKey, ENTROPY_BYTES, Kind, Secret};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
-use callboard_domain::rate::Plan;
+use callboard_domain::rate::Tier;
 use callboard_domain::{Error, Timestamp};
 use callboard_store::table::Table;
 use callboard_store::{Op, Outcome, Store, Ticket};
@@ -61,7 +61,7 @@ pub struct NewKey {
     /// What it sees.
     pub environment: Environment,
     /// Its plan, where it has one of its own.
-    pub plan: Option<Plan>,
+    pub tier: Option<Tier>,
     /// How long it is valid.
     pub lifetime: Duration,
 }
@@ -98,11 +98,11 @@ impl Accounts {
             return Err(Error::EmailExists(new.email.as_str().to_owned()));
         }
         let user = User {
-            id: UserId::from_u128(self.0.fresh_id(PARTITION)),
+            id: UserId::from_u128(self.0.fresh_id(self.0.now(), PARTITION)),
             email: new.email,
             name: new.name,
             role: new.role,
-            plan: None,
+            tier: None,
             password_hash: new.password_hash,
             created_at: self.0.now(),
         };
@@ -126,11 +126,11 @@ impl Accounts {
         let secret = self.random(|entropy| credential::mint(kind, entropy));
         let now = self.0.now();
         let key = ApiKey {
-            id: KeyId::from_u128(self.0.fresh_id(PARTITION)),
+            id: KeyId::from_u128(self.0.fresh_id(self.0.now(), PARTITION)),
             name: new.name,
             role: new.role,
             environment: new.environment,
-            plan: new.plan,
+            tier: new.tier,
             digest: secret.digest(),
             prefix: kind.prefix().to_owned(),
             last4: secret.last4().to_owned(),
@@ -259,7 +259,7 @@ pub(crate) fn caller_of_key(
         name: key.name.clone(),
         role: key.role,
         environment: key.environment,
-        plan: key.plan,
+        tier: key.tier,
     })
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn caller_of_session(
     user: UserId,
 ) -> Result<Caller, Error> {
     if register.user_of_session(session) != Some(user) {
-        return Err(Error::InvalidToken("the session is over".to_owned()));
+        return Err(Error::InvalidToken("the session was revoked".to_owned()));
     }
     let user = register.user(user).ok_or_else(user_is_gone)?;
     Ok(Caller {
@@ -278,7 +278,7 @@ pub(crate) fn caller_of_session(
         name: user.email.as_str().to_owned(),
         role: user.role,
         environment: Environment::Live,
-        plan: user.plan,
+        tier: user.tier,
     })
 }
 

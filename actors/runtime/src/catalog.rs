@@ -21,9 +21,9 @@ use tokio::sync::oneshot;
 
 use crate::durable;
 use crate::node::Node;
-use crate::script::Compiled;
 use crate::tables::plans::{self, TemplateRow};
 use crate::tables::{Deployed, PLANS, TEMPLATES};
+use callboard_domain::execution::program::CompiledPlan;
 
 /// How many compiled plans each of the two generations holds.
 const GENERATION: usize = 500;
@@ -70,7 +70,7 @@ pub(crate) struct Known {
     pub(crate) created_at: Timestamp,
     /// The template that it was made of.
     pub(crate) deployed: Option<Deployed>,
-    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) compiled: Arc<CompiledPlan>,
 }
 
 #[derive(Default)]
@@ -275,7 +275,7 @@ impl Node {
             let source = plans::plan_source(store, environment, id).await?;
             let source = source.ok_or_else(|| corrupt("its steps are missing".into()))?;
             let plan = Plan::compile(source, allowed);
-            Compiled::new(plan.map_err(|problems| corrupt(problems.to_string()))?, None)
+            CompiledPlan::new(plan.map_err(|problems| corrupt(problems.to_string()))?, None)
         };
         let (created_at, deployed) = (row.created_at, row.deployed);
         let known = Arc::new(Known { created_at, deployed, compiled: Arc::new(compiled) });
@@ -284,7 +284,11 @@ impl Node {
     }
 
     /// The plan that a deploy made.
-    fn deployed(&self, environment: Environment, deployed: &Deployed) -> Result<Compiled, String> {
+    fn deployed(
+        &self,
+        environment: Environment,
+        deployed: &Deployed,
+    ) -> Result<CompiledPlan, String> {
         let version = deployed.version.parse().ok();
         let found = self.catalog.template(environment, &deployed.template, version);
         let found = found.ok_or_else(|| {
@@ -297,7 +301,7 @@ impl Node {
         };
         let made = found.template.deploy(&overrides, &self.settings.env_allow);
         let plan = made.map_err(|problems| problems.to_string())?.plan;
-        Ok(Compiled::new(plan, found.template.output_schema().cloned()))
+        Ok(CompiledPlan::new(plan, found.template.output_schema().cloned()))
     }
 }
 

@@ -8,20 +8,20 @@
 use std::sync::Arc;
 
 use callboard_domain::approval::Mail;
-use callboard_domain::delivery::{Cargo, Delivery, Effect, Event, Refusal, State as Life};
+use callboard_domain::delivery::{Cargo, Delivery, Effect, Event, Refusal, State as DeliveryState};
 use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
+use callboard_domain::unit::{self, Change};
 use callboard_store::Error;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::ActorProcessingErr;
 
-use crate::durable::{Durable, Unchanged};
+use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
 use crate::ports::{Letter, NotSent};
-use crate::shard::Shard;
-use crate::supervisor::{Birth, Kind, Reason};
+use crate::supervisor::Reason;
 use crate::tables::{LIVE_DELIVERIES, approvals};
-use crate::timers;
+use crate::{durable, timers};
 
 /// A delivery's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,92 +40,96 @@ pub(crate) enum Message {
 }
 
 /// Deliveries, for their supervisor.
-#[derive(Debug)]
-pub(crate) struct DeliveryKind(pub(crate) Arc<Node>);
+pub(crate) type DeliveryKind = ItemKind<DeliveryItem>;
 
-impl Kind for DeliveryKind {
-    type Address = Address;
-    type Actor = DeliveryActor;
+/// A delivery in the memory of its actor; `None` if it is over.
+#[derive(Default)]
+pub(crate) struct DeliveryItem(Option<Delivery>);
+
+impl Item for DeliveryItem {
     const NAME: &'static str = "delivery";
+    type Address = Address;
+    type Message = Message;
 
-    fn actor(&self) -> DeliveryActor {
-        DeliveryActor(Arc::clone(&self.0))
+    fn new(_: &Arc<Node>, _: &Address) -> Self {
+        Self::default()
+    }
+
+    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        let Address { environment, delivery } = held.address;
+        let store = &*held.node.shard(delivery.partition()).store;
+        held.item.0 = LIVE_DELIVERIES.get(store, environment.number(), &delivery.as_u128()).await?;
+        match reason {
+            Reason::Woken => Ok(()),
+            Reason::Restarted => held.time_passed().await,
+            Reason::GivenUp => {
+                let message = "internal error: the delivery's actor failed repeatedly".into();
+                held.conclude(Event::Failed { permanent: true, message, jitter: Jitter(0) }).await
+            }
+        }
+    }
+
+    async fn handle(held: &mut Held<Self>, Message::TimePassed: Message) -> Done {
+        held.time_passed().await
+    }
+
+    fn is_idle(&self) -> bool {
+        true
     }
 }
 
-/// The actor.
-#[derive(Debug)]
-pub(crate) struct DeliveryActor(Arc<Node>);
-
-/// What the actor remembers.
-pub(crate) struct State {
-    birth: Birth<DeliveryKind>,
-    /// `None` until it is loaded, or if it is over.
-    delivery: Option<Durable<Delivery>>,
-    handled: u64,
-}
-
-type Done = Result<(), ActorProcessingErr>;
-
-/// Sends a mail on its way whose rows have just become durable.
-pub(crate) fn begin(node: &Node, environment: Environment, mail: &Mail) {
-    let address = Address { environment, delivery: mail.id };
-    node.shard(mail.id.partition()).deliveries.send(address, Message::TimePassed);
-}
-
-impl DeliveryActor {
-    fn shard(&self, state: &State) -> &Shard {
-        self.0.shard(state.birth.address.delivery.partition())
-    }
-
-    async fn load(&self, state: &mut State) -> Done {
-        let Address { environment, delivery } = state.birth.address;
-        let store = &*self.shard(state).store;
-        let found = LIVE_DELIVERIES.get(store, environment.number(), &delivery.as_u128()).await?;
-        state.delivery = found.map(|found| Durable::loaded(environment, found));
-        Ok(())
-    }
-
-    /// That an attempt was begun need not be durable: after a crash it is made again.
-    async fn time_passed(&self, state: &mut State) -> Done {
-        let (shard, now) = (self.0.shard(state.birth.address.delivery.partition()), self.0.now());
-        let Some(delivery) = &mut state.delivery else { return Ok(()) };
-        match delivery.take_ahead(shard, Event::TimePassed, now) {
-            Ok(effects) => self.act(state, effects).await,
+impl Held<DeliveryItem> {
+    /// Makes the attempt that is due, if one is.
+    async fn time_passed(&mut self) -> Done {
+        match self.take(Event::TimePassed).await? {
+            Ok(effects) => {
+                if effects.contains(&Effect::Send) {
+                    let event = self.attempt().await?;
+                    self.conclude(event).await?;
+                }
+            }
             // The clock went back after the timer had fired: ask for the instant again.
             Err(Refusal::NotDue) => {
-                let effects = delivery.state().outstanding();
-                self.act(state, effects).await
-            }
-            Err(Refusal::Finished) => Ok(()),
-        }
-    }
-
-    async fn act(&self, state: &mut State, effects: Vec<Effect>) -> Done {
-        for effect in effects {
-            match effect {
-                Effect::Send => {
-                    let Some(delivery) = &state.delivery else { return Ok(()) };
-                    let cargo = delivery.state().cargo;
-                    let event = self.attempt(state.birth.address.environment, cargo).await?;
-                    self.conclude(state, event).await?;
-                }
-                Effect::WakeAt(_) | Effect::ForgetWake => {
-                    perform(&self.0, state.birth.address, effect);
+                for effect in self.item.0.iter().flat_map(Machine::outstanding) {
+                    perform(&self.node, self.address, effect);
                 }
             }
+            Err(Refusal::Finished) => {}
         }
         Ok(())
     }
 
-    async fn attempt(&self, environment: Environment, cargo: Cargo) -> Result<Event, Error> {
-        let Cargo::Mail(mail) = cargo;
-        let Some(letter) = letter(&self.0, environment, &mail).await? else {
+    /// Takes a step; returns its effects. `Ok(Err(_))` is a refusal.
+    async fn take(
+        &mut self,
+        event: Event,
+    ) -> Result<Result<Vec<Effect>, Refusal>, ActorProcessingErr> {
+        let Address { environment, delivery } = self.address;
+        let Some(current) = &self.item.0 else { return Ok(Err(Refusal::Finished)) };
+        let unit = match unit::of_delivery(current, event, self.node.now()) {
+            Ok(unit) => unit,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let unit = durable::commit(&self.node, environment, delivery.partition(), unit).await?;
+        let mut effects = Vec::new();
+        for change in unit.changes {
+            if let Change::Delivery(step) = change {
+                self.item.0 = Some(step.next);
+                effects = step.effects;
+            }
+        }
+        Ok(Ok(effects))
+    }
+
+    async fn attempt(&self) -> Result<Event, Error> {
+        let Some(delivery) = &self.item.0 else { return Ok(Event::NotNeeded) };
+        let Cargo::Mail(mail) = delivery.cargo;
+        let Some(letter) = letter(&self.node, self.address.environment, &mail).await? else {
             return Ok(Event::NotNeeded);
         };
-        let sent = match &self.0.ports.mailer {
+        let sent = match &self.node.ports.mailer {
             Some(mailer) => mailer.send(letter).await,
-            // It was there when the mail was made, and may be so again.
+            // It was configured when the mail was ordered, and may be so again.
             None => Err(NotSent {
                 permanent: false,
                 message: "no server for mail is configured".into(),
@@ -134,44 +138,30 @@ impl DeliveryActor {
         Ok(match sent {
             Ok(()) => Event::Sent,
             Err(NotSent { permanent, message }) => {
-                Event::Failed { permanent, message, jitter: self.jitter() }
+                let jitter = Jitter((self.node.ports.entropy.bits() & 0xffff) as u16);
+                Event::Failed { permanent, message, jitter }
             }
         })
     }
 
-    /// Writes down what became of an attempt.
-    async fn conclude(&self, state: &mut State, event: Event) -> Done {
-        let shard = self.0.shard(state.birth.address.delivery.partition());
-        let Some(delivery) = &mut state.delivery else { return Ok(()) };
-        let effects = match delivery.take(shard, event, self.0.now(), ()).await {
-            Ok(effects) => effects,
-            Err(Unchanged::Refused(Refusal::NotDue | Refusal::Finished)) => return Ok(()),
-            Err(Unchanged::Broken(error)) => return Err(error.into()),
-        };
-        tell(delivery.state());
-        for effect in effects {
-            perform(&self.0, state.birth.address, effect);
+    /// Records the result of an attempt.
+    async fn conclude(&mut self, event: Event) -> Done {
+        if let (Ok(_), Some(delivery)) = (self.take(event).await?, &self.item.0) {
+            tell(delivery);
         }
         Ok(())
     }
-
-    fn jitter(&self) -> Jitter {
-        Jitter((self.0.ports.entropy.bits() & 0xffff) as u16)
-    }
-
-    fn rest(myself: &ActorRef<Message>, state: &State) {
-        state.birth.directory.retire(&state.birth.address, state.handled, myself);
-    }
 }
 
-/// Performs an effect that needs no actor: also for passive deliveries, at a start.
+/// Performs an effect that needs no actor. Also used at a start.
 pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
-    let timers = node.shard(address.delivery.partition());
-    let sleeper = timers::Sleeper::Delivery(address);
+    let shard = node.shard(address.delivery.partition());
+    let key = timers::TimerKey::Delivery(address);
     match effect {
-        Effect::WakeAt(at) => timers.timers(timers::Message::Set(sleeper, at)),
-        Effect::ForgetWake => timers.timers(timers::Message::Forget(sleeper)),
-        // Only an awake one can send.
+        Effect::Begin => shard.deliveries.send(address, Message::TimePassed),
+        Effect::WakeAt(at) => shard.timers(timers::Message::Set(key, at)),
+        Effect::ForgetWake => shard.timers(timers::Message::Forget(key)),
+        // Only the delivery's actor can send.
         Effect::Send => {}
     }
 }
@@ -211,54 +201,16 @@ fn tell(delivery: &Delivery) {
     let (id, task, attempts) = (delivery.cargo.id(), delivery.cargo.task(), delivery.attempts);
     let error = delivery.last_error.as_deref().unwrap_or_default();
     match delivery.state {
-        Life::Delivered { .. } => tracing::info!(delivery = %id, %task, "a mail was sent"),
-        Life::Dropped { .. } => {
+        DeliveryState::Delivered { .. } => tracing::info!(delivery = %id, %task, "a mail was sent"),
+        DeliveryState::Dropped { .. } => {
             tracing::info!(delivery = %id, %task, "a mail was not needed any more");
         }
-        Life::Pending { next_attempt_at } => {
+        DeliveryState::Pending { next_attempt_at } => {
             tracing::warn!(delivery = %id, %task, attempts, next = %next_attempt_at, error,
                 "a mail could not be sent yet");
         }
-        Life::Dead { .. } => {
+        DeliveryState::Dead { .. } => {
             tracing::error!(delivery = %id, %task, attempts, error, "a mail could not be sent");
         }
-    }
-}
-
-impl Actor for DeliveryActor {
-    type Msg = Message;
-    type State = State;
-    type Arguments = Birth<DeliveryKind>;
-
-    async fn pre_start(
-        &self,
-        _: ActorRef<Message>,
-        birth: Birth<DeliveryKind>,
-    ) -> Result<State, ActorProcessingErr> {
-        Ok(State { birth, delivery: None, handled: 0 })
-    }
-
-    async fn post_start(&self, myself: ActorRef<Message>, state: &mut State) -> Done {
-        self.load(state).await?;
-        match state.birth.reason {
-            Reason::Woken => return Ok(()),
-            Reason::Restarted => self.time_passed(state).await?,
-            Reason::GivenUp => {
-                let message = "the service broke over it".into();
-                let event = Event::Failed { permanent: true, message, jitter: Jitter(0) };
-                self.conclude(state, event).await?;
-            }
-        }
-        Self::rest(&myself, state);
-        Ok(())
-    }
-
-    async fn handle(&self, myself: ActorRef<Message>, message: Message, state: &mut State) -> Done {
-        state.handled += 1;
-        match message {
-            Message::TimePassed => self.time_passed(state).await?,
-        }
-        Self::rest(&myself, state);
-        Ok(())
     }
 }

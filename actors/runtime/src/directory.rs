@@ -3,13 +3,13 @@
 //! ```text
 //!   send ─▶ awake?    yes ─▶ its mailbox
 //!           starting?  yes ─▶ waits here until it is awake
-//!           a spare?   yes ─▶ is told whose actor it is from now on, and then the message
+//!           a take_pooled?   yes ─▶ is told whose actor it is from now on, and then the message
 //!           otherwise      ─▶ waits here, and the supervisor is asked to start it
 //! ```
 //!
 //! An actor that has nothing to do retires: the directory agrees only if the actor has handled
 //! everything that was sent to it, so no message is lost between waking and sleeping. Where actors
-//! come and go by the thousand some of the retired are kept as spares, which saves a start and a way
+//! come and go by the thousand some of the retired are kept as pooled, which saves a start and a way
 //! by the supervisor. Deliberately absent: who supervises (see [`crate::supervisor`]).
 
 use std::collections::hash_map;
@@ -24,21 +24,21 @@ use ractor::{ActorId, ActorRef, MessagingErr};
 pub(crate) struct Directory<A, M> {
     entries: Mutex<Entries<A, M>>,
     start: OnceLock<Box<dyn Fn(A) + Send + Sync>>,
-    reuse: Option<Reuse<A, M>>,
+    pool: Option<Pool<A, M>>,
 }
 
 /// How an actor becomes that of another address.
-struct Reuse<A, M> {
+struct Pool<A, M> {
     /// What it is told.
-    become_that_of: fn(A) -> M,
+    rebind: fn(A) -> M,
     /// How many are kept.
-    spares: usize,
+    pooled: usize,
 }
 
 struct Entries<A, M> {
     by_address: HashMap<A, Entry<M>>,
-    spares: Vec<ActorRef<M>>,
-    /// The fewest spares that there were since the last thinning: so many were not needed.
+    pooled: Vec<ActorRef<M>>,
+    /// The fewest pooled that there were since the last thinning: so many were not needed.
     idle: usize,
 }
 
@@ -87,15 +87,15 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
-        let entries = Entries { by_address: HashMap::default(), spares: Vec::new(), idle: 0 };
-        Self { entries: Mutex::new(entries), start: OnceLock::new(), reuse: None }
+        let entries = Entries { by_address: HashMap::default(), pooled: Vec::new(), idle: 0 };
+        Self { entries: Mutex::new(entries), start: OnceLock::new(), pool: None }
     }
 
     /// The same, but up to so many of the retired wait to become the actor of another address,
     /// which they are told by this message; it is not counted among those that they handle.
     #[must_use]
-    pub(crate) fn reusing(spares: usize, become_that_of: fn(A) -> M) -> Self {
-        Self { reuse: Some(Reuse { become_that_of, spares }), ..Self::new() }
+    pub(crate) fn with_pool(pooled: usize, rebind: fn(A) -> M) -> Self {
+        Self { pool: Some(Pool { rebind, pooled }), ..Self::new() }
     }
 
     /// Names who is asked to start an actor. Called once, before the first message.
@@ -108,13 +108,13 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// one address are handled in the order of sending.
     pub(crate) fn send(&self, address: A, message: M) {
         let mut entries = self.entries();
-        let Entries { by_address, spares, idle } = &mut *entries;
+        let Entries { by_address, pooled, idle } = &mut *entries;
         match by_address.entry(address) {
             hash_map::Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
-                let spare = self.spare(spares, &address);
-                *idle = spares.len().min(*idle);
-                if let Some(actor) = spare {
+                let take_pooled = self.take_pooled(pooled, &address);
+                *idle = pooled.len().min(*idle);
+                if let Some(actor) = take_pooled {
                     let entry = vacant.insert(Entry::Awake { actor, sent: 0 });
                     entry.take(message);
                     return;
@@ -127,12 +127,12 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// A spare that has been told that it is the actor of `address`.
-    fn spare(&self, spares: &mut Vec<ActorRef<M>>, address: &A) -> Option<ActorRef<M>> {
-        let reuse = self.reuse.as_ref()?;
+    /// A pooled actor that was told to hold the item at `address`.
+    fn take_pooled(&self, pooled: &mut Vec<ActorRef<M>>, address: &A) -> Option<ActorRef<M>> {
+        let pool = self.pool.as_ref()?;
         loop {
-            let actor = spares.pop()?;
-            if actor.cast((reuse.become_that_of)(address.clone())).is_ok() {
+            let actor = pooled.pop()?;
+            if actor.cast((pool.rebind)(address.clone())).is_ok() {
                 return Some(actor);
             }
         }
@@ -191,7 +191,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     }
 
     /// Has the actor retire if it has handled everything that was sent to it: it is not listed any
-    /// more, and stops or becomes a spare. Otherwise there is more for it to do.
+    /// more, and stops or goes to the pool. Otherwise messages wait for it.
     pub(crate) fn retire(&self, address: &A, handled: u64, actor: &ActorRef<M>) -> bool {
         let mut entries = self.entries();
         let entry = entries.by_address.get(address);
@@ -200,9 +200,9 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
             return false;
         }
         entries.by_address.remove(address);
-        match &self.reuse {
-            Some(reuse) if entries.spares.len() < reuse.spares => {
-                entries.spares.push(actor.clone());
+        match &self.pool {
+            Some(pool) if entries.pooled.len() < pool.pooled => {
+                entries.pooled.push(actor.clone());
             }
             Some(_) | None => {
                 drop(entries);
@@ -212,11 +212,11 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         true
     }
 
-    /// Stops as many spares as nobody needed since the last call.
-    pub(crate) fn thin_out(&self) {
+    /// Stops as many pooled as nobody needed since the last call.
+    pub(crate) fn shrink_pool(&self) {
         let mut entries = self.entries();
-        let left = entries.spares.len() - entries.idle;
-        let surplus = entries.spares.split_off(left);
+        let left = entries.pooled.len() - entries.idle;
+        let surplus = entries.pooled.split_off(left);
         entries.idle = left;
         drop(entries);
         for actor in surplus {
@@ -258,9 +258,9 @@ mod tests {
 
     use super::*;
 
-    struct Sleeper;
+    struct TimerKey;
 
-    impl Actor for Sleeper {
+    impl Actor for TimerKey {
         type Msg = u8;
         type State = ();
         type Arguments = ();
@@ -272,23 +272,23 @@ mod tests {
 
     #[tokio::test]
     async fn spares_that_nobody_needed_for_a_while_are_stopped() {
-        let directory = Directory::<u8, u8>::reusing(8, |address| address);
+        let directory = Directory::<u8, u8>::with_pool(8, |address| address);
         let mut running = Vec::new();
         for address in 0..3 {
-            let (actor, handle) = Actor::spawn(None, Sleeper, ()).await.expect("it starts");
+            let (actor, handle) = Actor::spawn(None, TimerKey, ()).await.expect("it starts");
             directory.started(&address, actor.clone());
             assert!(directory.retire(&address, 0, &actor), "it has nothing to do");
             running.push(handle);
         }
-        directory.thin_out();
-        assert_eq!(directory.entries().spares.len(), 3, "they have just come");
+        directory.shrink_pool();
+        assert_eq!(directory.entries().pooled.len(), 3, "they have just come");
         directory.send(9, 0);
-        directory.thin_out();
+        directory.shrink_pool();
         // The two that were not needed; what was needed once stays for another while.
         for stopped in running.drain(..2) {
             stopped.await.expect("it stops in order");
         }
-        directory.thin_out();
+        directory.shrink_pool();
         assert!(!running[0].is_finished(), "it has an address");
         assert!(directory.entries().by_address.contains_key(&9));
     }

@@ -23,7 +23,7 @@ const PAGE: usize = 256;
 
 /// Something to tell a subscriber.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum StreamItem {
     /// A stored event and its place in the log.
     Stored(u64, Arc<Event>),
     /// A piece of an output, at this offset in characters.
@@ -167,9 +167,9 @@ impl Events {
         let mut events = Vec::with_capacity(kept.len());
         for one in &kept {
             let told = one.events(&*self.store, environment).await?;
-            let places = (one.record.sequence << PART..).zip(told);
+            let slots = (one.record.sequence << PART..).zip(told);
             events.extend(
-                places.filter(|(at, _)| *at > after).map(|(at, event)| (at, Arc::clone(event))),
+                slots.filter(|(at, _)| *at > after).map(|(at, event)| (at, Arc::clone(event))),
             );
         }
         Ok((kept.last().map_or(after, |last| last.record.sequence << PART | LAST), events))
@@ -212,7 +212,7 @@ pub struct Subscription {
     after: u64,
     resumed: bool,
     signals: broadcast::Receiver<Signal>,
-    ahead: VecDeque<Told>,
+    ahead: VecDeque<StreamItem>,
 }
 
 impl Subscription {
@@ -233,7 +233,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn next(&mut self) -> Result<Option<Told>, Error> {
+    pub async fn next(&mut self) -> Result<Option<StreamItem>, Error> {
         loop {
             if let Some(told) = self.ahead.pop_front() {
                 return Ok(Some(told));
@@ -241,7 +241,7 @@ impl Subscription {
             let (reached, events) = self.events.read(self.environment, self.after).await?;
             let moved = reached > self.after;
             self.after = reached;
-            self.ahead.extend(events.into_iter().map(|(at, event)| Told::Stored(at, event)));
+            self.ahead.extend(events.into_iter().map(|(at, event)| StreamItem::Stored(at, event)));
             if moved {
                 continue;
             }
@@ -250,7 +250,7 @@ impl Subscription {
                 Ok(Signal::Committed) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Ok(Signal::Delta(environment, task, offset, text)) => {
                     if environment == self.environment {
-                        self.ahead.push_back(Told::Delta { task, offset, text });
+                        self.ahead.push_back(StreamItem::Delta { task, offset, text });
                     }
                 }
                 Err(broadcast::error::RecvError::Closed) => return Ok(None),
@@ -285,7 +285,7 @@ mod tests {
 
     async fn next(subscription: &mut Subscription) -> u128 {
         let told = subscription.next().await.expect("the store answers");
-        let Some(Told::Stored(_, event)) = told else { panic!("an event, not {told:?}") };
+        let Some(StreamItem::Stored(_, event)) = told else { panic!("an event, not {told:?}") };
         let Subject::Worker(worker) = &event.subject else { panic!("a worker's, not {event:?}") };
         worker.id.as_u128()
     }

@@ -7,8 +7,8 @@
 
 mod accounts;
 mod approvals;
+mod review_stats;
 mod runs;
-mod track;
 mod workers;
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::task::{Request, State, Task};
-use callboard_domain::worker::Moment;
+use callboard_domain::worker::Monotonic;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -30,10 +30,10 @@ pub use workers::WorkerLink;
 
 use crate::events::Subscription;
 use crate::finish::Finish;
-use crate::intake::{self, Order, Submission, Submitted};
 use crate::node::Node;
 use crate::read::{self, TaskDetail};
-use crate::shard::Address;
+use crate::shard::TaskAddress;
+use crate::submission::{self, Order, Submission, Submitted};
 use crate::task;
 use crate::worker;
 
@@ -72,7 +72,7 @@ impl Handle {
 
     /// The monotonic time, by which a worker's silence is measured.
     #[must_use]
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> Monotonic {
         self.node.ports.clock.moment()
     }
 
@@ -89,7 +89,7 @@ impl Handle {
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
-        let key = idempotency_key.map(|key| intake_key(owner, endpoint, key, &tasks));
+        let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
         self.make(owner, Order::Tasks(tasks, as_batch), key).await
     }
 
@@ -98,7 +98,7 @@ impl Handle {
         &self,
         owner: &Owner,
         order: Order,
-        key: Option<intake::Key>,
+        key: Option<submission::Key>,
     ) -> Result<Submitted, Error> {
         // What a key made shares the key's partition, so that one commit holds both.
         let partition = match &key {
@@ -106,8 +106,9 @@ impl Handle {
             None => (self.node.ports.entropy.bits() & 0xff) as u8,
         };
         let (wait, keyed) = if key.is_some() { (SAME_KEY, true) } else { (COMMAND, false) };
-        let weight = u32::try_from(order.weight().min(intake::UNDER_WAY)).unwrap_or(u32::MAX);
-        let admitted = Arc::clone(&self.node.submissions).try_acquire_many_owned(weight);
+        let weight =
+            u32::try_from(order.weight().min(submission::MAX_PENDING_KIB)).unwrap_or(u32::MAX);
+        let admitted = Arc::clone(&self.node.submission_permits).try_acquire_many_owned(weight);
         let admitted =
             admitted.map_err(|_| Error::Unavailable("too much is on its way to the disk"))?;
         let submission = Submission {
@@ -121,10 +122,10 @@ impl Handle {
         };
         let answer = async {
             if keyed {
-                return self.ask_intake(submission)?.await.unwrap_or(Err(Error::Internal));
+                return self.ask_submissions(submission)?.await.unwrap_or(Err(Error::Internal));
             }
             // It has nothing to be compared with, and so nobody to ask.
-            Finish::new(intake::make(Arc::clone(&self.node), submission)).await
+            Finish::new(submission::create(Arc::clone(&self.node), submission)).await
         };
         match tokio::time::timeout(wait, answer).await {
             Ok(answer) => answer,
@@ -133,13 +134,16 @@ impl Handle {
         }
     }
 
-    fn ask_intake(
+    fn ask_submissions(
         &self,
         submission: Submission,
     ) -> Result<oneshot::Receiver<Result<Submitted, Error>>, Error> {
         let (reply, answer) = oneshot::channel();
-        let intake = self.node.shard(submission.partition).intake.get().ok_or(STOPPING)?;
-        intake.cast(intake::Message::Submit(Box::new(submission), reply)).map_err(|_| STOPPING)?;
+        let submissions =
+            self.node.shard(submission.partition).submissions.get().ok_or(STOPPING)?;
+        submissions
+            .cast(submission::Message::Submit(Box::new(submission), reply))
+            .map_err(|_| STOPPING)?;
         Ok(answer)
     }
 
@@ -189,7 +193,7 @@ impl Handle {
         }
         let (reply, answer) = oneshot::channel();
         let message = task::Message::Cancel(by.to_owned(), reply);
-        self.node.send(Address { environment, task: id }, message);
+        self.node.send(TaskAddress { environment, task: id }, message);
         let cancelled = within(COMMAND, answer).await??;
         self.flush_workers().await;
         Ok(cancelled)
@@ -250,8 +254,8 @@ impl Handle {
 
     /// How many asked to be woken.
     #[cfg(test)]
-    pub(crate) async fn sleepers(&self) -> usize {
-        self.node.sleepers().await
+    pub(crate) async fn timer_count(&self) -> usize {
+        self.node.timer_count().await
     }
 
     /// Whether one more may be woken.
@@ -279,12 +283,12 @@ fn unreadable(error: &callboard_store::Error) -> Error {
     Error::Unavailable("the store cannot be read")
 }
 
-fn intake_key(
+fn scoped_key(
     owner: &Owner,
     endpoint: &str,
     key: &str,
     body: &(impl Serialize + ?Sized),
-) -> intake::Key {
+) -> submission::Key {
     let mut scope = Sha256::new();
     for part in
         [&[owner.environment.number()], owner.id.as_bytes(), endpoint.as_bytes(), key.as_bytes()]
@@ -295,5 +299,5 @@ fn intake_key(
     }
     let body = serde_json::to_string(body).expect("a request has a JSON form");
     let body = Digest::of(&body).to_string();
-    intake::Key { scope: scope.finalize().into(), body }
+    submission::Key { scope: scope.finalize().into(), body }
 }

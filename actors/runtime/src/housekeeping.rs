@@ -12,7 +12,7 @@ use callboard_store::{Error, Op};
 
 use crate::node::Node;
 use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
-use crate::{accounts, durable, intake};
+use crate::{accounts, durable, submission};
 
 /// How often the number of events is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ type Places = [Option<[u8; 32]>; Environment::ALL.len()];
 /// is looked at more often.
 pub(crate) async fn run(node: Arc<Node>) {
     let mut ticks = tokio::time::interval(LOOK);
-    let mut places = Places::default();
+    let mut slots = Places::default();
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     for look in 0.. {
         ticks.tick().await;
@@ -48,7 +48,7 @@ pub(crate) async fn run(node: Arc<Node>) {
             continue;
         }
         for environment in Environment::ALL {
-            let place = &mut places[usize::from(environment.number())];
+            let place = &mut slots[usize::from(environment.number())];
             if let Err(error) = tidy(&node, environment, place).await {
                 tracing::warn!(%error, "could not tidy up");
             }
@@ -125,7 +125,7 @@ async fn forget_keys(
             return Ok(());
         }
         for (scope, row) in page {
-            if now.since(row.at) < intake::KEPT {
+            if now.since(row.at) < submission::KEPT {
                 continue;
             }
             let mut ended = match row.execution {

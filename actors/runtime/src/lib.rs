@@ -6,8 +6,8 @@
 //! sockets (in the root package).
 
 pub mod accounts;
-mod advance;
 mod approval;
+mod capacity;
 pub mod catalog;
 mod concurrency;
 mod delivery;
@@ -18,33 +18,32 @@ mod execution;
 mod finish;
 pub mod floor;
 pub mod handle;
+mod handoff;
 mod housekeeping;
-pub mod intake;
-mod newborn;
+mod item;
+mod join;
 mod node;
 pub mod ports;
 mod queue;
 pub mod read;
 mod recovery;
 mod retention;
+mod review_stats;
 mod reviewers;
-pub mod script;
-mod seat;
 mod shard;
+mod sources;
+pub mod submission;
 mod supervisor;
 pub mod system;
 pub mod tables;
 mod task;
 mod timers;
-mod track;
 pub mod worker;
 
 pub use handle::{Handle, Owner};
-pub use intake::Submitted;
 pub use node::Settings;
+pub use submission::Submitted;
 pub use system::System;
 
-#[cfg(test)]
-mod planted;
 #[cfg(test)]
 mod tests;

@@ -7,37 +7,37 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{self, Asked, Wanted};
+use callboard_domain::approval;
 use callboard_domain::budget::Money;
 use callboard_domain::execution::Execution;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Generator, PlanId, TaskId};
+use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
+use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
 use callboard_domain::queue::Ready;
 use callboard_domain::retention;
 use callboard_domain::task::{Inputs, LeaseToken, State, Task};
 use callboard_domain::template::Template;
 use callboard_domain::usage::{Prices, estimate_tokens};
-use callboard_domain::worker::Terms;
+use callboard_domain::worker::LeasePolicy;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
 use tokio::sync::Semaphore;
 
 use crate::accounts::{self, Register};
-use crate::advance::{Born, Departing};
 use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
 use crate::events::Events;
-use crate::intake;
 use crate::ports::Ports;
 use crate::queue::QueueKind;
 use crate::retention::Holds;
+use crate::review_stats::ReviewStats;
 use crate::reviewers::Reviewers;
-use crate::script::{Compiled, Script, Usual};
-use crate::shard::{Address, Shard};
+use crate::shard::{Shard, TaskAddress};
+use crate::sources::NodeSources;
+use crate::submission;
 use crate::supervisor::DirectoryOf;
 use crate::tables::executions::Begun;
 use crate::tables::{self, EVENTS, EventRow, Found, HeadRow, LIVE_TASKS, WorkerRow, executions};
-use crate::track::Track;
 use crate::worker::{self, Workers};
 use crate::{recovery, task, worker as workers};
 
@@ -57,7 +57,7 @@ pub struct Settings {
     /// How much waiting counts as one priority step.
     pub aging: Duration,
     /// How long leases last and how long silence is borne.
-    pub terms: Terms,
+    pub terms: LeasePolicy,
     /// How often workers are to speak.
     pub heartbeat: Duration,
     /// How long a worker that is told to drain may take.
@@ -65,7 +65,7 @@ pub struct Settings {
     /// What models cost.
     pub prices: Arc<Prices>,
     /// What holds for the tasks of plans that say nothing themselves.
-    pub usual: Arc<Usual>,
+    pub task_defaults: Arc<TaskDefaults>,
     /// The environment variables that plans and templates may use.
     pub env_allow: Vec<String>,
     /// The templates that come with the service.
@@ -94,11 +94,11 @@ pub(crate) struct Node {
     pub(crate) accounts: Register,
     pub(crate) catalog: Catalog,
     pub(crate) reviewers: Reviewers,
-    pub(crate) track: Track,
+    pub(crate) review_stats: ReviewStats,
     /// Plans that are being removed, or executed.
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
     /// How much more may be on its way to the disk.
-    pub(crate) submissions: Arc<Semaphore>,
+    pub(crate) submission_permits: Arc<Semaphore>,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
@@ -128,9 +128,9 @@ impl Node {
             accounts: Register::default(),
             catalog: Catalog::default(),
             reviewers: Reviewers::default(),
-            track: Track::default(),
+            review_stats: ReviewStats::default(),
             leaving_plans: Holds::default(),
-            submissions: Arc::new(Semaphore::new(intake::UNDER_WAY)),
+            submission_permits: Arc::new(Semaphore::new(submission::MAX_PENDING_KIB)),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),
@@ -154,13 +154,13 @@ impl Node {
     }
 
     /// Sends a message to a task.
-    pub(crate) fn send(&self, address: Address, message: task::Message) {
+    pub(crate) fn send(&self, address: TaskAddress, message: task::Message) {
         self.shard(address.task.partition()).tasks.send(address, message);
     }
 
-    /// A fresh identifier's number, in `partition`.
-    pub(crate) fn fresh_id(&self, partition: u8) -> u128 {
-        let (now, entropy) = (self.now(), self.ports.entropy.bits());
+    /// A fresh identifier's number, in `partition`, that says it was made at `now`.
+    pub(crate) fn fresh_id(&self, now: Timestamp, partition: u8) -> u128 {
+        let entropy = self.ports.entropy.bits();
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
     }
 
@@ -174,21 +174,6 @@ impl Node {
         let prompt = estimate_tokens(&inputs.prompt)
             + inputs.system_prompt.as_deref().map_or(0, estimate_tokens);
         self.settings.prices.worst_case(model, prompt, max_tokens).map(Money::from_usd)
-    }
-
-    /// Who is to be asked about a held output, and the identifier of a mail, should one be due.
-    /// Nobody's session sees the sandbox, so nobody is asked there.
-    pub(crate) fn asked(&self, item: Address, wanted: Wanted) -> Asked {
-        let Address { environment, task } = item;
-        let users = match environment {
-            Environment::Live => self.accounts.users(),
-            Environment::Test => Vec::new(),
-        };
-        let mailer = self.ports.mailer.as_ref();
-        Asked {
-            reviewer: self.reviewers.choose(item, &users, wanted),
-            mail: mailer.map(|_| DeliveryId::from_u128(self.fresh_id(task.partition()))),
-        }
     }
 
     /// From now on no task is given out.
@@ -246,9 +231,9 @@ impl Node {
         let store = self.store();
         let page = LIVE_TASKS.scan(store, environment.number(), after.as_ref(), PAGE).await?;
         let mut tasks = Vec::with_capacity(page.len());
-        for (id, life) in page {
+        for (id, row) in page {
             let id = TaskId::from_u128(id);
-            tasks.extend(tables::unfinished(store, environment, id, life).await?);
+            tasks.extend(tables::unfinished(store, environment, id, row).await?);
         }
         Ok(tasks)
     }
@@ -324,7 +309,7 @@ impl Node {
         environment: Environment,
         id: ExecutionId,
         mut head: HeadRow,
-    ) -> Result<(Execution, Begun, Arc<Compiled>), Error> {
+    ) -> Result<(Execution, Begun, Arc<CompiledPlan>), Error> {
         let store = self.store();
         let corrupt = |reason: &str| Error::Corrupt { path: id.to_string(), reason: reason.into() };
         let begun = executions::begun(store, environment, id).await?;
@@ -345,38 +330,29 @@ impl Node {
         environment: Environment,
         id: ExecutionId,
         head: HeadRow,
-    ) -> Result<(Execution, Arc<Script>), Error> {
+    ) -> Result<(Execution, Arc<Program>), Error> {
         let (execution, mut begun, compiled) = self.execution(environment, id, head).await?;
         let input = begun.take_input(self.store(), environment).await?;
-        let usual = Arc::clone(&self.settings.usual);
-        Ok((execution, Arc::new(Script::new(id, compiled, begun.terms, input, usual))))
+        let usual = Arc::clone(&self.settings.task_defaults);
+        Ok((execution, Arc::new(Program::new(id, compiled, begun.terms, input, usual))))
     }
 
-    /// Remembers tasks that are about to become durable. Before the commit: from then on anybody may
-    /// find one, wake it and change it, and what is remembered must never be older than that.
-    pub(crate) fn remember(&self, born: Vec<Born>) -> Vec<Departing> {
-        let remember = |Born { environment, step, inputs }: Born| {
-            let address = Address { environment, task: step.next.spec.id };
-            let (task, size) = (step.next, TASK + inputs.prompt.len());
-            let found = Found { task: task.clone(), inputs: Some(inputs), output: None };
-            self.shard(address.task.partition()).newborns.add(address, found, size);
-            Departing { address, task, effects: step.effects }
-        };
-        born.into_iter().map(remember).collect()
+    /// Hands a task that is about to become durable to its first actor.
+    pub(crate) fn hand_off(&self, environment: Environment, task: Task, inputs: Inputs) {
+        let address = TaskAddress { environment, task: task.spec.id };
+        let size = TASK + inputs.prompt.len();
+        let found = Found { task, inputs: Some(inputs), output: None };
+        self.shard(address.task.partition()).handoff.add(address, found, size);
     }
 
-    /// Sends tasks on their way that have just become durable.
-    pub(crate) fn send_on_their_way(&self, departing: Vec<Departing>) {
-        for Departing { address, task, effects } in departing {
-            for effect in effects {
-                task::perform(self, address, &task, effect);
-            }
-        }
+    /// The sources of a decision in `partition`.
+    pub(crate) const fn sources(&self, environment: Environment, partition: u8) -> NodeSources<'_> {
+        NodeSources { node: self, environment, partition }
     }
 
     /// How many asked to be woken.
     #[cfg(test)]
-    pub(crate) async fn sleepers(&self) -> usize {
+    pub(crate) async fn timer_count(&self) -> usize {
         let mut count = 0;
         for shard in &self.shards {
             let (reply, answer) = tokio::sync::oneshot::channel();

@@ -11,7 +11,7 @@ use callboard_domain::account::Email;
 use callboard_domain::approval::MailCause;
 use callboard_domain::id::{DeliveryId, ExecutionId, TaskId};
 use callboard_domain::task::Why;
-use callboard_domain::worker::Moment;
+use callboard_domain::worker::Monotonic;
 use tokio::time::Instant;
 
 /// The time, in its two kinds.
@@ -19,7 +19,7 @@ pub trait Clock: Send + Sync + 'static {
     /// The wall clock: what is told and stored. It may jump.
     fn now(&self) -> Timestamp;
     /// The monotonic clock: what silence is measured by. It never jumps.
-    fn moment(&self) -> Moment;
+    fn moment(&self) -> Monotonic;
 }
 
 /// Random bits that nobody can guess.
@@ -102,8 +102,8 @@ impl Clock for Machine {
         Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn moment(&self) -> Moment {
-        Moment::default().after(self.started.elapsed())
+    fn moment(&self) -> Monotonic {
+        Monotonic::default().after(self.started.elapsed())
     }
 }
 

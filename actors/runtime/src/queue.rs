@@ -9,12 +9,13 @@ use std::sync::Arc;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::queue::{Queue, Ready};
 use callboard_domain::task::Task;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+use crate::capacity::WorkerCapacity;
+use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
-use crate::seat::Seat;
-use crate::supervisor::{Birth, Kind, Reason};
-use crate::{shard, task};
+use crate::shard::TaskAddress;
+use crate::supervisor::Reason;
+use crate::task;
 
 /// A queue's address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,130 +40,96 @@ pub(crate) enum Message {
     /// A task is not ready any more.
     Remove(TaskId),
     /// A worker serves it.
-    Serve(Arc<Seat>),
+    Serve(Arc<WorkerCapacity>),
     /// There is room somewhere, or a worker left.
     Look,
 }
 
 /// Queues, for their supervisor.
-#[derive(Debug)]
-pub(crate) struct QueueKind(pub(crate) Arc<Node>);
+pub(crate) type QueueKind = ItemKind<QueueItem>;
 
-impl Kind for QueueKind {
-    type Address = Address;
-    type Actor = QueueActor;
+/// A queue in the memory of its actor.
+pub(crate) struct QueueItem {
+    ready: Queue,
+    capacities: Vec<Arc<WorkerCapacity>>,
+    /// The capacity that is asked first, so that all get their share.
+    turn: usize,
+}
+
+impl Item for QueueItem {
     const NAME: &'static str = "queue";
+    type Address = Address;
+    type Message = Message;
 
-    fn actor(&self) -> QueueActor {
-        QueueActor(Arc::clone(&self.0))
+    fn new(node: &Arc<Node>, _: &Address) -> Self {
+        Self { ready: Queue::new(node.settings.aging), capacities: Vec::new(), turn: 0 }
+    }
+
+    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        if reason != Reason::Woken {
+            let Address { environment, queue } = &held.address;
+            for ready in held.node.ready_in(*environment, queue).await? {
+                held.item.ready.push(ready);
+            }
+            held.item.capacities = held.node.workers.serving(*environment, queue);
+            held.dispatch();
+        }
+        Ok(())
+    }
+
+    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+        let item = &mut held.item;
+        match message {
+            Message::Push(ready) => item.ready.push(ready),
+            Message::Remove(task) => {
+                item.ready.remove(task);
+            }
+            Message::Serve(capacity) => {
+                item.capacities.retain(|other| other.worker() != capacity.worker());
+                item.capacities.push(capacity);
+            }
+            Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
+        }
+        held.dispatch();
+        Ok(())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.capacities.is_empty()
     }
 }
 
-/// The actor.
-#[derive(Debug)]
-pub(crate) struct QueueActor(Arc<Node>);
-
-/// What the actor remembers.
-pub(crate) struct State {
-    birth: Birth<QueueKind>,
-    ready: Queue,
-    seats: Vec<Arc<Seat>>,
-    /// The seat that is asked first, so that all get their share.
-    turn: usize,
-    handled: u64,
-}
-
-impl QueueActor {
-    /// Gives out tasks as long as there are tasks and places that fit.
-    fn dispatch(&self, state: &mut State) {
-        if self.0.is_draining() {
+impl Held<QueueItem> {
+    /// Gives out tasks as long as there are tasks and slots that fit.
+    fn dispatch(&mut self) {
+        if self.node.is_draining() {
             return;
         }
-        let count = state.seats.len();
+        let count = self.item.capacities.len();
         let mut idle = 0;
-        while idle < count && !state.ready.is_empty() {
-            let seat = Arc::clone(&state.seats[state.turn % count]);
-            state.turn = (state.turn + 1) % count;
-            idle = if self.give(state, &seat) { 0 } else { idle + 1 };
+        while idle < count && !self.item.ready.is_empty() {
+            let capacity = Arc::clone(&self.item.capacities[self.item.turn % count]);
+            self.item.turn = (self.item.turn + 1) % count;
+            idle = if self.give(&capacity) { 0 } else { idle + 1 };
         }
     }
 
-    fn give(&self, state: &mut State, seat: &Arc<Seat>) -> bool {
-        let Some(place) = seat.take() else {
+    fn give(&mut self, capacity: &Arc<WorkerCapacity>) -> bool {
+        let Some(slot) = capacity.take() else {
             return false;
         };
-        let concurrency = &self.0.concurrency;
+        let concurrency = &self.node.concurrency;
+        let ready = &mut self.item.ready;
         let found =
-            state.ready.take(|model| seat.runs(model), |account| concurrency.has_room(account));
+            ready.take(|model| capacity.runs(model), |account| concurrency.has_room(account));
         let Some((task, limited)) = found else {
-            // Nothing here fits: the place is put back without calling anybody.
-            place.put_back();
+            // No task here fits: the slot is put back without a call to the other queues.
+            slot.release_quietly();
             return false;
         };
         let running = limited.map(|account| concurrency.start(account));
-        let address = shard::Address { environment: state.birth.address.environment, task };
-        self.0.send(address, task::Message::Lease { place, running });
+        let address = TaskAddress { environment: self.address.environment, task };
+        self.node.send(address, task::Message::Lease { slot, running });
         true
-    }
-
-    fn rest(myself: &ActorRef<Message>, state: &State) {
-        let idle = state.ready.is_empty() && state.seats.is_empty();
-        if idle {
-            state.birth.directory.retire(&state.birth.address, state.handled, myself);
-        }
-    }
-}
-
-impl Actor for QueueActor {
-    type Msg = Message;
-    type State = State;
-    type Arguments = Birth<QueueKind>;
-
-    async fn pre_start(
-        &self,
-        _: ActorRef<Message>,
-        birth: Birth<QueueKind>,
-    ) -> Result<State, ActorProcessingErr> {
-        let ready = Queue::new(self.0.settings.aging);
-        Ok(State { birth, ready, seats: Vec::new(), turn: 0, handled: 0 })
-    }
-
-    async fn post_start(
-        &self,
-        _: ActorRef<Message>,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        if state.birth.reason != Reason::Woken {
-            let Address { environment, queue } = &state.birth.address;
-            for ready in self.0.ready_in(*environment, queue).await? {
-                state.ready.push(ready);
-            }
-            state.seats = self.0.workers.serving(*environment, queue);
-            self.dispatch(state);
-        }
-        Ok(())
-    }
-
-    async fn handle(
-        &self,
-        myself: ActorRef<Message>,
-        message: Message,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        state.handled += 1;
-        match message {
-            Message::Push(ready) => state.ready.push(ready),
-            Message::Remove(task) => {
-                state.ready.remove(task);
-            }
-            Message::Serve(seat) => {
-                state.seats.retain(|other| other.worker() != seat.worker());
-                state.seats.push(seat);
-            }
-            Message::Look => state.seats.retain(|seat| !seat.is_gone()),
-        }
-        self.dispatch(state);
-        Self::rest(&myself, state);
-        Ok(())
     }
 }

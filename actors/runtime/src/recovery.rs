@@ -15,7 +15,7 @@ use callboard_store::Error;
 
 use crate::approval;
 use crate::node::{Node, PAGE};
-use crate::shard::Address;
+use crate::shard::TaskAddress;
 use crate::tables::{self, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS};
 use crate::{delivery, execution, task, timers};
 
@@ -42,7 +42,7 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
 }
 
 fn recover_task(node: &Node, environment: Environment, task: &Task) {
-    let address = Address { environment, task: task.spec.id };
+    let address = TaskAddress { environment, task: task.spec.id };
     for effect in task.outstanding() {
         task::perform(node, address, task, effect);
     }
@@ -69,14 +69,14 @@ async fn approvals(
     let (store, number) = (node.store(), environment.number());
     for (id, row) in LIVE_APPROVALS.range(store, number, &range.0, &range.1).await? {
         let task = TaskId::from_u128(id);
-        let address = Address { environment, task };
+        let address = TaskAddress { environment, task };
         let owed = row.outstanding();
         let found = match held.get(&task) {
             Some(held) => Some(row.of(Arc::clone(&held.spec))),
             None => tables::approvals::approval(store, environment, task).await?,
         };
-        node.track.found(environment, found.map(|found| (task, Record::from(&found))));
-        approval::perform(node, address, owed);
+        node.review_stats.found(environment, found.map(|found| (task, Record::from(&found))));
+        approval::perform(node, address, &owed);
         if !held.contains_key(&task) {
             let shard = node.shard(task.partition());
             shard.approvals.send(address, approval::Message::TaskEnded);
@@ -105,8 +105,8 @@ async fn recover_executions(
             let shard = node.shard(execution.partition());
             let address = execution::Address { environment, execution };
             if let Some(deadline) = head.deadline() {
-                let sleeper = timers::Sleeper::Execution(address);
-                shard.timers(timers::Message::Set(sleeper, deadline));
+                let key = timers::TimerKey::Execution(address);
+                shard.timers(timers::Message::Set(key, deadline));
             }
             if !with_tasks.contains(&execution) || !head.is_first_run() {
                 shard.executions.send(address, execution::Message::Recover);

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
-use callboard_domain::retention::{Policy, Whole};
+use callboard_domain::retention::{Parent, Policy};
 use callboard_store::{Error, Filter, Op, Order, Outcome, Query, Ticket};
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ struct Removed {
 /// Looks again and again, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
     let policy = node.settings.retention;
-    let Some(every) = policy.every() else { return };
+    let Some(every) = policy.interval() else { return };
     loop {
         tokio::time::sleep(every).await;
         for environment in Environment::ALL {
@@ -114,11 +114,11 @@ impl Lot<'_> {
 impl Look<'_> {
     async fn all(&mut self) -> Result<(), Error> {
         self.leftovers().await?;
-        if let Some(until) = self.policy.made_until(self.now) {
+        if let Some(until) = self.policy.cutoff(self.now) {
             self.executions(past(until)).await?;
             self.tasks(past(until)).await?;
         }
-        if let Some(until) = self.policy.history_made_until(self.now) {
+        if let Some(until) = self.policy.history_cutoff(self.now) {
             self.histories(past(until)).await?;
         }
         Ok(())
@@ -142,13 +142,13 @@ impl Look<'_> {
             let page = ENDED_EXECUTIONS.scan(store, number, after.as_ref(), LOT).await?;
             for (id, head) in &page {
                 if *id >= end {
-                    return self.settle().await;
+                    return self.await_commits().await;
                 }
-                if self.policy.execution_goes(head.ended_at(), self.now) {
+                if self.policy.execution_expired(head.ended_at(), self.now) {
                     self.execution(ExecutionId::from_u128(*id)).await?;
                 }
             }
-            self.settle().await?;
+            self.await_commits().await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(*last);
         }
@@ -167,7 +167,7 @@ impl Look<'_> {
         };
         // From here on nobody wakes it. Until here somebody may have.
         let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
-        let goes = |head: &HeadRow| self.policy.execution_goes(head.ended_at(), self.now);
+        let goes = |head: &HeadRow| self.policy.execution_expired(head.ended_at(), self.now);
         let Some(mut head) = head.filter(goes) else { return Ok(()) };
         let mut seen = vec![ENDED_EXECUTIONS.delete(number, &id.as_u128())];
         let rest = rows::own(store, environment, id.as_u128()).await?;
@@ -251,16 +251,16 @@ impl Look<'_> {
             let page = ENDED_TASKS.scan(store, number, after.as_ref(), LOT).await?;
             for (id, Ended(life, _)) in &page {
                 if *id >= end {
-                    return self.settle().await;
+                    return self.await_commits().await;
                 }
                 let task = TaskId::from_u128(*id);
                 let ended = life.state().ended_at();
                 // The cheap question first: most that stay are too young.
-                if !self.policy.task_goes(ended, Whole::Nothing, self.now) {
+                if !self.policy.task_expired(ended, Parent::None, self.now) {
                     continue;
                 }
                 let held = LIVE_APPROVALS.get(store, number, id).await?.is_some();
-                if held || !self.policy.task_goes(ended, self.part_of(task).await?, self.now) {
+                if held || !self.policy.task_expired(ended, self.part_of(task).await?, self.now) {
                     continue;
                 }
                 let seen = rows::seen_of_task(self.environment, task);
@@ -268,20 +268,20 @@ impl Look<'_> {
                 self.removed.tasks += 1;
                 self.remove(*id, seen, rest).await?;
             }
-            self.settle().await?;
+            self.await_commits().await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(*last);
         }
     }
 
-    async fn part_of(&self, task: TaskId) -> Result<Whole, Error> {
+    async fn part_of(&self, task: TaskId) -> Result<Parent, Error> {
         let store = self.node.store();
         let made = tables::made(store, self.environment, task).await?;
         let Some((execution, _)) = made.and_then(|made| made.spec.origin.step.clone()) else {
-            return Ok(Whole::Nothing);
+            return Ok(Parent::None);
         };
         let head = executions::head(store, self.environment, execution).await?;
-        Ok(head.map_or(Whole::Removed, |_| Whole::Kept))
+        Ok(head.map_or(Parent::Removed, |_| Parent::Stored))
     }
 
     async fn histories(&mut self, end: u128) -> Result<(), Error> {
@@ -291,7 +291,7 @@ impl Look<'_> {
             for _ in 0..LOT {
                 let next = HISTORY.scan(store, number, after.as_ref(), 1).await?;
                 let Some(((id, _), _)) = next.first().filter(|((id, _), _)| *id < end) else {
-                    return self.settle().await;
+                    return self.await_commits().await;
                 };
                 let (first, last) = ((*id, 0), (*id, u16::MAX));
                 after = Some(last);
@@ -301,13 +301,13 @@ impl Look<'_> {
                 };
                 let task = TaskId::from_u128(*id);
                 let there = approvals::row(store, self.environment, task).await?.is_some();
-                if !there && self.policy.history_goes(newest.at, self.now) {
+                if !there && self.policy.history_expired(newest.at, self.now) {
                     let ops = rows.iter().map(|(key, _)| HISTORY.delete(number, key)).collect();
                     self.removed.histories += 1;
                     self.remove(*id, ops, Vec::new()).await?;
                 }
             }
-            self.settle().await?;
+            self.await_commits().await?;
         }
     }
 
@@ -327,15 +327,15 @@ impl Look<'_> {
     async fn rest(&mut self, id: u128, rest: Vec<Op>) -> Result<(), Error> {
         for part in rest.chunks(BATCH) {
             self.lot.tickets.push(rows::commit(self.node, id, part.to_vec()));
-            self.settle().await?;
+            self.await_commits().await?;
         }
         let ops = vec![REMOVALS.delete(self.environment.number(), &id)];
         self.lot.tickets.push(rows::commit(self.node, id, ops));
-        self.settle().await
+        self.await_commits().await
     }
 
     /// Waits until the lot is durable, and then a while for others' sake.
-    async fn settle(&mut self) -> Result<(), Error> {
+    async fn await_commits(&mut self) -> Result<(), Error> {
         self.commit().await?;
         let took = self.lot.started.elapsed();
         let pause = took * self.policy.pause(self.begun.elapsed());

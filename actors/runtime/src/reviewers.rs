@@ -10,7 +10,7 @@ use callboard_domain::account::User;
 use callboard_domain::approval::{Wanted, choose};
 use callboard_domain::id::UserId;
 
-use crate::shard::Address;
+use crate::shard::TaskAddress;
 
 /// Who has what to decide.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Reviewers(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     /// Whose each item is: users have numbers here, as there are many items and few users.
-    assigned: HashMap<Address, u32>,
+    assigned: HashMap<TaskAddress, u32>,
     numbers: HashMap<UserId, u32>,
     /// How many items each user has, by their numbers.
     open: Vec<usize>,
@@ -28,7 +28,12 @@ struct Inner {
 impl Reviewers {
     /// Chooses who is asked, and counts the item to them at once: the next choice knows of it,
     /// though this one is not durable yet.
-    pub(crate) fn choose(&self, item: Address, users: &[User], wanted: Wanted) -> Option<UserId> {
+    pub(crate) fn choose(
+        &self,
+        item: TaskAddress,
+        users: &[User],
+        wanted: Wanted,
+    ) -> Option<UserId> {
         let mut inner = self.lock();
         let chosen = choose(users, wanted, |user| inner.open_of(user));
         if let Some(user) = chosen {
@@ -38,7 +43,7 @@ impl Reviewers {
     }
 
     /// The item is this user's, or nobody's.
-    pub(crate) fn assign(&self, item: Address, user: Option<UserId>) {
+    pub(crate) fn assign(&self, item: TaskAddress, user: Option<UserId>) {
         self.lock().assign(item, user);
     }
 
@@ -48,7 +53,7 @@ impl Reviewers {
 }
 
 impl Inner {
-    fn assign(&mut self, item: Address, user: Option<UserId>) {
+    fn assign(&mut self, item: TaskAddress, user: Option<UserId>) {
         let number = user.map(|user| self.number(user));
         let before = match number {
             Some(number) => self.assigned.insert(item, number),
@@ -90,11 +95,11 @@ mod tests {
             email: Email::parse("a@example.com").expect("an e-mail"),
             name: String::new(),
             role: Role::Operator,
-            plan: None,
+            tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
             created_at: Timestamp::default(),
         };
-        let item = |number: u128| Address {
+        let item = |number: u128| TaskAddress {
             environment: Environment::Live,
             task: TaskId::from_u128(number << 10),
         };

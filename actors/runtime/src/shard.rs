@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use callboard_domain::execution::Execution;
+use callboard_domain::execution::program::Program;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_store::{Epoch, Store};
 use ractor::ActorRef;
@@ -14,21 +15,20 @@ use crate::approval::ApprovalKind;
 use crate::delivery::DeliveryKind;
 use crate::directory::Directory;
 use crate::execution::ExecutionKind;
-use crate::newborn::Newborns;
+use crate::handoff::HandoffCache;
 use crate::ports::Ports;
 use crate::retention::Holds;
-use crate::script::Script;
 use crate::supervisor::DirectoryOf;
 use crate::tables::Found;
 use crate::task::TaskKind;
-use crate::{execution, intake, task, timers};
+use crate::{execution, submission, task, timers};
 
 /// How many actors of tasks wait for another task, 9 KB each.
-const SPARE_TASKS: usize = 128;
+const POOLED_TASKS: usize = 128;
 
 /// A task's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Address {
+pub(crate) struct TaskAddress {
     /// Production or sandbox.
     pub environment: Environment,
     /// The task.
@@ -44,12 +44,12 @@ pub(crate) struct Shard {
     pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
     pub(crate) approvals: Arc<DirectoryOf<ApprovalKind>>,
     pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
-    pub(crate) newborns: Newborns<Address, Found>,
-    pub(crate) new_executions: Newborns<execution::Address, (Execution, Arc<Script>)>,
+    pub(crate) handoff: HandoffCache<TaskAddress, Found>,
+    pub(crate) new_executions: HandoffCache<execution::Address, (Execution, Arc<Program>)>,
     /// Executions that are being removed: nobody wakes them.
     pub(crate) leaving: Holds<execution::Address>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
-    pub(crate) intake: OnceLock<ActorRef<intake::Message>>,
+    pub(crate) submissions: OnceLock<ActorRef<submission::Message>>,
 }
 
 impl std::fmt::Debug for Shard {
@@ -65,24 +65,24 @@ impl Shard {
             store,
             epoch,
             ports,
-            tasks: Arc::new(Directory::reusing(SPARE_TASKS, task::Message::Become)),
+            tasks: Arc::new(Directory::with_pool(POOLED_TASKS, task::Message::Rebind)),
             executions: Arc::default(),
             approvals: Arc::default(),
             deliveries: Arc::default(),
-            newborns: Newborns::default(),
-            new_executions: Newborns::default(),
+            handoff: HandoffCache::default(),
+            new_executions: HandoffCache::default(),
             leaving: Holds::default(),
             timers: OnceLock::new(),
-            intake: OnceLock::new(),
+            submissions: OnceLock::new(),
         }
     }
 
     /// Gives up what nobody needed for a while: what is remembered of new tasks and executions, and
-    /// spare actors.
+    /// pooled actors.
     pub(crate) fn slim(&self) {
-        self.newborns.age();
+        self.handoff.age();
         self.new_executions.age();
-        self.tasks.thin_out();
+        self.tasks.shrink_pool();
     }
 
     /// Tells the timers something. While the system stops there are none, and nothing is owed.

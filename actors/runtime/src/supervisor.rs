@@ -279,7 +279,7 @@ mod tests {
 
     #[derive(Debug)]
     enum Told {
-        Become(u8),
+        Rebind(u8),
         Work,
         Break,
     }
@@ -319,7 +319,7 @@ mod tests {
         ) -> Result<(), ActorProcessingErr> {
             let say = |address, what| self.0.send((address, what)).expect("the test listens");
             match told {
-                Told::Become(address) => {
+                Told::Rebind(address) => {
                     birth.address = address;
                     say(address, "becomes");
                 }
@@ -337,7 +337,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_spare_becomes_the_actor_of_another_address_and_breaks_as_that() {
         let (sender, mut heard) = mpsc::unbounded_channel();
-        let directory = Arc::new(DirectoryOf::<Willing>::reusing(1, Told::Become));
+        let directory = Arc::new(DirectoryOf::<Willing>::with_pool(1, Told::Rebind));
         let arguments = (Willing(sender), Arc::clone(&directory));
         let (supervisor, _) =
             Actor::spawn(None, Supervisor::default(), arguments).await.expect("it starts");
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!([hear().await, hear().await], [(1, "starts"), (1, "worked")]);
         directory.send(2, Told::Work);
         assert_eq!([hear().await, hear().await], [(2, "becomes"), (2, "worked")]);
-        // There is one spare, and it breaks as the actor of the third.
+        // There is one take_pooled, and it breaks as the actor of the third.
         directory.send(3, Told::Break);
         directory.send(4, Told::Work);
         assert_eq!(hear().await, (3, "becomes"));

@@ -1,7 +1,7 @@
 //! Start, recover, drain: the root of the supervision tree.
 //!
 //! ```text
-//!   System ─┬▶ executions, tasks, approvals, deliveries, timers, intake   of each shard
+//!   System ─┬▶ executions, tasks, approvals, deliveries, timers, submissions   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           └▶ workers ─▶ Worker
@@ -18,25 +18,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_store::Store;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accounts::Accounts;
-use crate::approval::ApprovalKind;
+use crate::approval::ApprovalItem;
 use crate::catalog::Publisher;
-use crate::delivery::DeliveryKind;
-use crate::execution::ExecutionKind;
+use crate::delivery::DeliveryItem;
+use crate::execution::ExecutionItem;
 use crate::handle::Handle;
 use crate::housekeeping;
-use crate::intake::Intake;
+use crate::item::{Item, ItemKind};
 use crate::node::{Node, Settings};
 use crate::ports::Ports;
-use crate::queue::QueueKind;
+use crate::queue::QueueItem;
 use crate::retention;
-use crate::supervisor::Supervisor;
-use crate::task::TaskKind;
+use crate::submission::Submissions;
+use crate::supervisor::{DirectoryOf, Supervisor};
+use crate::task::TaskItem;
 use crate::timers::Timers;
-use crate::worker::WorkerKind;
+use crate::worker::WorkerItem;
 
 /// Called once if an actor broke that all others need: the process is to end.
 pub type OnBreak = Box<dyn FnOnce(String) + Send + Sync>;
@@ -75,18 +76,18 @@ impl System {
             .await
             .map_err(|error| NotStarted(error.to_string()))?;
         let mut system = Self { node, root, ended, followers: Vec::new() };
-        system.has_beside(Arc::clone(&system.node.events).follow(records));
-        system.has_beside(housekeeping::run(Arc::clone(&system.node)));
+        system.spawn_background(Arc::clone(&system.node.events).follow(records));
+        system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
         // After recovery, which tells it of the open approvals.
         let node = Arc::clone(&system.node);
-        system.has_beside(async move { node.track.load(node.store()).await });
-        system.has_beside(retention::run(Arc::clone(&system.node)));
+        system.spawn_background(async move { node.review_stats.load(node.store()).await });
+        system.spawn_background(retention::run(Arc::clone(&system.node)));
         Ok(system)
     }
 
-    fn has_beside(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let root = self.root.clone();
         // The root is gone only when all of it stops.
         let tell = move |why| drop(root.send_message(Broke(why)));
@@ -161,17 +162,14 @@ impl Actor for Root {
             let clock = Arc::clone(&node.ports.clock);
             let arguments = (clock, tasks, executions, approvals, deliveries);
             let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
-            let (intake, _) =
-                Actor::spawn_linked(None, Intake(Arc::clone(&node)), (), root.clone()).await?;
-            let arguments = (TaskKind(Arc::clone(&node)), Arc::clone(&shard.tasks));
-            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
-            let arguments = (ExecutionKind(Arc::clone(&node)), Arc::clone(&shard.executions));
-            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
-            let arguments = (ApprovalKind(Arc::clone(&node)), Arc::clone(&shard.approvals));
-            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
-            let arguments = (DeliveryKind(Arc::clone(&node)), Arc::clone(&shard.deliveries));
-            Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
-            let first = shard.timers.set(timers).is_ok() && shard.intake.set(intake).is_ok();
+            let (submissions, _) =
+                Actor::spawn_linked(None, Submissions(Arc::clone(&node)), (), root.clone()).await?;
+            supervise::<TaskItem>(&node, &shard.tasks, &root).await?;
+            supervise::<ExecutionItem>(&node, &shard.executions, &root).await?;
+            supervise::<ApprovalItem>(&node, &shard.approvals, &root).await?;
+            supervise::<DeliveryItem>(&node, &shard.deliveries, &root).await?;
+            let first =
+                shard.timers.set(timers).is_ok() && shard.submissions.set(submissions).is_ok();
             debug_assert!(first, "a shard is started once");
         }
         let (accounts, _) =
@@ -182,10 +180,8 @@ impl Actor for Root {
             Actor::spawn_linked(None, Publisher(Arc::clone(&node)), (), root.clone()).await?;
         let first = node.publisher.set(publisher).is_ok();
         debug_assert!(first, "the system is started once");
-        let arguments = (QueueKind(Arc::clone(&node)), Arc::clone(&node.queues));
-        Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
-        let arguments = (WorkerKind(Arc::clone(&node)), Arc::clone(&node.workers.directory));
-        Actor::spawn_linked(None, Supervisor::default(), arguments, root).await?;
+        supervise::<QueueItem>(&node, &node.queues, &root).await?;
+        supervise::<WorkerItem>(&node, &node.workers.directory, &root).await?;
         Ok(State { on_break: Some(on_break) })
     }
 
@@ -220,6 +216,17 @@ impl Actor for Root {
         myself.drain_children_and_wait(Some(Duration::from_secs(5))).await;
         Ok(())
     }
+}
+
+/// Starts the supervisor of one kind of item.
+async fn supervise<I: Item>(
+    node: &Arc<Node>,
+    directory: &Arc<DirectoryOf<ItemKind<I>>>,
+    root: &ActorCell,
+) -> Result<(), ActorProcessingErr> {
+    let arguments = (ItemKind::<I>::new(Arc::clone(node)), Arc::clone(directory));
+    Actor::spawn_linked(None, Supervisor::default(), arguments, root.clone()).await?;
+    Ok(())
 }
 
 #[cfg(test)]

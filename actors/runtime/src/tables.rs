@@ -22,8 +22,9 @@ use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::StepState;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::session::Session;
-use callboard_store::LogId;
+use callboard_domain::unit::{Change, Unit};
 use callboard_store::table::{Records, Table, Texts};
+use callboard_store::{LogId, Op};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -35,12 +36,43 @@ pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
 pub(crate) use tasks::{
-    Ended, Found, Life, first_rows, inputs, is_removed, made, status_terms, task, unfinished,
+    Ended, Found, TaskRow, inputs, is_removed, made, status_terms, task, unfinished,
     unfinished_state,
 };
 
+/// The rows of a unit of work. Takes the texts that only rows need.
+pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
+    let (now, number) = (unit.now, environment.number());
+    let mut ops = Vec::with_capacity(8);
+    for change in &mut unit.changes {
+        match change {
+            Change::Task(step, output) => {
+                ops.extend(tasks::rows(environment, now, step, output.take()));
+            }
+            Change::NewTask(step, inputs) => {
+                ops.extend(tasks::first_rows(environment, &step.next, inputs));
+                ops.extend(tasks::rows(environment, now, step, None));
+            }
+            Change::Approval(step, texts) => {
+                let texts = std::mem::take(texts);
+                ops.extend(approvals::rows(environment, now, step, texts));
+            }
+            Change::Execution(before, step) => {
+                ops.extend(executions::rows(environment, before.as_deref(), step, now));
+            }
+            Change::Delivery(step) => ops.extend(deliveries::rows(environment, step)),
+            Change::Review(task, _, after) => {
+                if !after.is_open() {
+                    ops.push(REVIEW_RECORDS.put(number, &task.as_u128(), after, None));
+                }
+            }
+        }
+    }
+    ops
+}
+
 /// Long texts, by task and field.
-pub(crate) const TEXTS: Texts = Texts::new(0x10).squeezed_by(words::OF_TEXTS);
+pub(crate) const TEXTS: Texts = Texts::new(0x10).compressed_with(words::OF_TEXTS);
 /// Idempotency keys, by a digest of their scope.
 pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11, 1);
 /// Users, by identifier.
@@ -53,22 +85,24 @@ pub(crate) const SESSIONS: Table<u128, Session> = Table::new(0x14, 1);
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions that do not stand in their head's row, by execution and number.
 pub(crate) const STEPS: Table<(u128, u16), StepState> =
-    Table::new(0x18, 1).squeezed_by(words::OF_STEPS);
+    Table::new(0x18, 1).compressed_with(words::OF_STEPS);
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x1c, 1);
 /// Deliveries that have ended; kept for a while.
 pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x1d, 1);
 /// Tasks that have not ended. Only those that wait for a reviewer are squeezed: others move on soon.
-pub(crate) const LIVE_TASKS: Table<u128, Life> = Table::new(0x80, 1).squeezed_by(words::OF_TASKS);
+pub(crate) const LIVE_TASKS: Table<u128, TaskRow> =
+    Table::new(0x80, 1).compressed_with(words::OF_TASKS);
 /// Tasks that have ended.
-pub(crate) const ENDED_TASKS: Table<u128, Ended> = Table::new(0x81, 1).squeezed_by(words::OF_TASKS);
+pub(crate) const ENDED_TASKS: Table<u128, Ended> =
+    Table::new(0x81, 1).compressed_with(words::OF_TASKS);
 
 /// Executions that have not ended, or whose tasks have not.
 pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> =
     Table::new(0x82, 2).upgraded_by(with_no_steps);
 /// Executions that have ended.
 pub(crate) const ENDED_EXECUTIONS: Table<u128, HeadRow> =
-    Table::new(0x83, 2).upgraded_by(with_no_steps).squeezed_by(words::OF_EXECUTIONS);
+    Table::new(0x83, 2).upgraded_by(with_no_steps).compressed_with(words::OF_EXECUTIONS);
 
 /// Plans.
 pub(crate) const PLANS: Table<u128, PlanRow> = Table::new(0x84, 1);
@@ -78,19 +112,19 @@ pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
 pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
 
 /// What became of each output that a gate looked at, by task; kept for good.
-pub(crate) const TRACK: Table<u128, Record> = Table::new(0x1b, 1);
+pub(crate) const REVIEW_RECORDS: Table<u128, Record> = Table::new(0x1b, 1);
 
 /// The history of approvals: what one step added to it, by task and the number of its first entry.
 pub(crate) const HISTORY: Table<(u128, u16), Vec<approval::Entry>> =
-    Table::new(0x1e, 2).upgraded_by(one_alone).squeezed_by(words::OF_HISTORIES);
+    Table::new(0x1e, 2).upgraded_by(one_alone).compressed_with(words::OF_HISTORIES);
 /// Items that were removed and of which something is left: texts, or steps.
 pub(crate) const REMOVALS: Table<u128, ()> = Table::new(0x20, 1);
 /// Approvals that are undecided.
 pub(crate) const LIVE_APPROVALS: Table<u128, ApprovalRow> =
-    Table::new(0x86, 1).squeezed_by(words::OF_APPROVALS);
+    Table::new(0x86, 1).compressed_with(words::OF_APPROVALS);
 /// Approvals that were decided or cancelled.
 pub(crate) const ENDED_APPROVALS: Table<u128, ApprovalRow> =
-    Table::new(0x87, 1).squeezed_by(words::OF_APPROVALS);
+    Table::new(0x87, 1).compressed_with(words::OF_APPROVALS);
 
 /// The fields of a task, an execution, a plan or a template in [`TEXTS`].
 pub(crate) mod text {

@@ -1,276 +1,264 @@
-//! A task's actor: it alone changes the task.
+//! A task's actor: the only writer of the task.
 //!
-//! Spawned by its shard's supervisor when a message finds no awake actor and no spare; retires when
-//! nothing keeps it moving: a task that waits (in its queue, in a backoff, for a reviewer) or has ended
-//! is a row. The last step of a task that belongs to an execution is committed by the execution, with
-//! what follows. Deliberately absent: every rule. [`callboard_domain::task`] decides.
+//! Spawned by its shard's supervisor, or taken from the pool, when a message finds no awake actor;
+//! retires unless a worker holds the task: a task that waits (in its queue, in a backoff, for a
+//! reviewer) or has ended is a row. An event that can end a step's task is decided and committed by
+//! its execution. Deliberately absent: every rule. [`callboard_domain::unit`] decides.
 
 mod message;
 
 use std::sync::Arc;
 
 use callboard_domain::Error;
-use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{
-    Chance, Effect, Event, Inputs, LeaseId, LeaseToken, Refusal, State as Life, Task,
+    self, Chance, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
+use callboard_domain::unit::{self, Refusal};
 use callboard_domain::usage::{Tokens, Usage};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
-use crate::approval::{self, Gated};
+use crate::capacity::SlotPermit;
 use crate::concurrency::Running;
-use crate::durable::{Durable, Persist};
-use crate::execution::{self, TaskEnd};
+use crate::item::{Done, Held, Item, ItemKind};
+use crate::join::{Committed, Join};
 use crate::node::Node;
-use crate::seat::Taken;
-use crate::shard::{Address, Shard};
-use crate::supervisor::{Birth, Kind, Reason};
-use crate::worker::{Assignment, Settled};
-use crate::{queue, tables, timers, worker};
+use crate::shard::TaskAddress;
+use crate::supervisor::Reason;
+use crate::worker::{AckResult, Assignment};
+use crate::{approval, durable, execution, queue, tables, timers, worker};
 
-pub(crate) use message::{Alongside, Answer, Judgement, Message, Settlement};
+pub(crate) use message::{Answer, Message, WorkerResult};
 
 /// Tasks, for their supervisor.
-#[derive(Debug)]
-pub(crate) struct TaskKind(pub(crate) Arc<Node>);
+pub(crate) type TaskKind = ItemKind<TaskItem>;
 
-impl Kind for TaskKind {
-    type Address = Address;
-    type Actor = TaskActor;
-    const NAME: &'static str = "task";
-
-    fn actor(&self) -> TaskActor {
-        TaskActor(Arc::clone(&self.0))
-    }
-}
-
-/// The actor.
-#[derive(Debug)]
-pub(crate) struct TaskActor(Arc<Node>);
-
-/// What the actor remembers.
-pub(crate) struct State {
-    birth: Birth<TaskKind>,
-    /// `None` until it is loaded, or if there is no such task.
-    task: Option<Durable<Task>>,
-    /// Its texts, if they came with it.
+/// A task in the memory of its actor.
+#[derive(Default)]
+pub(crate) struct TaskItem {
+    /// `None` if there is no such task.
+    task: Option<Task>,
+    /// The task's texts, if they were read with it.
     inputs: Option<Inputs>,
-    /// The place at the worker, from the lease until it is handed to the worker.
-    place: Option<Taken>,
-    /// Its share of what its account may run at once.
+    /// The share of the account's concurrent tasks.
     running: Option<Running>,
-    handled: u64,
 }
-
-impl State {
-    /// A spare keeps nothing of the task that it was the actor of.
-    fn forget(&mut self) {
-        self.birth.reason = Reason::Woken;
-        (self.task, self.inputs, self.place, self.running) = (None, None, None, None);
-        self.handled = 0;
-    }
-}
-
-type Done = Result<(), ActorProcessingErr>;
 
 /// `Ok(Err(_))` is a refusal.
 type Tried = Result<Result<(), Refusal>, ActorProcessingErr>;
 
-impl TaskActor {
-    fn shard(&self, state: &State) -> &Shard {
-        self.0.shard(state.birth.address.task.partition())
+impl Item for TaskItem {
+    const NAME: &'static str = "task";
+    type Address = TaskAddress;
+    type Message = Message;
+
+    fn new(_: &Arc<Node>, _: &TaskAddress) -> Self {
+        Self::default()
     }
 
-    async fn load(&self, state: &mut State) -> Done {
-        let address = state.birth.address;
-        let shard = self.shard(state);
-        let found = match shard.newborns.take(&address) {
+    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        held.load().await?;
+        match reason {
+            Reason::Woken => {}
+            Reason::Restarted => held.recover(),
+            Reason::GivenUp => held.give_up().await?,
+        }
+        Ok(())
+    }
+
+    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+        match message {
+            Message::Lease { slot, running } => held.lease(slot, running).await?,
+            Message::Result(result) => held.result(*result).await?,
+            // A lease that is not current any more is refused, as the sender wants.
+            Message::LeaseExpired(lease) => drop(held.take(Event::LeaseExpired { lease }).await?),
+            Message::Undelivered(lease) => drop(held.take(Event::Undelivered { lease }).await?),
+            Message::TimePassed => held.time_passed().await?,
+            Message::Stop => held.stop().await?,
+            Message::Cancel(by, reply) => held.cancel(by, reply).await?,
+            Message::Join(join) => drop(held.join(*join, false).await?),
+            Message::Recover => held.recover(),
+            Message::Rebind(_) => {}
+        }
+        Ok(())
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.task.as_ref().is_some_and(|task| matches!(task.state, State::Running { .. }))
+    }
+
+    fn retired(&mut self) {
+        *self = Self::default();
+    }
+
+    fn rebinds_to(message: &Message) -> Option<TaskAddress> {
+        if let Message::Rebind(address) = message { Some(*address) } else { None }
+    }
+}
+
+impl Held<TaskItem> {
+    fn partition(&self) -> u8 {
+        self.address.task.partition()
+    }
+
+    async fn load(&mut self) -> Done {
+        let TaskAddress { environment, task } = self.address;
+        let shard = self.node.shard(self.partition());
+        let found = match shard.handoff.take(&self.address) {
             Some(found) => Some(found),
-            // In a box, so that what most do without is no part of every message's work.
-            None => {
-                Box::pin(tables::task(&*shard.store, address.environment, address.task)).await?
-            }
+            // Boxed: most tasks do without, and every message would pay for the larger future.
+            None => Box::pin(tables::task(&*shard.store, environment, task)).await?,
         };
         if let Some(found) = found {
-            state.task = Some(Durable::loaded(address.environment, found.task));
-            state.inputs = found.inputs;
+            self.item.task = Some(found.task);
+            self.item.inputs = found.inputs;
         }
         Ok(())
     }
 
-    /// Commits the step that `event` leads to, then acts. `Ok(Err(_))` is a refusal.
-    async fn take(&self, state: &mut State, event: Event) -> Tried {
-        self.take_along(state, event, None, Alongside::default()).await
+    /// Takes the step that an event of the task alone leads to.
+    async fn take(&mut self, event: Event) -> Tried {
+        self.join(Join::alone(unit::Event::Task { event, output: None }), false).await
     }
 
-    /// The same with the output that comes with it, and with what is committed alongside.
-    async fn take_along(
-        &self,
-        state: &mut State,
-        event: Event,
-        output: Option<String>,
-        along: Alongside,
-    ) -> Tried {
-        let shard = self.0.shard(state.birth.address.task.partition());
-        let environment = state.birth.address.environment;
-        let Some(task) = &mut state.task else {
-            return Ok(Err(Refusal::StaleLease));
+    /// Decides a unit and becomes what it says. The task's execution decides in its slot if the
+    /// event can end the task, unless the task acts `by_itself`.
+    async fn join(&mut self, mut join: Join, by_itself: bool) -> Tried {
+        let Some(task) = &self.item.task else {
+            let refusal = Refusal::from(task::Refusal::NotHeld);
+            join.participants.tell(&Err(refusal.clone()));
+            return Ok(Err(refusal));
         };
-        let now = self.0.now();
-        let step = match task.state().transition(event.clone(), now) {
-            Ok(step) => step,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let last_resort = state.birth.reason == Reason::GivenUp;
-        let parent = parent(task.state(), &event, &step.next).filter(|_| !last_resort);
-        let effects = if let Some(execution) = parent {
-            let (reply, became) = oneshot::channel();
-            let end = TaskEnd { task: task.state().clone(), event, output, along, reply };
+        let (environment, partition) = (self.address.environment, self.partition());
+        let step = task.spec.origin.step.as_ref().filter(|_| !by_itself);
+        let execution = step.map(|(id, _)| *id).filter(|_| unit::can_end(task, &join.event));
+        let joined = if let Some(execution) = execution {
+            let answer = join.participate();
+            join.task = Some(Box::new(task.clone()));
             let address = execution::Address { environment, execution };
-            shard.executions.send(address, execution::Message::TaskEnds(Box::new(end)));
-            match became.await.map_err(|_| "its execution broke")? {
-                Ok((next, effects)) => {
-                    task.follow(next);
-                    effects
-                }
-                Err(refusal) => return Ok(Err(refusal)),
-            }
+            let message = execution::Message::Join(Box::new(join));
+            self.node.shard(partition).executions.send(address, message);
+            answer.await.map_err(|_| "its execution broke")?
         } else {
-            let partition = step.next.spec.id.partition();
-            let mut rows = Task::rows(&step, environment, now, output);
-            rows.extend(along.rows);
-            let ticket = task.propose(shard, partition, step, rows);
-            task.settle(ticket.await)?
+            let Join { event, approval, participants, .. } = join;
+            let items = unit::Items { task: Some(task), approval: approval.as_deref() };
+            let mut sources = self.node.sources(environment, partition);
+            let joined = match unit::decide(items, event, self.node.now(), &mut sources) {
+                Ok(unit) => {
+                    let unit = durable::commit(&self.node, environment, partition, unit).await?;
+                    Ok(Committed::one(unit).expect("a task's unit changes the task"))
+                }
+                Err(refusal) => Err(refusal),
+            };
+            participants.tell(&joined);
+            joined
         };
-        self.act(state, effects).await?;
-        Ok(Ok(()))
+        Ok(joined.map(|committed| {
+            self.item.task = Some(committed.task);
+            if self.item.is_idle() {
+                self.item.running = None;
+            }
+        }))
     }
 
-    /// Stops for its execution, which hears how it ended if it had done so before.
-    async fn stop(&self, state: &mut State) -> Done {
-        if is_held(state) {
-            return self.tell_approval(state, approval::Message::TaskStops(approval::Stop::LetGo));
-        }
-        let refused = self.take(state, Event::CancelRequested).await?;
-        if let (Err(Refusal::Finished(_)), Some(task)) = (refused, &state.task) {
-            let task = task.state().clone();
-            self.tell_execution(state.birth.address.environment, task);
-        }
-        Ok(())
-    }
-
-    /// Tells its execution that it has ended, outside of that execution's own commit.
-    fn tell_execution(&self, environment: Environment, task: Task) {
-        if let Some((execution, _)) = task.spec.origin.step {
-            let address = execution::Address { environment, execution };
-            let shard = self.0.shard(execution.partition());
-            shard.executions.send(address, execution::Message::TaskEnded(Box::new(task)));
-        }
-    }
-
-    /// Has its approval, which waits for it and not the other way round, end its wait.
-    #[expect(clippy::unnecessary_wraps, reason = "as its callers answer")]
-    fn tell_approval(&self, state: &State, message: approval::Message) -> Done {
-        self.shard(state).approvals.send(state.birth.address, message);
-        Ok(())
-    }
-
-    async fn lease(&self, state: &mut State, place: Taken, running: Option<Running>) -> Done {
-        let shard = self.0.shard(state.birth.address.task.partition());
-        let lease = LeaseId::from_random(self.0.ports.entropy.bits());
-        let event = Event::Leased { lease, worker: place.worker() };
-        let Some(task) = &mut state.task else {
+    /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
+    /// or is with another worker; the slot is then dropped, which frees it.
+    async fn lease(&mut self, slot: SlotPermit, running: Option<Running>) -> Done {
+        let Some(task) = &self.item.task else { return Ok(()) };
+        let lease = LeaseId::from_random(self.node.ports.entropy.bits());
+        let event = Event::Leased { lease, worker: slot.worker() };
+        let items = unit::Items { task: Some(task), approval: None };
+        let event = unit::Event::Task { event, output: None };
+        let (environment, partition) = (self.address.environment, self.partition());
+        let mut sources = self.node.sources(environment, partition);
+        let Ok(unit) = unit::decide(items, event, self.node.now(), &mut sources) else {
             return Ok(());
         };
-        // Refused when it was cancelled meanwhile, or is with another worker: the place is dropped
-        // with the message and thereby free again.
-        if let Ok(effects) = task.take_ahead(shard, event, self.0.now()) {
-            state.place = Some(place);
-            state.running = running;
-            self.act(state, effects).await?;
-        }
+        let unit = durable::commit(&self.node, environment, partition, unit).await?;
+        let task = Committed::one(unit).expect("a lease changes its task").task;
+        let State::Running { deadline, .. } = task.state else { return Ok(()) };
+        self.item.task = Some(task.clone());
+        self.item.running = running;
+        // A further attempt is rare, and reads the texts again.
+        let inputs = if let Some(inputs) = self.item.inputs.take() {
+            inputs
+        } else {
+            let store = &*self.node.shard(partition).store;
+            Box::pin(tables::inputs(store, environment, self.address.task)).await?
+        };
+        let lease = LeaseToken { task: self.address.task, lease };
+        slot.assign(Assignment { lease, deadline, task, inputs });
         Ok(())
     }
 
-    async fn settle(&self, state: &mut State, settlement: Settlement) -> Done {
-        let Settlement { lease: LeaseToken { lease, .. }, answer, verdict } = settlement;
-        #[cfg(test)]
-        let lease = crate::planted::compared(lease, state.task.as_ref().map(Durable::state));
-        let (event, output) = match answer {
+    async fn result(&mut self, WorkerResult { lease, answer, ack }: WorkerResult) -> Done {
+        let lease = lease.lease;
+        let event = match answer {
             Answer::Output(output, mut completion) => {
-                self.price(state, &mut completion.usage);
-                let chance = Chance((self.0.ports.entropy.bits() & 0xffff_ffff) as u32);
-                (Event::Completed { lease, completion, chance }, Some(output))
+                self.price(&mut completion.usage);
+                let chance = Chance((self.node.ports.entropy.bits() & 0xffff_ffff) as u32);
+                let event = Event::Completed { lease, completion, chance };
+                unit::Event::Task { event, output: Some(output) }
             }
             Answer::Failure(failure) => {
-                (Event::AttemptFailed { lease, failure, jitter: self.jitter() }, None)
+                let event = Event::AttemptFailed { lease, failure, jitter: self.jitter() };
+                unit::Event::Task { event, output: None }
             }
         };
-        let (address, now) = (state.birth.address, self.0.now());
-        let foreseen = state.task.as_ref().and_then(|task| {
-            let output = output.as_deref().filter(|_| task.state().spec.gate.is_some())?;
-            let next = task.state().transition(event.clone(), now).ok()?.next;
-            Gated::of(&self.0, address, &next, output, now)
+        ack.send(match self.join(Join::alone(event), false).await? {
+            Ok(()) => AckResult::Applied,
+            Err(Refusal::Task(task::Refusal::Duplicate)) => AckResult::Duplicate,
+            Err(Refusal::Task(_) | Refusal::Approval(_)) => AckResult::Stale,
         });
-        let rows = foreseen.as_ref().map(|gated| gated.rows(address, now));
-        let along = Alongside { rows: rows.unwrap_or_default(), ..Alongside::default() };
-        let taken = self.take_along(state, event, output, along).await?;
-        if let (Some(gated), Some(task)) = (foreseen, &state.task) {
-            gated.settled(&self.0, address, task.state());
-        }
-        match taken {
-            Ok(()) => verdict.give(Settled::Applied),
-            Err(Refusal::Duplicate) => verdict.give(Settled::Duplicate),
-            Err(
-                Refusal::StaleLease
-                | Refusal::NotReady
-                | Refusal::NotHeld
-                | Refusal::Finished(_)
-                | Refusal::NotDue,
-            ) => {
-                verdict.give(Settled::Stale);
-            }
-        }
         Ok(())
     }
 
-    fn price(&self, state: &State, usage: &mut Usage) {
-        if let Some(task) = &state.task {
+    fn price(&self, usage: &mut Usage) {
+        if let Some(task) = &self.item.task {
             let tokens = Tokens { input: usage.input, output: usage.output, ..Tokens::default() };
-            *usage = self.0.settings.prices.usage(&task.state().spec.model, tokens);
+            *usage = self.node.settings.prices.usage(&task.spec.model, tokens);
         }
     }
 
     fn jitter(&self) -> Jitter {
-        Jitter((self.0.ports.entropy.bits() & 0xffff) as u16)
+        Jitter((self.node.ports.entropy.bits() & 0xffff) as u16)
     }
 
-    async fn time_passed(&self, state: &mut State) -> Done {
-        let event = Event::TimePassed { jitter: self.jitter() };
-        if self.take(state, event).await? == Err(Refusal::NotDue) {
+    async fn time_passed(&mut self) -> Done {
+        let taken = self.take(Event::TimePassed { jitter: self.jitter() }).await?;
+        if taken == Err(task::Refusal::NotDue.into()) {
             // The clock went back after the timer had fired: ask for the instant again.
-            self.recover(state).await?;
+            self.recover();
         }
         Ok(())
     }
 
-    async fn cancel(
-        &self,
-        state: &mut State,
-        by: String,
-        reply: oneshot::Sender<Result<Task, Error>>,
-    ) -> Done {
-        if is_held(state) {
-            let stop = approval::Stop::Cancelled(by, reply);
-            return self.tell_approval(state, approval::Message::TaskStops(stop));
+    /// Stops for the execution, which hears of an end that came before.
+    async fn stop(&mut self) -> Done {
+        if self.is_held() {
+            self.tell_approval(approval::Message::TaskStops(approval::Stop::LetGo));
+            return Ok(());
         }
-        let id = state.birth.address.task;
-        let taken = self.take(state, Event::CancelRequested).await?;
-        let answer = match &state.task {
-            Some(task) => cancelled(id, taken.map(|()| task.state().clone())),
+        let taken = self.take(Event::CancelRequested).await?;
+        if let Err(Refusal::Task(task::Refusal::Finished(_))) = taken {
+            self.tell_execution();
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, by: String, reply: oneshot::Sender<Result<Task, Error>>) -> Done {
+        if self.is_held() {
+            let stop = approval::Stop::Cancelled(by, reply);
+            self.tell_approval(approval::Message::TaskStops(stop));
+            return Ok(());
+        }
+        let id = self.address.task;
+        let taken = self.take(Event::CancelRequested).await?;
+        let answer = match &self.item.task {
+            Some(task) => cancelled(id, taken.map(|()| task.clone())),
             None => Err(Error::not_found("task", id)),
         };
         // The client may have left; the task is cancelled all the same.
@@ -278,210 +266,94 @@ impl TaskActor {
         Ok(())
     }
 
-    async fn judged(&self, state: &mut State, judgement: Judgement) -> Done {
-        let Judgement { event, along, reply } = judgement;
-        let taken = self.take_along(state, event, None, along).await?;
-        let judged = match &state.task {
-            Some(task) => taken.map(|()| task.state().clone()),
-            None => Err(Refusal::NotHeld),
-        };
-        // The approval may have broken meanwhile; it is started again from what is durable.
-        let _ = reply.send(judged);
-        Ok(())
-    }
-
-    async fn recover(&self, state: &mut State) -> Done {
-        let Some(task) = &state.task else {
-            return Ok(());
-        };
-        let effects = task.state().outstanding();
-        if let (Life::Running { .. }, None) = (&task.state().state, &state.running) {
-            state.running = self.0.concurrency.resume(&task.state().spec);
-        }
-        self.act(state, effects).await
-    }
-
-    async fn act(&self, state: &mut State, effects: Vec<Effect>) -> Done {
-        for effect in effects {
-            self.perform(state, effect).await?;
-        }
-        if state
-            .task
-            .as_ref()
-            .is_some_and(|task| !matches!(task.state().state, Life::Running { .. }))
-        {
-            state.running = None;
+    /// The actor broke too often, perhaps over the execution: the task fails by itself.
+    async fn give_up(&mut self) -> Done {
+        let was_held = self.is_held();
+        let event = unit::Event::Task { event: Event::GivenUp, output: None };
+        // Refused only if the task has ended.
+        let _ = self.join(Join::alone(event), true).await?;
+        self.tell_execution();
+        if was_held {
+            self.tell_approval(approval::Message::TaskEnded);
         }
         Ok(())
     }
 
-    async fn perform(&self, state: &mut State, effect: Effect) -> Done {
-        let Some(task) = &state.task else {
-            return Ok(());
-        };
-        let address = state.birth.address;
-        match effect {
-            Effect::Assign { lease, deadline, .. } => {
-                let Some(place) = state.place.take() else {
-                    return Ok(());
-                };
-                let store = &*self.shard(state).store;
-                // Another attempt is rare, and reads them again.
-                let inputs = match state.inputs.take() {
-                    Some(inputs) => inputs,
-                    None => {
-                        Box::pin(tables::inputs(store, address.environment, address.task)).await?
-                    }
-                };
-                let task = state.task.as_ref().expect("it was there above").state().clone();
-                let lease = LeaseToken { task: address.task, lease };
-                place.assign(Assignment { lease, deadline, task, inputs });
-            }
-            Effect::Enqueue
-            | Effect::Dequeue
-            | Effect::Watch { .. }
-            | Effect::Revoke { .. }
-            | Effect::WakeAt(_)
-            | Effect::ForgetWake => perform(&self.0, address, task.state(), effect),
+    fn recover(&mut self) {
+        let Some(task) = &self.item.task else { return };
+        if let (State::Running { .. }, None) = (&task.state, &self.item.running) {
+            self.item.running = self.node.concurrency.resume(&task.spec);
         }
-        Ok(())
+        for effect in task.outstanding() {
+            perform(&self.node, self.address, task, effect);
+        }
     }
 
-    /// Stops unless something keeps it moving.
-    fn rest(myself: &ActorRef<Message>, state: &mut State) {
-        let moving = state
-            .task
-            .as_ref()
-            .is_some_and(|task| matches!(task.state().state, Life::Running { .. }));
-        let Birth { address, directory, .. } = &state.birth;
-        if !moving && directory.retire(address, state.handled, myself) {
-            state.forget();
+    /// True if the output waits for a reviewer.
+    fn is_held(&self) -> bool {
+        let task = self.item.task.as_ref();
+        task.is_some_and(|task| matches!(task.state, State::AwaitingApproval { .. }))
+    }
+
+    /// Tells the execution that the task has ended, outside of the execution's own commit.
+    fn tell_execution(&self) {
+        let Some(task) = &self.item.task else { return };
+        if let Some((execution, _)) = task.spec.origin.step {
+            let address = execution::Address { environment: self.address.environment, execution };
+            let message = execution::Message::TaskEnded(Box::new(task.clone()));
+            self.node.shard(execution.partition()).executions.send(address, message);
         }
+    }
+
+    /// Tells the approval, which waits for the task and never the other way round.
+    fn tell_approval(&self, message: approval::Message) {
+        self.node.shard(self.partition()).approvals.send(self.address, message);
     }
 }
 
-/// Whether it waits for a reviewer.
-fn is_held(state: &State) -> bool {
-    let task = state.task.as_ref().map(Durable::state);
-    task.is_some_and(|task| matches!(task.state, Life::AwaitingApproval { .. }))
-}
-
-/// The execution that commits this step of its task: the last one, or one that brings an output
-/// which it checks.
-fn parent(task: &Task, event: &Event, next: &Task) -> Option<ExecutionId> {
-    let (execution, _) = task.spec.origin.step.as_ref()?;
-    let checked = task.spec.checked && matches!(event, Event::Completed { .. });
-    (checked || next.is_finished()).then_some(*execution)
-}
-
-/// What somebody is told who wanted it to stop.
+/// The answer to a cancellation.
 pub(crate) fn cancelled(id: TaskId, taken: Result<Task, Refusal>) -> Result<Task, Error> {
     taken.map_err(|refusal| match refusal {
-        Refusal::Finished(status) => {
+        Refusal::Task(task::Refusal::Finished(status)) => {
             Error::InvalidState(format!("task {id} is already {}", status.as_str()))
         }
-        Refusal::StaleLease
-        | Refusal::Duplicate
-        | Refusal::NotReady
-        | Refusal::NotHeld
-        | Refusal::NotDue => Error::InvalidState(format!("task {id} has moved on")),
+        Refusal::Task(_) | Refusal::Approval(_) => {
+            Error::InvalidState(format!("task {id} changed while it was being cancelled"))
+        }
     })
 }
 
-/// Performs an effect that needs no actor: also for passive tasks, at a start.
-pub(crate) fn perform(node: &Node, address: Address, task: &Task, effect: Effect) {
+/// Performs an effect. Also used at a start, for tasks without an actor.
+pub(crate) fn perform(node: &Node, address: TaskAddress, task: &Task, effect: Effect) {
+    let TaskAddress { environment, task: id } = address;
     match effect {
         Effect::Enqueue => {
-            let ready = node.ready(task);
-            node.queues
-                .send(queue::Address::of(address.environment, task), queue::Message::Push(ready));
+            let queue = queue::Address::of(environment, task);
+            node.queues.send(queue, queue::Message::Push(node.ready(task)));
         }
         Effect::Dequeue => {
-            let queue = queue::Address::of(address.environment, task);
-            node.queues.send_if_awake(&queue, queue::Message::Remove(address.task));
+            let queue = queue::Address::of(environment, task);
+            node.queues.send_if_awake(&queue, queue::Message::Remove(id));
         }
         Effect::Watch { lease, worker } => {
-            let lease = LeaseToken { task: address.task, lease };
-            let worker = worker::Address { environment: address.environment, worker };
+            let lease = LeaseToken { task: id, lease };
+            let worker = worker::Address { environment, worker };
             node.workers.directory.send(worker, worker::Message::Watch(lease));
         }
         Effect::Revoke { lease, worker, reason } => {
-            let lease = LeaseToken { task: address.task, lease };
-            let worker = worker::Address { environment: address.environment, worker };
+            let lease = LeaseToken { task: id, lease };
+            let worker = worker::Address { environment, worker };
             node.workers.directory.send_if_awake(&worker, worker::Message::Revoke(lease, reason));
         }
         Effect::WakeAt(at) => {
-            let sleeper = timers::Sleeper::Task(address);
-            node.shard(address.task.partition()).timers(timers::Message::Set(sleeper, at));
+            let key = timers::TimerKey::Task(address);
+            node.shard(id.partition()).timers(timers::Message::Set(key, at));
         }
         Effect::ForgetWake => {
-            let sleeper = timers::Sleeper::Task(address);
-            node.shard(address.task.partition()).timers(timers::Message::Forget(sleeper));
+            let key = timers::TimerKey::Task(address);
+            node.shard(id.partition()).timers(timers::Message::Forget(key));
         }
-        // Only an awake task has a place at a worker to hand over.
+        // The task's actor has the worker's slot, and hands it over.
         Effect::Assign { .. } => {}
-    }
-}
-
-impl Actor for TaskActor {
-    type Msg = Message;
-    type State = State;
-    type Arguments = Birth<TaskKind>;
-
-    async fn pre_start(
-        &self,
-        _: ActorRef<Message>,
-        birth: Birth<TaskKind>,
-    ) -> Result<State, ActorProcessingErr> {
-        Ok(State { birth, task: None, inputs: None, place: None, running: None, handled: 0 })
-    }
-
-    async fn post_start(&self, myself: ActorRef<Message>, state: &mut State) -> Done {
-        self.load(state).await?;
-        match state.birth.reason {
-            Reason::Woken => {}
-            Reason::Restarted => self.recover(state).await?,
-            Reason::GivenUp => {
-                // Refused only if it has ended by itself.
-                let held = is_held(state);
-                let _ = self.take(state, Event::GivenUp).await?;
-                if let Some(task) = state.task.as_ref().map(|task| task.state().clone()) {
-                    self.tell_execution(state.birth.address.environment, task);
-                }
-                if held {
-                    self.tell_approval(state, approval::Message::TaskEnded)?;
-                }
-            }
-        }
-        if state.birth.reason != Reason::Woken {
-            Self::rest(&myself, state);
-        }
-        Ok(())
-    }
-
-    async fn handle(&self, myself: ActorRef<Message>, message: Message, state: &mut State) -> Done {
-        state.handled += u64::from(!matches!(message, Message::Become(_)));
-        match message {
-            Message::Lease { place, running } => self.lease(state, place, running).await?,
-            Message::Settle(settlement) => self.settle(state, *settlement).await?,
-            Message::LeaseExpired(lease) => {
-                // Refused when the lease is not current any more, which is what was wanted.
-                let _ = self.take(state, Event::LeaseExpired { lease }).await?;
-            }
-            Message::Undelivered(lease) => {
-                let _ = self.take(state, Event::Undelivered { lease }).await?;
-            }
-            Message::TimePassed => self.time_passed(state).await?,
-            Message::Stop => self.stop(state).await?,
-            Message::Cancel(by, reply) => self.cancel(state, by, reply).await?,
-            Message::Judged(judgement) => self.judged(state, *judgement).await?,
-            Message::Recover => self.recover(state).await?,
-            Message::Become(address) => {
-                state.birth.address = address;
-                return self.load(state).await;
-            }
-        }
-        Self::rest(&myself, state);
-        Ok(())
     }
 }

@@ -19,7 +19,7 @@ use callboard_domain::task::{
     Completion, Ending, EndingCode, Failure, Inputs, LeaseToken, Request, State, Status, Task,
 };
 use callboard_domain::usage::Usage;
-use callboard_domain::worker::{Moment, Profile, Terms};
+use callboard_domain::worker::{LeasePolicy, Monotonic, Profile};
 use callboard_store::Store;
 use callboard_store::faulty::{Fault, FaultyStore};
 use callboard_store::memory::MemoryStore;
@@ -28,16 +28,19 @@ use tokio::time::Instant;
 
 use crate::handle::WorkerLink;
 use crate::ports::{Clock, Ports};
-use crate::script::Usual;
-use crate::worker::{Assignment, Of, Said, Settled, Told};
+use crate::worker::{AckResult, Assignment, Of, WorkerCommand, WorkerMessage};
 use crate::{Handle, Owner, Settings, System};
+use callboard_domain::execution::program::TaskDefaults;
 
 pub(crate) fn settings() -> Settings {
     Settings {
         shards: 4,
         active: 1_000,
         aging: Duration::from_mins(1),
-        terms: Terms { lease: Duration::from_secs(30), silent_after: Duration::from_secs(15) },
+        terms: LeasePolicy {
+            lease: Duration::from_secs(30),
+            silent_after: Duration::from_secs(15),
+        },
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
         prices: Arc::default(),
@@ -45,7 +48,7 @@ pub(crate) fn settings() -> Settings {
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
         retention: Keeping::default(),
-        usual: Arc::new(Usual { model: "m".into(), ..Usual::default() }),
+        task_defaults: Arc::new(TaskDefaults { model: "m".into(), ..TaskDefaults::default() }),
         env_allow: Vec::new(),
         built_in: Vec::new(),
         refresh_token: Duration::from_hours(30 * 24),
@@ -64,8 +67,8 @@ impl Clock for TestClock {
         Timestamp::from_millis(0).after(wall).after(self.started.elapsed())
     }
 
-    fn moment(&self) -> Moment {
-        Moment::default().after(self.started.elapsed())
+    fn moment(&self) -> Monotonic {
+        Monotonic::default().after(self.started.elapsed())
     }
 }
 
@@ -166,7 +169,7 @@ impl Bench {
 
 struct Worker {
     link: WorkerLink,
-    told: mpsc::UnboundedReceiver<Told>,
+    told: mpsc::UnboundedReceiver<WorkerCommand>,
     kept: Vec<LeaseToken>,
     lost: Vec<LeaseToken>,
 }
@@ -174,7 +177,9 @@ struct Worker {
 impl Worker {
     async fn assignment(&mut self) -> Assignment {
         loop {
-            if let Told::Assign(assignment) = self.told.recv().await.expect("it is connected") {
+            if let WorkerCommand::Assign(assignment) =
+                self.told.recv().await.expect("it is connected")
+            {
                 return *assignment;
             }
         }
@@ -184,9 +189,12 @@ impl Worker {
     async fn assignment_or_end(&mut self) -> Option<Assignment> {
         loop {
             match self.told.recv().await? {
-                Told::Assign(assignment) => return Some(*assignment),
-                Told::Close => return None,
-                Told::Leases(_) | Told::Ack(..) | Told::Cancel(..) | Told::Drain(_) => {}
+                WorkerCommand::Assign(assignment) => return Some(*assignment),
+                WorkerCommand::Close => return None,
+                WorkerCommand::Leases(_)
+                | WorkerCommand::Ack(..)
+                | WorkerCommand::Cancel(..)
+                | WorkerCommand::Drain(_) => {}
             }
         }
     }
@@ -194,7 +202,7 @@ impl Worker {
     /// The next task, with a heartbeat now and then while there is none.
     async fn assignment_while_beating(&mut self) -> Assignment {
         loop {
-            self.link.say(Said::Heartbeat(vec![]));
+            self.link.say(WorkerMessage::Heartbeat(vec![]));
             let next = tokio::time::timeout(Duration::from_secs(5), self.assignment());
             if let Ok(assignment) = next.await {
                 return assignment;
@@ -202,14 +210,14 @@ impl Worker {
         }
     }
 
-    async fn complete(&mut self, lease: LeaseToken, output: &str) -> Settled {
-        self.link.say(Said::Completed(lease, output.into(), completion()));
+    async fn complete(&mut self, lease: LeaseToken, output: &str) -> AckResult {
+        self.link.say(WorkerMessage::Completed(lease, output.into(), completion()));
         self.ack(lease, Of::Complete).await
     }
 
-    async fn ack(&mut self, lease: LeaseToken, of: Of) -> Settled {
+    async fn ack(&mut self, lease: LeaseToken, of: Of) -> AckResult {
         loop {
-            if let Told::Ack(acked, what, settled) =
+            if let WorkerCommand::Ack(acked, what, settled) =
                 self.told.recv().await.expect("it is connected")
             {
                 assert_eq!((acked, what), (lease, of));
@@ -254,10 +262,10 @@ async fn a_task_runs_on_a_worker_and_its_actor_goes_to_sleep() {
     let id = bench.submit(request()).await;
     let assignment = worker.assignment().await;
     assert_eq!((assignment.task.spec.id, assignment.inputs.prompt.as_str()), (id, "p"));
-    assert_eq!(worker.complete(assignment.lease, "out").await, Settled::Applied);
+    assert_eq!(worker.complete(assignment.lease, "out").await, AckResult::Applied);
     let detail = bench.handle.task(Environment::Live, id).await.expect("it is there");
     assert_eq!((detail.task.status(), detail.output.as_deref()), (Status::Completed, Some("out")));
-    assert_eq!(worker.complete(assignment.lease, "other").await, Settled::Duplicate);
+    assert_eq!(worker.complete(assignment.lease, "other").await, AckResult::Duplicate);
     while bench.handle.awake() > 0 {
         tokio::task::yield_now().await;
     }
@@ -298,7 +306,7 @@ async fn what_was_under_way_goes_on_after_a_restart() {
     assert_eq!((back.kept.len(), back.lost.len()), (1, 0));
     let next = back.assignment().await;
     assert_eq!(next.task.spec.id, waiting);
-    assert_eq!(back.complete(assignment.lease, "late but current").await, Settled::Applied);
+    assert_eq!(back.complete(assignment.lease, "late but current").await, AckResult::Applied);
     assert_eq!(bench.task(running).await.attempt, 1);
 }
 
@@ -315,7 +323,7 @@ async fn restarts_before_a_worker_hears_of_its_task_use_up_nothing() {
         worker = bench.resumed(1, Some((&worker, vec![]))).await;
     }
     let lease = worker.assignment().await.lease;
-    assert_eq!(worker.complete(lease, "x").await, Settled::Applied);
+    assert_eq!(worker.complete(lease, "x").await, AckResult::Applied);
 }
 
 #[tokio::test]
@@ -348,15 +356,15 @@ async fn a_zombie_changes_nothing() {
         .await;
 
     let mut third = bench.worker(1).await;
-    assert_eq!(third.complete(old, "zombie").await, Settled::Stale);
-    third.link.say(Said::Failed(old, failure(false)));
-    assert_eq!(third.ack(old, Of::Fail).await, Settled::Stale);
-    third.link.say(Said::Heartbeat(vec![old]));
-    let Some(Told::Leases(leases)) = third.told.recv().await else { panic!("an answer") };
+    assert_eq!(third.complete(old, "zombie").await, AckResult::Stale);
+    third.link.say(WorkerMessage::Failed(old, failure(false)));
+    assert_eq!(third.ack(old, Of::Fail).await, AckResult::Stale);
+    third.link.say(WorkerMessage::Heartbeat(vec![old]));
+    let Some(WorkerCommand::Leases(leases)) = third.told.recv().await else { panic!("an answer") };
     assert_eq!((leases.renewed.len(), leases.lost.len()), (0, 1));
-    third.link.say(Said::Delta(old, "zombie".into()));
+    third.link.say(WorkerMessage::Delta(old, "zombie".into()));
     assert_eq!(bench.task(id).await, before);
-    assert_eq!(back.complete(new, "right").await, Settled::Applied);
+    assert_eq!(back.complete(new, "right").await, AckResult::Applied);
 }
 
 fn failure(retryable: bool) -> Failure {
@@ -376,8 +384,11 @@ async fn a_silent_worker_loses_its_task_to_another() {
     let assignment = other.assignment().await;
     assert_eq!((assignment.task.spec.id, assignment.task.attempt), (id, 1));
     assert_eq!(assignment.task.losses, 1);
-    assert_eq!(silent.told.recv().await.map(|told| matches!(told, Told::Close)), Some(true));
-    assert_eq!(other.complete(old, "late").await, Settled::Stale);
+    assert_eq!(
+        silent.told.recv().await.map(|told| matches!(told, WorkerCommand::Close)),
+        Some(true)
+    );
+    assert_eq!(other.complete(old, "late").await, AckResult::Stale);
 }
 
 #[tokio::test]
@@ -386,13 +397,13 @@ async fn a_failure_is_tried_again_after_a_while() {
     let mut worker = bench.worker(1).await;
     let id = bench.submit(request()).await;
     let lease = worker.assignment().await.lease;
-    worker.link.say(Said::Failed(lease, failure(true)));
-    assert_eq!(worker.ack(lease, Of::Fail).await, Settled::Applied);
+    worker.link.say(WorkerMessage::Failed(lease, failure(true)));
+    assert_eq!(worker.ack(lease, Of::Fail).await, AckResult::Applied);
     assert_eq!(bench.handle.waiting_for(&bench.task(id).await), Some("backoff"));
     let again = worker.assignment().await;
     assert_eq!(again.task.attempt, 2);
-    worker.link.say(Said::Failed(again.lease, failure(false)));
-    assert_eq!(worker.ack(again.lease, Of::Fail).await, Settled::Applied);
+    worker.link.say(WorkerMessage::Failed(again.lease, failure(false)));
+    assert_eq!(worker.ack(again.lease, Of::Fail).await, AckResult::Applied);
     assert_eq!(bench.task(id).await.status(), Status::Failed);
 }
 
@@ -422,11 +433,13 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
     let lease = worker.assignment().await.lease;
     let cancelled = bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
     assert_eq!(cancelled.status(), Status::Cancelled);
-    let Some(Told::Cancel(told, _)) = worker.told.recv().await else { panic!("a cancel frame") };
+    let Some(WorkerCommand::Cancel(told, _)) = worker.told.recv().await else {
+        panic!("a cancel frame")
+    };
     assert_eq!(told, lease);
     bench.submit(request()).await;
     worker.assignment().await;
-    assert_eq!(worker.complete(lease, "too late").await, Settled::Stale);
+    assert_eq!(worker.complete(lease, "too late").await, AckResult::Stale);
     assert!(bench.handle.cancel(Environment::Live, id, "usr_1").await.is_err());
 }
 
@@ -474,12 +487,12 @@ async fn a_whole_life(bench: &Bench, submitted: &mut Option<TaskId>) -> Option<T
         *submitted = Some(id);
         let mut worker = bench.worker(1).await;
         let first = worker.assignment_or_end().await?;
-        worker.link.say(Said::Failed(first.lease, failure(true)));
+        worker.link.say(WorkerMessage::Failed(first.lease, failure(true)));
         let second = worker.assignment_or_end().await?;
-        worker.link.say(Said::Completed(second.lease, "out".into(), completion()));
+        worker.link.say(WorkerMessage::Completed(second.lease, "out".into(), completion()));
         while let Some(told) = worker.told.recv().await {
-            if let Told::Ack(_, Of::Complete, settled) = told {
-                assert_eq!(settled, Settled::Applied);
+            if let WorkerCommand::Ack(_, Of::Complete, settled) = told {
+                assert_eq!(settled, AckResult::Applied);
                 return Some(id);
             }
         }
@@ -523,7 +536,7 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_acknowledged() {
                 while bench.task(id).await.status() != Status::Completed {
                     let given = worker.assignment_while_beating().await;
                     let settled = worker.complete(given.lease, "out").await;
-                    assert_eq!(settled, Settled::Applied, "{fault:?} at {k}");
+                    assert_eq!(settled, AckResult::Applied, "{fault:?} at {k}");
                 }
                 let detail = bench.handle.task(Environment::Live, id).await.expect("it is there");
                 assert_eq!(detail.output.as_deref(), Some("out"), "{fault:?} at {k}");
@@ -544,13 +557,13 @@ async fn an_actor_whose_commit_fails_starts_again_from_its_snapshot() {
         let id = bench.submit(request()).await;
         let lease = worker.assignment().await.lease;
         bench.until(id, |task| task.status() == Status::Running).await;
-        worker.link.say(Said::Completed(lease, "out".into(), completion()));
+        worker.link.say(WorkerMessage::Completed(lease, "out".into(), completion()));
         // Nothing was acknowledged: the worker is sent away, comes back and says it again.
-        while !matches!(worker.told.recv().await.expect("it hears of it"), Told::Close) {}
+        while !matches!(worker.told.recv().await.expect("it hears of it"), WorkerCommand::Close) {}
         assert!(faulty.has_failed());
         let mut back = bench.resumed(1, Some((&worker, vec![lease]))).await;
         assert_eq!(back.kept, [lease]);
-        assert_eq!(back.complete(lease, "out").await, Settled::Applied);
+        assert_eq!(back.complete(lease, "out").await, AckResult::Applied);
         assert_eq!(bench.task(id).await.status(), Status::Completed);
     }
 }

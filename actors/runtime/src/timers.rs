@@ -17,7 +17,7 @@ use crate::approval::{self, ApprovalKind};
 use crate::delivery::{self, DeliveryKind};
 use crate::execution::{self, ExecutionKind};
 use crate::ports::Clock;
-use crate::shard;
+use crate::shard::TaskAddress;
 use crate::supervisor::DirectoryOf;
 use crate::task::{self, TaskKind};
 
@@ -27,13 +27,13 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 
 /// Who can be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Sleeper {
+pub(crate) enum TimerKey {
     /// A task.
-    Task(shard::Address),
+    Task(TaskAddress),
     /// An execution.
     Execution(execution::Address),
     /// An approval.
-    Approval(shard::Address),
+    Approval(TaskAddress),
     /// A delivery.
     Delivery(delivery::Address),
 }
@@ -42,9 +42,9 @@ pub(crate) enum Sleeper {
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Wake it at this instant, and not at any earlier named one.
-    Set(Sleeper, Timestamp),
+    Set(TimerKey, Timestamp),
     /// It need not be woken.
-    Forget(Sleeper),
+    Forget(TimerKey),
     /// Look at the clock.
     Look,
     /// Say how many are to be woken.
@@ -117,8 +117,8 @@ impl Actor for Timers {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Set(sleeper, at) => state.agenda.set(sleeper, at),
-            Message::Forget(sleeper) => state.agenda.forget(sleeper),
+            Message::Set(key, at) => state.agenda.set(key, at),
+            Message::Forget(key) => state.agenda.forget(key),
             #[cfg(test)]
             Message::Count(reply) => {
                 let _ = reply.send(state.agenda.len());
@@ -126,16 +126,16 @@ impl Actor for Timers {
             Message::Look => {
                 state.nap = None;
                 let now = state.clock.now();
-                while let Some(sleeper) = state.agenda.due(now) {
-                    match sleeper {
-                        Sleeper::Task(task) => state.tasks.send(task, task::Message::TimePassed),
-                        Sleeper::Execution(execution) => {
+                while let Some(key) = state.agenda.due(now) {
+                    match key {
+                        TimerKey::Task(task) => state.tasks.send(task, task::Message::TimePassed),
+                        TimerKey::Execution(execution) => {
                             state.executions.send(execution, execution::Message::TimePassed);
                         }
-                        Sleeper::Approval(approval) => {
+                        TimerKey::Approval(approval) => {
                             state.approvals.send(approval, approval::Message::TimePassed);
                         }
-                        Sleeper::Delivery(delivery) => {
+                        TimerKey::Delivery(delivery) => {
                             state.deliveries.send(delivery, delivery::Message::TimePassed);
                         }
                     }

@@ -11,20 +11,21 @@ use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::task::LeaseToken;
 use callboard_domain::worker::Status;
 use foldhash::{HashMap, HashMapExt};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
 
+use crate::capacity::{SlotPermit, WorkerCapacity};
+use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
-use crate::seat::{Seat, Taken};
-use crate::supervisor::{Birth, Kind, Reason};
+use crate::shard::TaskAddress;
+use crate::supervisor::Reason;
 use crate::tables::WorkerRow;
-use crate::{shard, task};
+use crate::task;
 
 mod message;
 mod roster;
 
-pub use message::{Assignment, Of, Registration, Said, Settled, Told};
-pub(crate) use message::{Message, Verdict};
+pub use message::{AckResult, Assignment, Of, Registration, WorkerCommand, WorkerMessage};
+pub(crate) use message::{AckSender, Message};
 pub use roster::View;
 pub(crate) use roster::Workers;
 
@@ -42,285 +43,263 @@ pub(crate) struct Address {
 }
 
 /// Workers, for their supervisor.
-#[derive(Debug)]
-pub(crate) struct WorkerKind(pub(crate) Arc<Node>);
+pub(crate) type WorkerKind = ItemKind<WorkerItem>;
 
-impl Kind for WorkerKind {
-    type Address = Address;
-    type Actor = WorkerActor;
-    const NAME: &'static str = "worker";
-
-    fn actor(&self) -> WorkerActor {
-        WorkerActor(Arc::clone(&self.0))
-    }
-}
-
-/// The actor.
-#[derive(Debug)]
-pub(crate) struct WorkerActor(Arc<Node>);
-
-/// What the actor remembers.
-pub(crate) struct State {
-    birth: Birth<WorkerKind>,
+/// A worker in the memory of its actor.
+pub(crate) struct WorkerItem {
     view: Arc<Mutex<View>>,
     link: Option<Link>,
     links: u64,
-    /// The places of the leases that it holds.
-    places: HashMap<LeaseToken, Taken>,
-    /// How much of each output was streamed, in characters.
+    /// The slots of the leases that the worker holds.
+    slots: HashMap<LeaseToken, SlotPermit>,
+    /// The length of each output streamed so far, in characters.
     streamed: HashMap<LeaseToken, u64>,
-    handled: u64,
 }
 
 /// A connection.
 struct Link {
     number: u64,
-    outgoing: mpsc::UnboundedSender<Told>,
-    seat: Arc<Seat>,
+    outgoing: mpsc::UnboundedSender<WorkerCommand>,
+    capacity: Arc<WorkerCapacity>,
 }
 
-impl State {
+impl WorkerItem {
     fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the worker something; while it is away there is nobody to tell.
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: WorkerCommand) {
         if let Some(link) = &self.link {
             let _ = link.outgoing.send(told);
         }
     }
 
     fn release(&mut self, lease: LeaseToken) -> bool {
-        self.places.remove(&lease);
+        self.slots.remove(&lease);
         self.streamed.remove(&lease);
         self.view().worker.release(lease)
     }
 
     fn unlink(&mut self) {
         if let Some(link) = self.link.take() {
-            link.seat.withdraw();
+            link.capacity.withdraw();
             // Fails only when the connection has ended by itself.
-            let _ = link.outgoing.send(Told::Close);
+            let _ = link.outgoing.send(WorkerCommand::Close);
         }
     }
 }
 
-impl WorkerActor {
-    fn register(&self, state: &mut State, registration: Registration) {
+impl Item for WorkerItem {
+    const NAME: &'static str = "worker";
+    type Address = Address;
+    type Message = Message;
+
+    fn new(node: &Arc<Node>, address: &Address) -> Self {
+        let view = node.workers.enter(*address, node);
+        let (slots, streamed) = (HashMap::new(), HashMap::new());
+        Self { view, link: None, links: 0, slots, streamed }
+    }
+
+    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        held.myself.send_interval(LOOK_EVERY, || Message::Look);
+        if reason != Reason::Woken {
+            let moment = held.node.ports.clock.moment();
+            let running = held.node.running_on(held.address).await?;
+            let mut view = held.item.view();
+            for lease in running {
+                view.worker.adopt(lease, moment);
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+        let item = &mut held.item;
+        match message {
+            Message::Register(registration) => held.register(*registration),
+            Message::Heard(link, said) => held.heard(link, said),
+            Message::Disconnected(link) => held.disconnected(link),
+            Message::Assign(assignment, slot) => {
+                let lease = assignment.lease;
+                item.view().worker.assign(lease, held.node.ports.clock.moment());
+                item.slots.insert(lease, slot);
+                item.tell(WorkerCommand::Assign(assignment));
+            }
+            Message::Watch(lease) => {
+                item.view().worker.adopt(lease, held.node.ports.clock.moment());
+            }
+            Message::Revoke(lease, reason) => {
+                if item.release(lease) {
+                    item.tell(WorkerCommand::Cancel(lease, reason));
+                }
+            }
+            Message::ResultHandled(lease, of, result) => {
+                item.release(lease);
+                item.tell(WorkerCommand::Ack(lease, of, result));
+            }
+            Message::ResultLost => {
+                let link = item.links;
+                held.disconnected(link);
+            }
+            Message::Flush(said) => drop(said),
+            Message::Drain => {
+                held.drain();
+                held.item.tell(WorkerCommand::Drain(held.node.settings.drain_deadline));
+            }
+            Message::Close => item.unlink(),
+            Message::Look => held.look(),
+        }
+        Ok(())
+    }
+
+    /// The clock decides: see [`Message::Look`].
+    fn is_idle(&self) -> bool {
+        false
+    }
+
+    fn is_counted(message: &Message) -> bool {
+        !matches!(message, Message::Look)
+    }
+}
+
+impl Held<WorkerItem> {
+    fn register(&mut self, registration: Registration) {
         let Registration { account, profile, leases, outgoing, reply } = registration;
-        state.unlink();
-        let (moment, now) = (self.0.ports.clock.moment(), self.0.now());
+        self.item.unlink();
+        let (moment, now) = (self.node.ports.clock.moment(), self.node.now());
         let resumed = {
-            let mut view = state.view();
+            let mut view = self.item.view();
             view.account = Some(account);
             view.connected_at = Some(now);
             view.last_heard_at = now;
             view.worker.resume(profile.clone(), &leases, moment)
         };
         for lease in resumed.dropped {
-            tracing::warn!(worker = %state.birth.address.worker, task = %lease.task, "a lease was dropped");
-            self.give_back(state, lease, task::Message::LeaseExpired(lease.lease));
+            tracing::warn!(worker = %self.address.worker, task = %lease.task, "a lease was dropped");
+            self.give_back(lease, task::Message::LeaseExpired(lease.lease));
         }
         for lease in resumed.undelivered {
-            self.give_back(state, lease, task::Message::Undelivered(lease.lease));
+            self.give_back(lease, task::Message::Undelivered(lease.lease));
         }
-        let directory = Arc::clone(&self.0.workers.directory);
-        let seat = Seat::new(state.birth.address, profile, directory, Arc::clone(&self.0.queues));
-        state.places = resumed.leases.renewed.iter().map(|lease| (*lease, seat.occupy())).collect();
-        state.links += 1;
-        state.link = Some(Link { number: state.links, outgoing, seat: Arc::clone(&seat) });
-        state.view().seat = Some(Arc::clone(&seat));
-        if reply.send((state.links, resumed.leases)).is_err() {
-            self.disconnected(state, state.links);
+        let directory = Arc::clone(&self.node.workers.directory);
+        let capacity =
+            WorkerCapacity::new(self.address, profile, directory, Arc::clone(&self.node.queues));
+        self.item.slots =
+            resumed.leases.renewed.iter().map(|lease| (*lease, capacity.occupy())).collect();
+        self.item.links += 1;
+        self.item.link =
+            Some(Link { number: self.item.links, outgoing, capacity: Arc::clone(&capacity) });
+        self.item.view().capacity = Some(Arc::clone(&capacity));
+        if reply.send((self.item.links, resumed.leases)).is_err() {
+            self.disconnected(self.item.links);
             return;
         }
-        tracing::info!(worker = %state.birth.address.worker, "a worker connected");
-        self.publish(state, "worker.connected");
-        seat.offer();
+        tracing::info!(worker = %self.address.worker, "a worker connected");
+        self.publish("worker.connected");
+        capacity.offer();
     }
 
-    fn disconnected(&self, state: &mut State, link: u64) {
-        if state.link.as_ref().is_some_and(|current| current.number == link) {
-            state.unlink();
-            state.view().worker.disconnect();
-            tracing::info!(worker = %state.birth.address.worker, "a worker's connection ended");
-            self.publish(state, "worker.disconnected");
+    fn disconnected(&mut self, link: u64) {
+        if self.item.link.as_ref().is_some_and(|current| current.number == link) {
+            self.item.unlink();
+            self.item.view().worker.disconnect();
+            tracing::info!(worker = %self.address.worker, "a worker's connection ended");
+            self.publish("worker.disconnected");
         }
     }
 
-    fn heard(&self, state: &mut State, link: u64, said: Said) {
-        if state.link.as_ref().is_none_or(|current| current.number != link) {
+    fn heard(&mut self, link: u64, said: WorkerMessage) {
+        if self.item.link.as_ref().is_none_or(|current| current.number != link) {
             return;
         }
         {
-            let mut view = state.view();
-            view.last_heard_at = self.0.now();
-            view.worker.heard(self.0.ports.clock.moment());
+            let mut view = self.item.view();
+            view.last_heard_at = self.node.now();
+            view.worker.heard(self.node.ports.clock.moment());
         }
-        if let Some(link) = &state.link {
-            link.seat.set_open(!state.view().worker.is_draining());
+        if let Some(link) = &self.item.link {
+            link.capacity.set_open(!self.item.view().worker.is_draining());
         }
         match said {
-            Said::Heartbeat(leases) => {
-                let answer = state.view().worker.renew(&leases, self.0.ports.clock.moment());
-                state.tell(Told::Leases(answer));
+            WorkerMessage::Heartbeat(leases) => {
+                let answer = self.item.view().worker.renew(&leases, self.node.ports.clock.moment());
+                self.item.tell(WorkerCommand::Leases(answer));
             }
-            Said::Delta(lease, text) => self.delta(state, lease, text),
-            Said::Completed(lease, output, completion) => {
-                self.settle(state, lease, Of::Complete, task::Answer::Output(output, completion));
+            WorkerMessage::Delta(lease, text) => self.delta(lease, text),
+            WorkerMessage::Completed(lease, output, completion) => {
+                self.forward_result(lease, Of::Complete, task::Answer::Output(output, completion));
             }
-            Said::Failed(lease, failure) => {
-                self.settle(state, lease, Of::Fail, task::Answer::Failure(failure));
+            WorkerMessage::Failed(lease, failure) => {
+                self.forward_result(lease, Of::Fail, task::Answer::Failure(failure));
             }
-            Said::Draining => self.drain(state),
+            WorkerMessage::Draining => self.drain(),
         }
     }
 
     /// A piece of output of a lease that is not its own is nobody's.
-    fn delta(&self, state: &mut State, lease: LeaseToken, text: String) {
-        if !state.view().worker.holds(lease) {
+    fn delta(&mut self, lease: LeaseToken, text: String) {
+        if !self.item.view().worker.holds(lease) {
             return;
         }
         let length = text.chars().count() as u64;
-        let streamed = state.streamed.entry(lease).or_default();
+        let streamed = self.item.streamed.entry(lease).or_default();
         let offset = *streamed;
         *streamed += length;
-        self.0.events.delta(state.birth.address.environment, lease.task, offset, text);
+        self.node.events.delta(self.address.environment, lease.task, offset, text);
     }
 
     /// The task compares the lease: an answer under one that this worker lost may be a duplicate.
-    fn settle(&self, state: &State, lease: LeaseToken, of: Of, answer: task::Answer) {
-        let worker = state.birth.address;
-        let verdict = Verdict::new(Arc::clone(&self.0), worker, lease, of);
-        let address = shard::Address { environment: worker.environment, task: lease.task };
-        self.0.send(
+    fn forward_result(&self, lease: LeaseToken, of: Of, answer: task::Answer) {
+        let worker = self.address;
+        let ack = AckSender::new(Arc::clone(&self.node), worker, lease, of);
+        let address = TaskAddress { environment: worker.environment, task: lease.task };
+        self.node.send(
             address,
-            task::Message::Settle(Box::new(task::Settlement { lease, answer, verdict })),
+            task::Message::Result(Box::new(task::WorkerResult { lease, answer, ack })),
         );
     }
 
-    fn drain(&self, state: &mut State) {
-        state.view().worker.drain();
-        if let Some(link) = &state.link {
-            link.seat.set_open(false);
+    fn drain(&mut self) {
+        self.item.view().worker.drain();
+        if let Some(link) = &self.item.link {
+            link.capacity.set_open(false);
         }
-        self.publish(state, "worker.draining");
+        self.publish("worker.draining");
     }
 
     /// A lease is over, which its task is told.
-    fn give_back(&self, state: &mut State, lease: LeaseToken, why: task::Message) {
-        state.release(lease);
-        let address =
-            shard::Address { environment: state.birth.address.environment, task: lease.task };
-        self.0.send(address, why);
+    fn give_back(&mut self, lease: LeaseToken, why: task::Message) {
+        self.item.release(lease);
+        let address = TaskAddress { environment: self.address.environment, task: lease.task };
+        self.node.send(address, why);
     }
 
-    fn look(&self, state: &mut State, myself: &ActorRef<Message>) {
-        let moment = self.0.ports.clock.moment();
-        let over = state.view().worker.expire(moment);
+    fn look(&mut self) {
+        let moment = self.node.ports.clock.moment();
+        let over = self.item.view().worker.expire(moment);
         for lease in over {
-            tracing::warn!(worker = %state.birth.address.worker, task = %lease.task, "a lease ran out");
-            self.give_back(state, lease, task::Message::LeaseExpired(lease.lease));
+            tracing::warn!(worker = %self.address.worker, task = %lease.task, "a lease ran out");
+            self.give_back(lease, task::Message::LeaseExpired(lease.lease));
         }
         let (reachable, status, heard) = {
-            let view = state.view();
+            let view = self.item.view();
             (view.worker.is_reachable(moment), view.worker.status(moment), view.worker.last_heard())
         };
-        if let (Some(link), false) = (&state.link, reachable) {
-            link.seat.set_open(false);
+        if let (Some(link), false) = (&self.item.link, reachable) {
+            link.capacity.set_open(false);
         }
-        if status == Status::Lost && state.link.is_some() {
-            let link = state.links;
-            self.disconnected(state, link);
+        if status == Status::Lost && self.item.link.is_some() {
+            let link = self.item.links;
+            self.disconnected(link);
         }
-        if status == Status::Lost
-            && moment >= heard.after(REMEMBERED)
-            && state.birth.directory.retire(&state.birth.address, state.handled, myself)
-        {
-            self.0.workers.forget(state.birth.address.worker);
+        if status == Status::Lost && moment >= heard.after(REMEMBERED) && self.retire() {
+            self.node.workers.forget(self.address.worker);
         }
     }
 
-    fn publish(&self, state: &State, event: &'static str) {
-        let worker = WorkerRow::of(&state.view());
-        self.0.append_event(state.birth.address.environment, event, worker);
-    }
-}
-
-impl Actor for WorkerActor {
-    type Msg = Message;
-    type State = State;
-    type Arguments = Birth<WorkerKind>;
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<Message>,
-        birth: Birth<WorkerKind>,
-    ) -> Result<State, ActorProcessingErr> {
-        let view = self.0.workers.enter(birth.address, &self.0);
-        myself.send_interval(LOOK_EVERY, || Message::Look);
-        let (places, streamed) = (HashMap::new(), HashMap::new());
-        Ok(State { birth, view, link: None, links: 0, places, streamed, handled: 0 })
-    }
-
-    async fn post_start(
-        &self,
-        _: ActorRef<Message>,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        if state.birth.reason != Reason::Woken {
-            let moment = self.0.ports.clock.moment();
-            let running = self.0.running_on(state.birth.address).await?;
-            let mut view = state.view();
-            for lease in running {
-                view.worker.watch(lease, moment);
-            }
-        }
-        Ok(())
-    }
-
-    async fn handle(
-        &self,
-        myself: ActorRef<Message>,
-        message: Message,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        state.handled += u64::from(!matches!(message, Message::Look));
-        match message {
-            Message::Register(registration) => self.register(state, *registration),
-            Message::Heard(link, said) => self.heard(state, link, said),
-            Message::Disconnected(link) => self.disconnected(state, link),
-            Message::Assign(assignment, place) => {
-                let lease = assignment.lease;
-                state.view().worker.assign(lease, self.0.ports.clock.moment());
-                state.places.insert(lease, place);
-                state.tell(Told::Assign(assignment));
-            }
-            Message::Watch(lease) => {
-                state.view().worker.watch(lease, self.0.ports.clock.moment());
-            }
-            Message::Revoke(lease, reason) => {
-                if state.release(lease) {
-                    state.tell(Told::Cancel(lease, reason));
-                }
-            }
-            Message::Settled(lease, of, settled) => {
-                state.release(lease);
-                state.tell(Told::Ack(lease, of, settled));
-            }
-            Message::Unsettled => {
-                let link = state.links;
-                self.disconnected(state, link);
-            }
-            Message::Flush(said) => drop(said),
-            Message::Drain => {
-                self.drain(state);
-                state.tell(Told::Drain(self.0.settings.drain_deadline));
-            }
-            Message::Close => state.unlink(),
-            Message::Look => self.look(state, &myself),
-        }
-        Ok(())
+    fn publish(&self, event: &'static str) {
+        let worker = WorkerRow::of(&self.item.view());
+        self.node.append_event(self.address.environment, event, worker);
     }
 }

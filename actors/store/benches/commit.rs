@@ -1,5 +1,5 @@
-//! Durable commits a second, beside their floor in the same run: the figures of a disk move from
-//! run to run, their ratios hold.
+//! Durable commits a second, beside their floor in the same run: a disk's figures change from run to run,
+//! their ratios do not.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::cast_precision_loss, reason = "figures are rounded anyway")]
 
@@ -17,7 +17,7 @@ use criterion::{Criterion, Throughput};
 
 const ROW: usize = 1024;
 
-/// What a writer commits.
+/// The batches of a writer.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     /// One plain row of 1 KB.
@@ -33,8 +33,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Makes `commits` commits from `writers` tasks, and returns how long it took and how long
-    /// each one took, sorted.
+    /// Makes `commits` commits from `writers` tasks. Returns the time of all and of each one, sorted.
     fn run(&self, work: Work, writers: u64, commits: u64) -> (Duration, Vec<Duration>) {
         let quota = Arc::new(AtomicU64::new(commits));
         let begin = Instant::now();
@@ -97,7 +96,7 @@ fn floor(file: &mut File, times: u64) -> Vec<Duration> {
     taken
 }
 
-/// What one commit of one row costs at least: sled, its flush and the sync, without any thread.
+/// The floor of one commit of one row: sled, its flush and the sync, without any thread.
 fn bare(path: &Path, times: u64) -> Vec<Duration> {
     let tree = sled::Config::new().path(path).open().expect("sled opens");
     let db = File::open(path.join("db")).expect("sled has a file");

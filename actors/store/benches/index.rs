@@ -1,7 +1,7 @@
 //! Lists over a million documents: the latency of each kind of query, and the memory.
 //!
-//! What the allocator keeps of what loading needed is resident too; with
-//! `MALLOC_TRIM_THRESHOLD_=0` in the environment it gives that back.
+//! Memory that the allocator keeps after the loading counts as resident; with `MALLOC_TRIM_THRESHOLD_=0` in
+//! the environment it returns that.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! What rows take on disk: as they come, while old ones go and new ones come, and after most are
-//! gone. Printed beside what ended items would take if nothing else were stored.
+//! Bytes on disk: as rows come, while old ones go and new ones come, and after most are gone. Printed
+//! beside the bytes of the ended items alone.
 //!
 //!     cargo bench -p callboard-store --bench space -- [items, in thousands]
 //!     cargo bench -p callboard-store --bench space -- long <seconds> <texts a second>
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::{Batch, BatchId, Entry, Key, LogId, Op, Outcome, Store};
 
-/// About what a task leaves: the row by which it is listed, and a text.
+/// The rows of an ended task, about: its listed row and a text.
 const LISTED: usize = 440;
 const TEXT: usize = 760;
 /// Both with their keys.
@@ -31,7 +31,7 @@ const RECORDS: u64 = 3;
 const RECORD: usize = 240;
 const KEPT: u64 = 5_000;
 const TRIMMED_AFTER: u64 = 8_192;
-/// How many items a lot of removals takes at once, as the runtime does.
+/// The number of items in a lot of removals, as in the runtime.
 const LOT: usize = 64;
 /// A long text: how many rows, and of how many bytes; and how many there are at a time.
 const LONG: u8 = 25;
@@ -141,7 +141,7 @@ fn item(number: u64) -> Vec<Op> {
     ]
 }
 
-/// What stands in the list while an item has not ended.
+/// The listed row of an item that has not ended.
 fn live_row(number: u64) -> Op {
     let value = noise(number << 1, LIVE);
     Op::Put { key: live_key(number), value, entry: Some(entry(number)) }
@@ -155,7 +155,7 @@ fn record() -> Op {
     Op::Append { log: LOG, record: Bytes::from_static(&[b'r'; RECORD]) }
 }
 
-/// As identifiers: nearly ascending.
+/// Nearly ascending, as identifiers are.
 fn document(number: u64) -> u128 {
     u128::from(number / 4) << 80 | u128::from(number.wrapping_mul(0x9e37_79b9))
 }

@@ -1,9 +1,9 @@
-//! Has sled 0.34.7 find the end of its log by one segment alone.
+//! Anchors sled's log: has sled 0.34.7 find the end of its log by one segment alone.
 //!
-//! sled looks for the end from the segment on in which, as the headers say, the log was last synced, and
-//! takes for torn whatever does not follow that one without a gap. The header of a segment names one
-//! before it. When sled opens, it writes zeros over each segment that nothing lives in any more, that one
-//! too, and counts on the snapshot that it has written just before; but a snapshot is renamed without a
+//! The header of a segment names an earlier position up to which the log was synced. sled looks for the
+//! end from the segment on that the greatest such position is in, and takes for torn what does not follow
+//! that segment without a gap. When sled opens, it writes zeros over each segment that has no live page,
+//! that one too, and relies on the snapshot that it has just written; but a snapshot is renamed without a
 //! sync of its directory. A power cut that loses its name and keeps the zeros leaves a log without a
 //! beginning: sled opens it, and it is empty.
 //!
@@ -12,14 +12,14 @@
 //! anchored   zeros │ lsn 512 KiB, stable 512 KiB, its own   ─▶ the log ends behind its last message
 //! ```
 //!
-//! So the segment in which the log ends is made to name itself before sled opens: then what was before
-//! it need not be there.
+//! So the header of the segment in which the log ends is made to name itself before sled opens. Then the
+//! segments before it need not be there.
 //!
-//! It ends before a batch that is not whole. There sled wipes the rest of the segment first, and the
-//! segments behind it later: one of those, anchored, would have sled take its half of the batch if that
-//! is cut short. From sled's `pagecache/iterator.rs`, `snapshot.rs` and `segment.rs`.
+//! The log ends before an incomplete batch. There sled wipes the rest of the segment first, and the
+//! segments behind it later; if one of those were anchored and the wiping cut short, sled would take its
+//! part of the batch. From sled's `pagecache/iterator.rs`, `snapshot.rs` and `segment.rs`.
 //!
-//! Deliberately absent: any change of what stands behind the headers.
+//! Deliberately absent: any change behind the headers.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -27,26 +27,26 @@ use std::io;
 use std::path::Path;
 
 use crate::Error;
-use crate::directory::{failed, retry};
+use crate::directory::{io_error, locked, retry};
 use crate::segments::{Header, SEGMENT, Segment, headers, snapshot};
 
-/// Has the end of the log in `directory` found by the segment in which it is, durably. All of it was
-/// synced. A power cut does not tear the header: it stands in one sector.
+/// Anchors the segment in which the log in `directory` ends, durably. The whole log must be synced. A power
+/// cut does not tear the header, which is in one sector.
 pub(crate) fn set(directory: &Path) -> Result<(), Error> {
-    let io = |error: io::Error| failed(&error);
+    let io = |error: io::Error| io_error(&error);
     let db = match File::options().read(true).write(true).open(directory.join("db")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         db => db.map_err(io)?,
     };
-    // A thread of sled's may still cut the file; it holds the lock as long.
+    // A thread of sled's may still truncate the file; it holds the lock as long.
     let lock = || match db.try_lock() {
         Err(TryLockError::WouldBlock) => None,
-        Err(TryLockError::Error(error)) => Some(Err(failed(&error))),
+        Err(TryLockError::Error(error)) => Some(Err(io_error(&error))),
         Ok(()) => Some(Ok(())),
     };
-    retry(lock).unwrap_or_else(|| Err(Error::Locked(directory.display().to_string())))?;
+    retry(lock).unwrap_or_else(|| Err(locked(directory)))?;
     let known = snapshot(directory).map_err(io)?;
-    let Some(end) = segment_of_the_end(&db, known).map_err(io)? else { return Ok(()) };
+    let Some(end) = last_segment(&db, known).map_err(io)? else { return Ok(()) };
     if end.stable < end.lsn {
         let anchored = Segment { stable: end.lsn, ..end };
         anchored.write_header(&db).and_then(|()| db.sync_data()).map_err(io)?;
@@ -54,12 +54,12 @@ pub(crate) fn set(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The segment in which sled's log ends, with a snapshot up to `known`: where it is torn, or where the
-/// first batch begins that is not whole.
-fn segment_of_the_end(db: &File, known: u64) -> io::Result<Option<Segment>> {
+/// The segment in which sled's log ends, with a snapshot up to `known`: where the log is torn, or where the
+/// first incomplete batch begins.
+fn last_segment(db: &File, known: u64) -> io::Result<Option<Segment>> {
     let segments = headers(db)?.into_iter().filter_map(|header| match header {
-        Header::Right(segment) => Some((segment.lsn, segment)),
-        Header::Free | Header::Damaged(_) => None,
+        Header::Valid(segment) => Some((segment.lsn, segment)),
+        Header::Empty | Header::Damaged(_) => None,
     });
     let segments: BTreeMap<_, _> = segments.collect();
     let stable = segments.values().map(|segment| segment.stable).fold(known, u64::max);
@@ -68,7 +68,7 @@ fn segment_of_the_end(db: &File, known: u64) -> io::Result<Option<Segment>> {
     while let Some(segment) = next {
         let messages = segment.messages(db)?;
         end = messages.end;
-        next = segments.get(&(segment.lsn + SEGMENT)).filter(|_| messages.whole);
+        next = segments.get(&(segment.lsn + SEGMENT)).filter(|_| messages.complete);
         log.push((*segment, messages.batches));
     }
     let cut = |(_, batches): &&(Segment, Vec<_>)| batches.iter().any(|(_, last)| *last >= end);

@@ -1,25 +1,23 @@
-//! One thread that makes the batches of many actors durable together.
+//! Group commit: one thread makes the batches of many actors durable together.
 //!
 //! ```text
-//! commit ─▶ inbox ─▶ drain all that wait ─▶ check each ─▶ one write ─▶ one sync
+//! commit ─▶ inbox ─▶ all batches that wait ─▶ check each ─▶ one write ─▶ one sync
 //!                                              ─▶ index ─▶ tail ─▶ tickets, in order
 //! ```
 //!
-//! There is no timer for those who wait: a lone writer pays one sync, and while that runs the others
-//! gather for the next. What nobody waits for is held back a little (see [`held`]). Of two operations
-//! on one key in a group only the later one is written.
+//! A batch with a ticket is never delayed by a timer: a lone writer pays one sync, and during that sync
+//! the batches of the others gather for the next one. A batch whose ticket was dropped may be deferred
+//! (see [`deferred`]). Of two operations on one key in a group only the later one is written.
 //!
-//! Once a write or a sync has failed nothing is known about the disk: everyone in the group is
-//! told so, the owner of the process is told once, and the thread ends, which answers all that
-//! comes later.
+//! After a write or a sync has failed nothing is known about the disk: every ticket of the group says so,
+//! the owner of the process is told once, and the thread ends, which answers all later batches.
 //!
-//! Deliberately absent: how bytes get to the disk (see [`Engine`]).
+//! Deliberately absent: the way of bytes to the disk (see [`Engine`]).
 
+mod deferred;
 mod group;
-mod held;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock};
@@ -31,11 +29,11 @@ use tokio::sync::{mpsc, oneshot};
 use crate::batch::{Batch, Epoch, Key, LogId};
 use crate::index::Index;
 use crate::log::{self, Bounds};
-use crate::row::{encode_key, split_listed};
-use crate::{Error, OnFailure, Outcome, Record, Stats};
+use crate::row::{disk_key, entry_block};
+use crate::{Error, Outcome, Record, Stats, panics};
 
-use group::Group;
-use held::Held;
+use deferred::DeferredCommits;
+use group::Staging;
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +41,7 @@ mod tests;
 /// The most batches that share a sync.
 const GROUP: usize = 256;
 
-/// Where rows are kept: what the committer asks of a disk.
+/// The rows on a disk, as the committer uses them.
 pub(crate) trait Engine: Send + 'static {
     /// Reads the row at `key` in place.
     fn read<R>(&self, key: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error>;
@@ -51,23 +49,23 @@ pub(crate) trait Engine: Send + 'static {
     /// Up to `limit` keys with `from <= key < to`, in order.
     fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error>;
 
-    /// Adds to what [`Engine::commit`] writes.
+    /// Adds a row to the next [`Engine::commit`].
     fn put(&mut self, key: &[u8], value: &[u8]);
 
-    /// Adds to what [`Engine::commit`] writes.
+    /// Adds the deletion of a row to the next [`Engine::commit`].
     fn delete(&mut self, key: &[u8]);
 
-    /// Writes everything since the last call, whole or not at all; when it returns, it is durable.
+    /// Makes all puts and deletions since the last call durable, together or not at all.
     fn commit(&mut self) -> Result<(), Error>;
 }
 
-/// A batch in line.
+/// A batch in the inbox.
 pub(crate) struct Job {
     pub(crate) batch: Batch,
-    pub(crate) answer: oneshot::Sender<Outcome>,
+    pub(crate) reply: oneshot::Sender<Outcome>,
 }
 
-/// What readers see of the committer.
+/// The committer's state that readers see.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) index: Index,
@@ -88,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Sends every record from now on to the returned receiver, and to no other.
+    /// Returns the one receiver of all records from now on.
     pub(crate) fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         *self.tail.lock().expect("no holder panics") = Some(sender);
@@ -103,52 +101,50 @@ impl Shared {
         Stats {
             batches: self.batches.load(Ordering::Relaxed),
             syncs: self.syncs.load(Ordering::Relaxed),
-            bytes_on_disk: 0,
         }
     }
 }
 
-/// The thread's own state.
+/// The thread's state.
 pub(crate) struct Committer<E> {
     engine: E,
     epoch: Epoch,
     shared: Arc<Shared>,
     logs: BTreeMap<LogId, Bounds>,
     stamp: u64,
-    max_row: usize,
-    /// Logs of which trimmed rows may be left on the disk.
+    /// Logs that may have trimmed rows on the disk.
     unswept: BTreeSet<LogId>,
 }
 
 impl<E: Engine> Committer<E> {
-    /// A committer for one opening of `engine`. Rows over `max_row` bytes are refused.
-    pub(crate) fn new(engine: E, epoch: Epoch, shared: Arc<Shared>, max_row: usize) -> Self {
+    /// A committer for one opening of `engine`.
+    pub(crate) fn new(engine: E, epoch: Epoch, shared: Arc<Shared>) -> Self {
         let logs = shared.logs.read().expect("no holder panics").clone();
         let unswept = logs.keys().copied().collect();
-        // Stamps grow with every put, over openings too: 2^40 puts an opening, 2^24 openings.
-        Self { engine, epoch, shared, logs, stamp: epoch.0 << 40, max_row, unswept }
+        // Stamps ascend with every put, over openings too: 2^40 puts an opening, 2^24 openings.
+        Self { engine, epoch, shared, logs, stamp: epoch.0 << 40, unswept }
     }
 
-    /// Commits what comes in until nobody can send any more, or until the engine fails.
-    pub(crate) fn run(mut self, inbox: &Receiver<Job>, on_failure: OnFailure) {
-        let mut held = Held::default();
-        while let Some(mut jobs) = gather(inbox, &mut held) {
-            let (batches, answers): (Vec<_>, Vec<_>) =
-                jobs.drain(..).map(|job| (job.batch, job.answer)).unzip();
+    /// Commits batches until the inbox is closed, or until the engine fails.
+    pub(crate) fn run(mut self, inbox: &Receiver<Job>, on_failure: impl FnOnce(&Error)) {
+        let mut deferred = DeferredCommits::default();
+        while let Some(jobs) = next_group(inbox, &mut deferred) {
+            let (batches, replies): (Vec<_>, Vec<_>) =
+                jobs.into_iter().map(|job| (job.batch, job.reply)).unzip();
             // The engine may panic on a broken disk; that must not leave the process half alive.
-            let outcomes = catch_unwind(AssertUnwindSafe(|| self.commit(&batches)))
+            let outcomes = panics::catch(|| self.commit(&batches))
                 .unwrap_or_else(|_| Err(Error::Io("the engine panicked".into())));
             match outcomes {
-                // A caller that has dropped its ticket doesn't want the answer.
                 Ok(outcomes) => {
-                    for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                        let _ = answer.send(outcome);
+                    for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                        // The ticket may have been dropped.
+                        let _ = reply.send(outcome);
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the store failed in mid-commit and takes no further batch");
-                    for answer in answers {
-                        let _ = answer.send(Outcome::Unknown(error.clone()));
+                    tracing::error!(%error, "a commit failed: the store takes no further batch");
+                    for reply in replies {
+                        let _ = reply.send(Outcome::Unknown(error.clone()));
                     }
                     on_failure(&error);
                     return;
@@ -158,18 +154,17 @@ impl<E: Engine> Committer<E> {
     }
 
     fn commit(&mut self, batches: &[Batch]) -> Result<Vec<Outcome>, Error> {
-        let Self { engine, epoch, logs, stamp, max_row, unswept, shared } = self;
-        let mut group = Group::new(engine, &shared.index, *epoch, logs, stamp, *max_row, unswept);
+        let mut staging = Staging::new(self);
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
-            outcomes.push(group.stage(batch)?);
+            outcomes.push(staging.stage(batch)?);
         }
-        let written = group.finish()?;
-        if written.is_empty() {
+        let staged = staging.finish()?;
+        if staged.is_empty() {
             return Ok(outcomes);
         }
-        let (changes, records) = written.write(&mut self.engine, &self.logs);
-        let changes = self.shared.index.note(changes);
+        let (changes, records) = staged.write(&mut self.engine, &self.logs);
+        let changes = self.shared.index.hold_while_loading(changes);
         self.engine.commit()?;
 
         if let Some(changes) = changes {
@@ -200,19 +195,19 @@ impl<E: Engine> Committer<E> {
     }
 }
 
-/// The next group: whatever is in line by now, but for what can wait. `None` at the end.
-fn gather(inbox: &Receiver<Job>, held: &mut Held) -> Option<Vec<Job>> {
+/// The batches that are committed together next: all that wait, but for deferred ones. `None` at the end.
+fn next_group(inbox: &Receiver<Job>, deferred: &mut DeferredCommits) -> Option<Vec<Job>> {
     loop {
-        let first = match held.left(Instant::now()) {
+        let first = match deferred.next_due(Instant::now()) {
             None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(left) => inbox.recv_timeout(left),
+            Some(due) => inbox.recv_timeout(due),
         };
         if let Err(RecvTimeoutError::Disconnected) = first {
-            let rest = held.all();
+            let rest = deferred.drain();
             return (!rest.is_empty()).then_some(rest);
         }
-        let came = first.into_iter().chain(inbox.try_iter().take(GROUP - 1));
-        let jobs = held.take(came, Instant::now());
+        let received = first.into_iter().chain(inbox.try_iter().take(GROUP - 1));
+        let jobs = deferred.select(received, Instant::now());
         if !jobs.is_empty() {
             return Some(jobs);
         }
@@ -220,12 +215,8 @@ fn gather(inbox: &Receiver<Job>, held: &mut Held) -> Option<Vec<Job>> {
 }
 
 /// The entry block of the row at `key`.
-pub(crate) fn block<E: Engine>(engine: &E, key: &Key) -> Result<Option<Box<[u8]>>, Error> {
-    let mut on_disk = Vec::with_capacity(1 + key.0.len());
-    encode_key(&key.0, &mut on_disk);
-    engine.read(&on_disk, |row| {
-        row.and_then(split_listed).and_then(|(block, _)| block.map(Box::from))
-    })
+fn block<E: Engine>(engine: &E, key: &Key) -> Result<Option<Box<[u8]>>, Error> {
+    engine.read(&disk_key(key), entry_block)
 }
 
 /// The bounds of every log of `engine`.
@@ -236,7 +227,7 @@ pub(crate) fn read_logs<E: Engine>(
     let mut logs = BTreeMap::new();
     for id in (0..=u8::MAX).map(LogId) {
         let mut bounds = engine
-            .read(&log::trim_key(id), |note| note.and_then(log::read_bounds))?
+            .read(&log::trim_key(id), |row| row.and_then(log::decode_bounds))?
             .unwrap_or_default();
         if let Some((key, row)) = last_row(id)? {
             let mut newest = log::read_key(&key).map_or(0, |(first, _)| first);

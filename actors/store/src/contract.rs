@@ -1,7 +1,6 @@
-//! What every store promises, as tests: [`crate::contract_tests!`] makes one of each check for a
-//! store of your own.
+//! The contract of every store, as tests: [`crate::contract_tests!`] makes a test of each check for a store.
 //!
-//! Deliberately absent: what only one store promises (power cuts: `tests/power_loss`).
+//! Deliberately absent: promises of one store only (power cuts: `tests/power_loss`).
 
 mod batches;
 mod listed;
@@ -16,9 +15,9 @@ pub use batches::*;
 pub use listed::*;
 pub use logs::*;
 
-/// A place where a store can be closed and opened again.
-pub trait Lab: Sized {
-    /// A place with an empty, open store.
+/// A store that can be closed and opened again.
+pub trait Fixture: Sized {
+    /// An empty, open store.
     fn new() -> Self;
 
     /// The open store.
@@ -29,11 +28,11 @@ pub trait Lab: Sized {
     fn reopen(self) -> Self;
 }
 
-/// Makes a test module `$name` of every check of the contract, for the [`Lab`] `$lab`.
+/// Makes a test module `$name` of every check of the contract, for the [`Fixture`] `$fixture`.
 #[macro_export]
 macro_rules! contract_tests {
-    ($name:ident, $lab:ty) => {
-        $crate::contract_tests!(@each $name, $lab:
+    ($name:ident, $fixture:ty) => {
+        $crate::contract_tests!(@each $name, $fixture:
             a_committed_batch_is_there_and_stays,
             a_refused_batch_changes_nothing,
             of_two_operations_on_one_key_the_later_holds,
@@ -61,14 +60,14 @@ macro_rules! contract_tests {
             queries_agree_with_looking_at_every_row,
         );
     };
-    (@each $name:ident, $lab:ty: $($check:ident),* $(,)?) => {
+    (@each $name:ident, $fixture:ty: $($check:ident),* $(,)?) => {
         mod $name {
             use super::*;
 
             $(
                 #[test]
                 fn $check() {
-                    $crate::contract::block_on($crate::contract::$check::<$lab>());
+                    $crate::contract::block_on($crate::contract::$check::<$fixture>());
                 }
             )*
         }
@@ -78,7 +77,7 @@ macro_rules! contract_tests {
 /// Runs one check to its end.
 ///
 /// # Panics
-/// If there is no runtime to be had.
+/// If the check does.
 pub fn block_on(check: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.expect("a runtime can be had").block_on(check);

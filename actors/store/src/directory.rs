@@ -1,6 +1,6 @@
-//! The data directory: who has it, and which format it has.
+//! The data directory: its lock, its format, and the errors about it.
 //!
-//! Deliberately absent: what is in it (see `sled.rs`), and its repair (see `repair.rs`).
+//! Deliberately absent: its contents (see `sled.rs`) and their repair (see `repair.rs`).
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// The format of a data directory. Greater ones are a newer program's; before 3 nothing was compressed.
+/// The format that is written. A greater one is a newer program's; before 3 nothing was compressed.
 pub(crate) const FORMAT: u32 = 3;
 /// The first format with a journal.
 pub(crate) const WITH_JOURNAL: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "callboard-format";
 
-/// Takes the directory for this process. A store that was just closed holds on for a moment.
+/// Locks the directory for this process. A store that was just closed keeps it for a moment.
 pub(crate) fn lock(path: &Path) -> Result<File, Error> {
     let take = || -> io::Result<Option<File>> {
         let directory = File::open(path)?;
@@ -26,22 +26,22 @@ pub(crate) fn lock(path: &Path) -> Result<File, Error> {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // A compaction puts another one in its place.
+        // A compaction puts another directory in its place.
         let (locked, there) = (directory.metadata()?, fs::metadata(path)?);
         let same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
         Ok(same.then_some(directory))
     };
-    retry(|| take().map_err(|error| failed(&error)).transpose())
-        .unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))
+    retry(|| take().map_err(|error| io_error(&error)).transpose())
+        .unwrap_or_else(|| Err(locked(path)))
 }
 
-/// Asks for a second until there is an answer.
-pub(crate) fn retry<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+/// Calls `attempt` for a second, until it returns a value.
+pub(crate) fn retry<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + Duration::from_secs(1);
     loop {
-        let answer = ask();
-        if answer.is_some() || Instant::now() > deadline {
-            return answer;
+        let value = attempt();
+        if value.is_some() || Instant::now() > deadline {
+            return value;
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -53,7 +53,7 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(io_error(&error)),
     };
     match text.trim().parse() {
         Ok(format) if format <= FORMAT => Ok(Some(format)),
@@ -63,31 +63,37 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
             );
             Err(corrupt(path, &reason))
         }
-        Err(_) => Err(corrupt(path, &format!("{FORMAT_FILE} holds no number"))),
+        Err(_) => Err(corrupt(path, &format!("its file {FORMAT_FILE} holds no number"))),
     }
 }
 
-/// Written last, so that it says: what is here was complete once.
+/// Notes the format, last of all: a directory with a format was complete once.
 pub(crate) fn write_format(path: &Path) -> io::Result<()> {
-    let new = path.join("callboard-format.new");
-    fs::write(&new, format!("{FORMAT}\n"))?;
-    File::open(&new)?.sync_all()?;
-    fs::rename(&new, path.join(FORMAT_FILE))?;
-    File::open(path)?.sync_all()
+    replace(path, FORMAT_FILE, &format!("{FORMAT}\n"))
 }
 
-/// A directory that this program cannot read.
+/// Replaces the file `name` in `directory`, durably and in one step.
+pub(crate) fn replace(directory: &Path, name: &str, contents: &str) -> io::Result<()> {
+    let new = directory.join(format!("{name}.new"));
+    fs::write(&new, contents)?;
+    File::open(&new)?.sync_all()?;
+    fs::rename(&new, directory.join(name))?;
+    File::open(directory)?.sync_all()
+}
+
+pub(crate) fn locked(path: &Path) -> Error {
+    Error::Locked(path.display().to_string())
+}
+
 pub(crate) fn corrupt(path: &Path, reason: &str) -> Error {
     Error::Corrupt { path: path.display().to_string(), reason: reason.into() }
 }
 
-/// A disk that failed.
-pub(crate) fn failed(error: &io::Error) -> Error {
+pub(crate) fn io_error(error: &io::Error) -> Error {
     Error::Io(format!("{error}{}", advice(error)).into())
 }
 
-/// What to do about a disk that failed in this way, to be put behind the error; nothing if the error
-/// says it all.
+/// Advice about a disk that failed in this way, to be appended to the error; may be empty.
 #[must_use]
 pub fn advice(error: &io::Error) -> &'static str {
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {

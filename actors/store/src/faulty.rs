@@ -1,7 +1,7 @@
-//! A store that fails where a test says: fail or crash at every commit, recover, and the outcome
-//! must be the same.
+//! A store that fails at one commit, for tests: they fail or crash at every commit in turn and recover, and
+//! the outcome must be the same.
 //!
-//! Deliberately absent: any chance. A plan names the commit by its number.
+//! Deliberately absent: chance. A plan names the commit by its number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,64 +11,64 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::batch::{Batch, Epoch, Key, LogId};
 use crate::query::{Page, Query};
-use crate::{Answer, Error, Outcome, Record, Row, Stats, Store, Ticket};
+use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
 
-/// What goes wrong at a commit.
+/// The failure of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is refused, and changes nothing. Later ones are as usual.
+    /// The commit is refused and changes nothing. Later ones succeed.
     NotApplied,
-    /// It is answered with `Unknown` although it was applied. Later ones are as usual.
+    /// The commit is applied and answered with `Unknown`. Later ones succeed.
     UnknownApplied,
-    /// It is answered with `Unknown` and was not applied. Later ones are as usual.
+    /// The commit is not applied and answered with `Unknown`. Later ones succeed.
     UnknownLost,
-    /// It and all later ones get no answer and are not applied.
+    /// This commit and all later ones are neither applied nor answered.
     Silent,
-    /// It is applied, and answered only with the next one. Later ones are as usual.
+    /// The commit is applied, and answered at the next one. Later ones succeed.
     Late,
-    /// The process dies before it is applied: it and all later ones are `Unknown`.
+    /// The process dies before the commit is applied: this one and all later ones are `Unknown`.
     CrashBefore,
-    /// The process dies after it was applied: it and all later ones are `Unknown`.
+    /// The process dies after the commit was applied: this one and all later ones are `Unknown`.
     CrashAfter,
 }
 
 /// A store around `inner` that fails at one commit.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
-    /// The number of the commit, from 1, and what happens there.
+    /// The number of the commit, from 1, and its failure.
     plan: Option<(u64, Fault)>,
     commits: AtomicU64,
-    /// Answers that are never given.
-    held: std::sync::Mutex<Vec<oneshot::Sender<Outcome>>>,
+    /// The replies of silent and late commits.
+    pending: std::sync::Mutex<Vec<oneshot::Sender<Outcome>>>,
 }
 
 impl FaultyStore {
-    /// A store that only counts the commits: see [`FaultyStore::commits`].
+    /// A store that only counts commits (see [`FaultyStore::commits`]).
     #[must_use]
     pub fn transparent(inner: Arc<dyn Store>) -> Self {
-        Self { inner, plan: None, commits: AtomicU64::new(0), held: std::sync::Mutex::default() }
+        Self { inner, plan: None, commits: AtomicU64::new(0), pending: std::sync::Mutex::default() }
     }
 
-    /// A store at whose `k`-th commit, counted from 1, `fault` happens.
+    /// A store whose `k`-th commit, counted from 1, meets `fault`.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>, k: u64, fault: Fault) -> Self {
         Self { plan: Some((k, fault)), ..Self::transparent(inner) }
     }
 
-    /// How many commits were asked for so far.
+    /// The number of commits so far.
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::SeqCst)
     }
 
-    /// Whether the fault has happened.
+    /// True if the fault has happened.
     pub fn has_failed(&self) -> bool {
         self.plan.is_some_and(|(k, _)| self.commits() >= k)
     }
 
     fn answered(outcome: Outcome) -> Ticket {
-        let (answer, ticket) = Ticket::new();
-        // The ticket is still in hand.
-        let _ = answer.send(outcome);
+        let (reply, ticket) = Ticket::new();
+        // The ticket is still here.
+        let _ = reply.send(outcome);
         ticket
     }
 
@@ -88,20 +88,20 @@ impl FaultyStore {
             }
             Fault::Late if first => {
                 drop(self.inner.commit(batch));
-                let (answer, ticket) = Ticket::new();
-                self.held.lock().expect("no holder panics").push(answer);
+                let (reply, ticket) = Ticket::new();
+                self.pending.lock().expect("no holder panics").push(reply);
                 ticket
             }
             Fault::Late => {
-                for late in self.held.lock().expect("no holder panics").drain(..) {
-                    // Whoever waited for it may have given up.
+                for late in self.pending.lock().expect("no holder panics").drain(..) {
+                    // The ticket may have been dropped.
                     let _ = late.send(Outcome::Committed);
                 }
                 self.inner.commit(batch)
             }
             Fault::Silent => {
-                let (answer, ticket) = Ticket::new();
-                self.held.lock().expect("no holder panics").push(answer);
+                let (reply, ticket) = Ticket::new();
+                self.pending.lock().expect("no holder panics").push(reply);
                 ticket
             }
             Fault::CrashBefore | Fault::CrashAfter => {
@@ -120,23 +120,23 @@ impl Store for FaultyStore {
         }
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>> {
+    fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {
         self.inner.get(key)
     }
 
-    fn scan(&self, from: Key, to: Key, limit: usize) -> Answer<'_, Vec<Row>> {
+    fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.inner.scan(from, to, limit)
     }
 
-    fn query<'a>(&'a self, query: &'a Query) -> Answer<'a, Page> {
+    fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         self.inner.query(query)
     }
 
-    fn read_log(&self, log: LogId, after: u64, limit: usize) -> Answer<'_, Vec<Record>> {
+    fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>> {
         self.inner.read_log(log, after, limit)
     }
 
-    fn log_bounds(&self, log: LogId) -> Answer<'_, (u64, u64)> {
+    fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)> {
         self.inner.log_bounds(log)
     }
 
@@ -159,7 +159,7 @@ mod tests {
     use crate::batch::{BatchId, Op};
     use crate::memory::MemoryStore;
 
-    /// Commits three rows, and says which answers were `Committed` and which rows are there.
+    /// Commits three rows. Returns which answers were `Committed` and which rows are there.
     async fn three_commits(fault: Fault) -> (Vec<bool>, Vec<bool>) {
         let memory = Arc::new(MemoryStore::new());
         let store = FaultyStore::new(memory.clone(), 2, fault);

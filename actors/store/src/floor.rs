@@ -1,7 +1,7 @@
-//! The floor of this package: sled with one committer thread, the least that makes records of many
-//! writers durable together. Benchmarks measure it beside what is built on the real store.
+//! The floor: sled with one committer thread, the least that makes records of many writers durable
+//! together. Benchmarks measure it beside programs on the real store.
 //!
-//! Deliberately absent: all that [`crate::sled`] does besides: repair, rows, the index, logs, guards.
+//! Deliberately absent: everything else of [`crate::sled`]: repair, rows, the index, logs, guards.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,19 +11,19 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 
-/// As many as may share a sync in the real store.
+/// The most records that share a sync, as in the real store.
 const GROUP: usize = 256;
 
-/// A record in line, and who waits for it.
+/// A record, and its ticket's sender.
 #[derive(Debug)]
 pub struct Job {
-    /// What is to be kept.
+    /// The record's bytes.
     pub record: Vec<u8>,
-    /// Told once the record is durable, or that it may not be.
+    /// Receives the outcome of the record's commit.
     pub done: oneshot::Sender<Result<(), Error>>,
 }
 
-/// The way to the thread. It ends when nobody is left who could send.
+/// The thread's inbox. The thread ends with its last clone.
 #[derive(Debug, Clone)]
 pub struct Floor(mpsc::Sender<Job>);
 
@@ -41,9 +41,9 @@ impl Floor {
         Ok(Self(inbox))
     }
 
-    /// Puts a record in line.
+    /// Queues a record.
     pub fn send(&self, job: Job) {
-        // Should the thread have ended, whoever waits hears it from the dropped sender.
+        // If the thread has ended, the dropped sender says so.
         let _ = self.0.send(job);
     }
 
@@ -70,7 +70,7 @@ fn run(tree: &sled::Db, db: &File, jobs: &mpsc::Receiver<Job>) {
         }
         let outcome = commit(tree, db, batch);
         for done in waiting.drain(..) {
-            // A writer that has left doesn't want the answer.
+            // The receiver may have been dropped.
             let _ = done.send(outcome.clone());
         }
         if outcome.is_err() {

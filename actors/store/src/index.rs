@@ -1,16 +1,15 @@
-//! The index of listed rows, in memory: queries never scan a table.
+//! The index of listed rows, in memory: a query never scans a table.
 //!
 //! ```text
-//! committer ──note──▶ Loading(changes) ◀── loader: scans the rows, builds, then catches up
-//!           ──apply─▶ Ready(lists)     ──▶ queries
+//! committer ──hold_while_loading──▶ Loading(changes) ◀── loader: scans the rows, builds, then catches up
+//!           ──apply───────────────▶ Ready(lists)     ──▶ queries
 //! ```
 //!
-//! It is built from the rows in the background after an opening. Until then commits leave their
-//! changes with it, and queries wait. What of a row the scan saw does not matter once the row
-//! stands among the changes: changes are noted *before* they are written, so that a scan can
-//! have seen none that is not noted.
+//! After an opening the index is built from the rows in the background. Until then it holds the changes of
+//! commits, and queries wait. A held change replaces the row that the scan read, and changes are held
+//! *before* they are written, so that the scan reads no change that is not held.
 //!
-//! Deliberately absent: anything on disk. Rows carry their entries themselves.
+//! Deliberately absent: files. Rows hold their own entries.
 
 mod column;
 mod list;
@@ -31,11 +30,11 @@ use crate::batch::Key;
 use crate::query::{Page, Query};
 use crate::row::Block;
 
-use list::{List, Owner};
+use list::{List, PrefixId};
 
 pub(crate) use load::Loader;
 
-/// What a group of batches made of one listed row: its entry block before and after.
+/// The change of one listed row by a group of batches: its entry block before and after.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) key: Key,
@@ -43,7 +42,7 @@ pub(crate) struct Change {
     pub(crate) new: Option<Box<[u8]>>,
 }
 
-/// Reads the entry block of the row at a key, as it is now.
+/// Reads the current entry block of the row at a key.
 pub(crate) type Fetch<'a> = &'a dyn Fn(&Key) -> Option<Box<[u8]>>;
 
 /// The index, shared by the committer, the loader and the readers.
@@ -65,18 +64,18 @@ impl Index {
         Self { state: RwLock::new(State::Loading(Vec::new())), loaded: watch::Sender::new(false) }
     }
 
-    /// Whether the row at `key` may be listed. Only for the committer: nobody else knows that no change
-    /// is on its way.
-    pub(crate) fn may_list(&self, key: &Key) -> bool {
+    /// False if the row at `key` is in no list. Only for the committer, which alone knows that no change is
+    /// on its way.
+    pub(crate) fn may_contain(&self, key: &Key) -> bool {
         match &*self.state.read().expect("no holder panics") {
-            State::Ready(lists) => lists.has(key),
+            State::Ready(lists) => lists.contains(key),
             State::Loading(_) | State::Failed(_) => true,
         }
     }
 
-    /// Takes changes that are about to be written if the index is still loading; else they come
-    /// back, to be applied once they are durable.
-    pub(crate) fn note(&self, changes: Vec<Change>) -> Option<Vec<Change>> {
+    /// Holds changes that are about to be written while the index is loading. Otherwise returns them, to
+    /// be applied once they are durable.
+    pub(crate) fn hold_while_loading(&self, changes: Vec<Change>) -> Option<Vec<Change>> {
         if changes.is_empty() || *self.loaded.borrow() {
             return Some(changes);
         }
@@ -99,26 +98,23 @@ impl Index {
         }
     }
 
-    /// Takes over what `loader` has read, with what was committed meanwhile.
-    pub(crate) fn finish(&self, loader: Result<Loader, Error>, fetch: Fetch<'_>) {
-        let next = match loader {
-            Ok(loader) => {
-                let pending = self.take_pending();
-                let mut lists = loader.build(&pending);
-                let mut state = self.state.write().expect("no holder panics");
+    /// Ends the loading with the rows of `loader` and the changes that were held meanwhile.
+    pub(crate) fn finish_loading(&self, loader: Result<Loader, Error>, fetch: Fetch<'_>) {
+        let lists = loader.map(|loader| loader.build(&self.take_pending()));
+        let mut state = self.state.write().expect("no holder panics");
+        let next = match lists {
+            Ok(mut lists) => {
                 if let State::Loading(pending) = &mut *state {
                     for change in std::mem::take(pending) {
                         lists.apply(&[change], fetch);
                     }
                 }
-                *state = State::Ready(lists);
-                drop(state);
-                self.loaded.send_replace(true);
-                return;
+                State::Ready(lists)
             }
             Err(error) => State::Failed(error),
         };
-        *self.state.write().expect("no holder panics") = next;
+        *state = next;
+        drop(state);
         self.loaded.send_replace(true);
     }
 
@@ -143,11 +139,11 @@ impl Index {
     }
 }
 
-/// All lists, and the names of the rows that stand in them.
+/// All lists, and the prefixes of their rows' keys.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     lists: HashMap<[u8; 2], List>,
-    owners: Owners,
+    prefixes: Prefixes,
 }
 
 impl Lists {
@@ -155,108 +151,107 @@ impl Lists {
         self.lists.get(&query.list).map_or_else(Page::default, |list| select::select(list, query))
     }
 
-    /// Whether the row at `key` stands in any list, be it behind another row.
-    fn has(&self, key: &Key) -> bool {
-        let Some((name, document)) = key.0.split_last_chunk::<16>() else { return false };
-        let Some(owner) = self.owners.numbers.get(name) else { return false };
+    /// True if the row at `key` is in any list, shown or shadowed.
+    fn contains(&self, key: &Key) -> bool {
+        let Some((prefix, document)) = key.0.split_last_chunk::<16>() else { return false };
+        let Some(prefix) = self.prefixes.numbers.get(prefix) else { return false };
         let document = u128::from_be_bytes(*document);
-        self.lists.values().any(|list| list.has(document, *owner))
+        self.lists.values().any(|list| list.contains(document, *prefix))
     }
 
-    /// Applies the changes of one group: what rows were listed as leaves, what they are listed as
-    /// now comes, in the order of the puts.
+    /// Applies the changes of one group: removes the old entries, then adds the new ones in the order of
+    /// the puts.
     pub(crate) fn apply(&mut self, changes: &[Change], fetch: Fetch<'_>) {
-        let mut vacated = HashSet::new();
-        let mut arrived = Vec::with_capacity(changes.len());
+        let mut removed = HashSet::new();
+        let mut added = Vec::with_capacity(changes.len());
         for change in changes {
-            let Some((owner, document)) = self.owners.split(&change.key) else {
+            let Some((prefix, document)) = self.prefixes.split(&change.key) else {
                 continue;
             };
             if let Some(block) = change.old.as_deref().and_then(Block::read) {
                 let list = self.lists.entry(block.list).or_default();
-                list.remove(document, owner, Some(block));
+                list.remove(document, prefix, Some(block));
                 if !list.shadowed.is_empty() {
-                    vacated.insert((block.list, document));
+                    removed.insert((block.list, document));
                 }
             }
             if let Some(block) = change.new.as_deref().and_then(Block::read) {
-                arrived.push((block, owner, document));
+                added.push((block, prefix, document));
             }
         }
-        arrived.sort_by_key(|(block, ..)| block.stamp);
-        for (block, owner, document) in arrived {
+        added.sort_by_key(|(block, ..)| block.stamp);
+        for (block, prefix, document) in added {
             let list = self.lists.entry(block.list).or_default();
-            if let Some(other) = list.owner(document) {
+            if let Some(other) = list.prefix(document) {
                 list.remove(document, other, None);
-                let shadowed = fetch(&self.owners.key(other, document));
+                let shadowed = fetch(&self.prefixes.key(other, document));
                 if let Some(shadowed) = shadowed.as_deref().and_then(Block::read)
                     && shadowed.list == block.list
-                    && other != owner
+                    && other != prefix
                 {
                     list.shadowed.entry(document).or_default().push((shadowed.stamp, other));
                 }
             }
-            list.put(document, owner, block);
+            list.put(document, prefix, block);
         }
-        for (name, document) in vacated {
-            self.uncover(name, document, fetch);
+        for (name, document) in removed {
+            self.unshadow(name, document, fetch);
         }
     }
 
-    /// Shows the row that was put before the one that left, if there is one.
-    fn uncover(&mut self, name: [u8; 2], document: u128, fetch: Fetch<'_>) {
+    /// Shows the row that was put before the removed one, if there is one.
+    fn unshadow(&mut self, name: [u8; 2], document: u128, fetch: Fetch<'_>) {
         let list = self.lists.entry(name).or_default();
-        while list.owner(document).is_none() {
+        while list.prefix(document).is_none() {
             let Some(rows) = list.shadowed.get(&document) else {
                 return;
             };
-            let Some((_, owner)) = rows.iter().max().copied() else {
+            let Some((_, prefix)) = rows.iter().max().copied() else {
                 return;
             };
-            list.remove(document, owner, None);
-            let block = fetch(&self.owners.key(owner, document));
+            list.remove(document, prefix, None);
+            let block = fetch(&self.prefixes.key(prefix, document));
             if let Some(block) =
                 block.as_deref().and_then(Block::read).filter(|block| block.list == name)
             {
-                list.put(document, owner, block);
+                list.put(document, prefix, block);
             }
         }
     }
 }
 
-/// Numbers for the first parts of keys, up to the document id: there are few.
+/// Interns the prefixes of keys, up to the document id: one for each table and environment.
 #[derive(Debug, Default)]
-struct Owners {
-    numbers: HashMap<Box<[u8]>, Owner>,
+struct Prefixes {
+    numbers: HashMap<Box<[u8]>, PrefixId>,
     names: Vec<Box<[u8]>>,
 }
 
-impl Owners {
-    fn split(&mut self, key: &Key) -> Option<(Owner, u128)> {
-        let (name, document) = key.0.split_last_chunk::<16>()?;
+impl Prefixes {
+    fn split(&mut self, key: &Key) -> Option<(PrefixId, u128)> {
+        let (prefix, document) = key.0.split_last_chunk::<16>()?;
         let document = u128::from_be_bytes(*document);
-        if let Some(number) = self.numbers.get(name) {
+        if let Some(number) = self.numbers.get(prefix) {
             return Some((*number, document));
         }
-        let number = Owner::try_from(self.names.len()).expect("tables and environments are few");
-        self.names.push(name.into());
-        self.numbers.insert(name.into(), number);
+        let number = PrefixId::try_from(self.names.len()).expect("tables and environments are few");
+        self.names.push(prefix.into());
+        self.numbers.insert(prefix.into(), number);
         Some((number, document))
     }
 
-    fn key(&self, owner: Owner, document: u128) -> Key {
-        let mut key = self.names[usize::from(owner)].to_vec();
+    fn key(&self, prefix: PrefixId, document: u128) -> Key {
+        let mut key = self.names[usize::from(prefix)].to_vec();
         key.extend(document.to_be_bytes());
         Key(key.into())
     }
 }
 
-/// How many young documents stay loose at least, and how many are folded at once; also the least
-/// number of misplaced ones worth any tidying. Tests are to get past it.
-const YOUNG: usize = if cfg!(test) { 8 } else { 1024 };
+/// How many documents a merge moves from the delta to the main part, and how many stay there at least; also
+/// the least number of misplaced documents that is worth a rebuild. Tests exceed it.
+const MERGE_BATCH: usize = if cfg!(test) { 8 } else { 1024 };
 
-/// Makes room for one more by a sixteenth rather than by doubling: a list of a million documents
-/// must not cost two.
+/// Reserves a sixteenth more rather than twice as much: a list of a million documents must not cost two.
 fn grow<T>(vec: &mut Vec<T>) {
     if vec.len() == vec.capacity() {
         vec.reserve_exact((vec.len() / 16).max(1024));

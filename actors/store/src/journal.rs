@@ -1,157 +1,144 @@
-//! The journal: what was committed and does not stand durably in sled yet.
+//! The write-ahead journal: rows that are committed and not durable in sled yet.
 //!
-//! Two files, written in turns. While the rows of the groups in one are brought to sled, further
-//! groups go to the other; a file is overwritten from its beginning only when sled has all that was
-//! in it, synced. So a commit costs one write and one sync of a few sectors that the file already
-//! has, and sled, which is slow to sync, is asked to once in a while.
+//! It has two files. While a checkpoint writes the groups of one to sled, further groups go to the other;
+//! a file is overwritten from its beginning once sled has all of its groups, synced. So a commit costs one
+//! write and one sync of a few sectors that the file already has, and sled, which is slow to sync, syncs
+//! once a second.
 //!
 //! ```text
 //! file    [group][group] …                each begins at a sector
 //! group   [magic u32][length u32][number u64][crc32 u32][op …][zeros to the end of the sector]
-//! op      [length of the key u16][length of the value u32, or DELETED][key][value]
+//! op      [length of the key u16][length of the value u32, or TOMBSTONE][key][value]
 //! ```
 //!
-//! Numbers are little-endian; groups are numbered without gaps, over both files and all openings.
-//! The CRC is of a secret of the directory, the number and the ops, so that no text that a client
-//! wrote passes for a group. A group is written after the one before it was synced; so a valid group
-//! behind a broken one, or after a gap, says that something acknowledged is damaged, while a
-//! broken one at the end is what a power cut leaves.
+//! Integers are little-endian; groups are numbered without gaps, over both files and all openings. The
+//! CRC covers the directory's salt, the number and the ops, so that no text of a client passes for a
+//! group. A group is written after the one before it was synced. So a valid group behind a broken one, or
+//! after a gap, says that acknowledged data is damaged; a broken group at the end is what a power cut
+//! leaves.
 //!
-//! Deliberately absent: what the rows are, and where they go (see `sled/settle.rs`).
+//! Deliberately absent: the meaning of rows, and their way to sled (see `sled/checkpoint.rs`).
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bytes::Bytes;
 
 use crate::Error;
-use crate::directory::{corrupt, failed};
+use crate::directory::{corrupt, io_error};
 
 #[cfg(test)]
 mod tests;
 
-/// What a disk writes whole.
+/// The unit that a disk writes whole.
 const SECTOR: usize = 512;
 const MAGIC: u32 = u32::from_le_bytes(*b"cbj1");
-const HEAD: usize = 4 + 4 + 8 + 4;
-const DELETED: u32 = u32::MAX;
-/// How much a file grows by: a write within it needs no change of its inode.
+const HEADER: usize = 4 + 4 + 8 + 4;
+/// In place of a value's length: the row is deleted.
+const TOMBSTONE: u32 = u32::MAX;
+/// A file grows by so many bytes: a write within its size leaves the inode alone.
 const GROWTH: usize = 1 << 20;
 
-/// The names of the two files.
 pub(crate) const FILES: [&str; 2] = ["journal.0", "journal.1"];
 
-/// A row as the journal has it: `None` if it goes.
-pub(crate) type Change = (Bytes, Option<Bytes>);
+/// A key and its new value; `None` deletes the row.
+pub(crate) type RowChange = (Bytes, Option<Bytes>);
 
-/// Rows that are committed together.
+/// The rows of batches that are committed together, in the form that is written.
 #[derive(Debug)]
-pub(crate) struct Group {
-    bytes: Vec<u8>,
-    rows: Vec<(Range<usize>, Option<Range<usize>>)>,
-}
+pub(crate) struct Group(Vec<u8>);
 
 impl Default for Group {
     fn default() -> Self {
-        Self { bytes: vec![0; HEAD], rows: Vec::new() }
+        Self(vec![0; HEADER])
     }
 }
 
 impl Group {
-    /// An empty one, with as much room as this one has used: it will be about as large.
-    pub(crate) fn follower(&self) -> Self {
-        let mut bytes = Vec::with_capacity(self.bytes.len().next_multiple_of(SECTOR));
-        bytes.resize(HEAD, 0);
-        Self { bytes, rows: Vec::with_capacity(self.rows.len()) }
+    /// An empty group with the capacity that this one used: the next is about as large.
+    pub(crate) fn next(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.0.len().next_multiple_of(SECTOR));
+        bytes.resize(HEADER, 0);
+        Self(bytes)
     }
 
-    /// Adds a row.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
         self.op(key, u32::try_from(value.len()).expect("a row is small"));
-        self.bytes.extend_from_slice(value);
-        let end = self.bytes.len();
-        let key = end - value.len() - key.len()..end - value.len();
-        self.rows.push((key, Some(end - value.len()..end)));
+        self.0.extend_from_slice(value);
     }
 
-    /// Removes a row.
     pub(crate) fn delete(&mut self, key: &[u8]) {
-        self.op(key, DELETED);
-        let end = self.bytes.len();
-        self.rows.push((end - key.len()..end, None));
+        self.op(key, TOMBSTONE);
     }
 
     fn op(&mut self, key: &[u8], value: u32) {
         let length = u16::try_from(key.len()).expect("a key is short");
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(&value.to_le_bytes());
-        self.bytes.extend_from_slice(key);
+        self.0.extend_from_slice(&length.to_le_bytes());
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self.0.extend_from_slice(key);
     }
 
-    /// The bytes of this as group `number`, and its rows, which are parts of them.
-    fn seal(mut self, number: u64, secret: u64) -> (Bytes, Vec<Change>) {
-        let length = u32::try_from(self.bytes.len()).expect("a group is small");
-        let sum = sum(secret, number, &self.bytes[HEAD..]);
-        self.bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        self.bytes[4..8].copy_from_slice(&length.to_le_bytes());
-        self.bytes[8..16].copy_from_slice(&number.to_le_bytes());
-        self.bytes[16..HEAD].copy_from_slice(&sum.to_le_bytes());
-        self.bytes.resize(self.bytes.len().next_multiple_of(SECTOR), 0);
-        let bytes = Bytes::from(self.bytes);
-        let part = |range| bytes.slice(range);
-        let rows = self.rows.into_iter().map(|(key, value)| (part(key), value.map(part)));
-        let rows = rows.collect();
+    /// The bytes of group `number`, padded to the end of the sector, and its rows, which are slices of them.
+    fn encode(self, number: u64, salt: u64) -> (Bytes, Vec<RowChange>) {
+        let mut bytes = self.0;
+        let end = bytes.len();
+        let length = u32::try_from(end).expect("a group is small");
+        let checksum = checksum(salt, number, &bytes[HEADER..]);
+        bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        bytes[8..16].copy_from_slice(&number.to_le_bytes());
+        bytes[16..HEADER].copy_from_slice(&checksum.to_le_bytes());
+        bytes.resize(end.next_multiple_of(SECTOR), 0);
+        let bytes = Bytes::from(bytes);
+        let rows = decode(&bytes.slice(..end)).expect("it was just encoded");
         (bytes, rows)
     }
 }
 
-fn sum(secret: u64, number: u64, ops: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&secret.to_le_bytes());
-    sum.update(&number.to_le_bytes());
-    sum.update(ops);
-    sum.finalize()
+fn checksum(salt: u64, number: u64, ops: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&salt.to_le_bytes());
+    crc.update(&number.to_le_bytes());
+    crc.update(ops);
+    crc.finalize()
 }
 
-/// The two files, open for groups to come.
+/// The two files, open for writing.
 #[derive(Debug)]
 pub(crate) struct Journal {
     files: [File; 2],
     sizes: [u64; 2],
-    /// The file that groups go to now, and where in it.
+    /// The file that is written, and the offset of the next group.
     current: usize,
     at: u64,
     /// The number of the next group.
     next: u64,
-    secret: u64,
-    synced: bool,
+    salt: u64,
 }
 
-/// Where the journal of a directory stands, as sled knows it.
+/// sled's note of the last checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct Checkpoint {
     /// The last group whose rows sled has, all synced.
-    pub(crate) settled: u64,
-    /// What the CRCs of this directory begin with.
-    pub(crate) secret: u64,
+    pub(crate) group: u64,
+    /// The beginning of every CRC of this directory.
+    pub(crate) salt: u64,
 }
 
 impl Journal {
-    /// Opens the journal in `directory`, and makes it if `new`. Also returns the groups that sled
-    /// does not have, in order: the next groups are to be written only when it has them.
+    /// Opens the journal in `directory`, and makes it if `new`. Also returns the groups after the last
+    /// checkpoint, in order: they must be in sled before the next group is appended.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a group that was once synced is damaged or missing, [`Error::Io`] if
     /// the disk fails.
     pub(crate) fn open(
         directory: &Path,
-        standing: Standing,
+        checkpoint: Checkpoint,
         new: bool,
-        synced: bool,
     ) -> Result<(Self, Vec<Bytes>), Error> {
         let mut found = BTreeMap::new();
         let mut last_file = 0;
@@ -164,12 +151,12 @@ impl Journal {
                 if error.kind() == io::ErrorKind::NotFound {
                     corrupt(directory, &format!("its file {} is missing", FILES[at]))
                 } else {
-                    failed(&error)
+                    io_error(&error)
                 }
             })?;
-            let bytes = Bytes::from(std::fs::read(&path).map_err(|error| failed(&error))?);
+            let bytes = Bytes::from(std::fs::read(&path).map_err(|error| io_error(&error))?);
             sizes[at] = bytes.len() as u64;
-            for (number, group) in groups(&bytes, standing.secret) {
+            for (number, group) in groups(&bytes, checkpoint.salt) {
                 if found.last_key_value().is_none_or(|(last, _)| *last < number) {
                     last_file = at;
                 }
@@ -178,25 +165,23 @@ impl Journal {
             Ok(file)
         };
         let files = [open(0)?, open(1)?];
-        let missing = found.split_off(&(standing.settled + 1));
-        let next = missing.last_key_value().map_or(standing.settled, |(last, _)| *last) + 1;
-        if missing.len() as u64 != next - standing.settled - 1 {
-            let gap = (standing.settled + 1..next).find(|number| !missing.contains_key(number));
-            let reason = format!(
-                "group {} of its journal is damaged, and a later one is not",
-                gap.unwrap_or(next)
-            );
+        let replayed = found.split_off(&(checkpoint.group + 1));
+        let next = replayed.last_key_value().map_or(checkpoint.group, |(last, _)| *last) + 1;
+        let missing = (checkpoint.group + 1..next).find(|number| !replayed.contains_key(number));
+        if let Some(number) = missing {
+            let reason =
+                format!("group {number} of its journal is damaged, and a later one is not");
             return Err(corrupt(directory, &reason));
         }
-        // The newest groups stay for a while: should sled have lost its end, they are there.
+        // The newest groups are not overwritten yet: they replace the end of sled's log, should it be lost.
         let current = if next > 1 { 1 - last_file } else { 0 };
-        let journal = Self { files, sizes, current, at: 0, next, secret: standing.secret, synced };
-        Ok((journal, missing.into_values().collect()))
+        let journal = Self { files, sizes, current, at: 0, next, salt: checkpoint.salt };
+        Ok((journal, replayed.into_values().collect()))
     }
 
-    /// Writes `group`. When this returns it is durable; its rows are returned.
-    pub(crate) fn append(&mut self, group: Group) -> io::Result<Vec<Change>> {
-        let (bytes, rows) = group.seal(self.next, self.secret);
+    /// Makes `group` durable, and returns its rows.
+    pub(crate) fn append(&mut self, group: Group) -> io::Result<Vec<RowChange>> {
+        let (bytes, rows) = group.encode(self.next, self.salt);
         let (file, size) = (&self.files[self.current], &mut self.sizes[self.current]);
         let end = self.at + bytes.len() as u64;
         if end > *size {
@@ -205,16 +190,14 @@ impl Journal {
             *size += grown as u64;
         }
         file.write_all_at(&bytes, self.at)?;
-        if self.synced {
-            file.sync_data()?;
-        }
+        file.sync_data()?;
         self.at = end;
         self.next += 1;
         Ok(rows)
     }
 
-    /// Goes on in the other file, all of which sled has; returns the number of the last group so far.
-    pub(crate) fn turn(&mut self) -> u64 {
+    /// Switches to the other file, all groups of which are in sled. Returns the number of the last group.
+    pub(crate) fn switch(&mut self) -> u64 {
         self.current = 1 - self.current;
         self.at = 0;
         self.last()
@@ -227,11 +210,11 @@ impl Journal {
 }
 
 /// Every valid group in the bytes of a file.
-fn groups(file: &Bytes, secret: u64) -> Vec<(u64, Bytes)> {
+fn groups(file: &Bytes, salt: u64) -> Vec<(u64, Bytes)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < file.len() {
-        if let Some((number, group)) = group(&file.slice(at..), secret) {
+        if let Some((number, group)) = group(&file.slice(at..), salt) {
             at += group.len().next_multiple_of(SECTOR);
             found.push((number, group));
         } else {
@@ -241,37 +224,37 @@ fn groups(file: &Bytes, secret: u64) -> Vec<(u64, Bytes)> {
     found
 }
 
-/// The group that `bytes` begin with, without what fills its last sector.
-fn group(bytes: &Bytes, secret: u64) -> Option<(u64, Bytes)> {
+/// The number and the bytes of the group that `bytes` begin with, without the padding.
+fn group(bytes: &Bytes, salt: u64) -> Option<(u64, Bytes)> {
     let (magic, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
     let (expected, _) = rest.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    if u32::from_le_bytes(*magic) != MAGIC || length < HEAD || length > bytes.len() {
+    if u32::from_le_bytes(*magic) != MAGIC || length < HEADER || length > bytes.len() {
         return None;
     }
     let number = u64::from_le_bytes(*number);
-    let whole = sum(secret, number, &bytes[HEAD..length]) == u32::from_le_bytes(*expected);
-    whole.then(|| (number, bytes.slice(..length)))
+    let valid = checksum(salt, number, &bytes[HEADER..length]) == u32::from_le_bytes(*expected);
+    valid.then(|| (number, bytes.slice(..length)))
 }
 
-/// The rows of a group; `None` if they make no sense.
-pub(crate) fn rows(group: &Bytes) -> Option<Vec<Change>> {
+/// The rows of a group; `None` if they cannot be decoded.
+pub(crate) fn decode(group: &Bytes) -> Option<Vec<RowChange>> {
     let mut rows = Vec::new();
-    let mut at = HEAD;
+    let mut at = HEADER;
     while at < group.len() {
         let rest = group.get(at..)?;
         let (key, rest) = rest.split_first_chunk()?;
         let (value, _) = rest.split_first_chunk()?;
         let (key, value) = (usize::from(u16::from_le_bytes(*key)), u32::from_le_bytes(*value));
-        let length = if value == DELETED { 0 } else { usize::try_from(value).ok()? };
+        let length = if value == TOMBSTONE { 0 } else { usize::try_from(value).ok()? };
         let from = at + 2 + 4;
         at = from + key + length;
         if at > group.len() {
             return None;
         }
-        let put = (value != DELETED).then(|| group.slice(from + key..at));
+        let put = (value != TOMBSTONE).then(|| group.slice(from + key..at));
         rows.push((group.slice(from..from + key), put));
     }
     Some(rows)

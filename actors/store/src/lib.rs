@@ -1,19 +1,19 @@
 //! Bytes, index terms and one durable commit.
 //!
-//! A store takes [`Batch`]es and answers each once it can no longer be lost. It
-//! knows rows, listed rows (rows that can be found by [`Query`]) and logs
-//! (append-only, numbered in the order of commit). It knows nothing of tasks,
-//! of actors or of HTTP: what the bytes mean is said by [`table::Table`] and its
-//! users.
+//! A store takes [`Batch`]es and answers each once it cannot be lost any more. It has rows, listed rows
+//! (which a [`Query`] finds) and logs (append-only, numbered in the order of commits). It knows nothing of
+//! tasks, of actors or of HTTP: [`table::Table`] and its users give the bytes a meaning.
 //!
-//! Deliberately absent: transactions that read (every key has one writer, which
-//! knows what it wrote), and any wall clock.
+//! Deliberately absent: transactions that read (every key has one writer, which knows what it wrote), and
+//! any wall clock.
 
 pub mod batch;
-#[cfg(any(test, feature = "contract"))]
+#[cfg(any(test, feature = "testing"))]
 pub mod contract;
+#[cfg(any(test, feature = "testing"))]
 pub mod faulty;
 pub mod floor;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 #[doc(hidden)]
 pub mod probe;
@@ -29,11 +29,12 @@ mod journal;
 mod log;
 mod mark;
 mod overlay;
-mod quiet;
+mod panics;
 mod repair;
 mod row;
 mod scrub;
 mod segments;
+mod shutdown;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -47,8 +48,8 @@ pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use directory::advice;
 pub use query::{Filter, Order, Page, Query};
 
-/// A boxed answer of a read: engines behind a network need to wait for it.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// A boxed future of a read: a store behind a network has to wait.
+pub type ReadFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// One row: its key and its value.
 pub type Row = (Key, Bytes);
@@ -56,31 +57,31 @@ pub type Row = (Key, Bytes);
 /// One record of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The log it stands in.
+    /// The log.
     pub log: LogId,
-    /// Its number: 1 for the first, without gaps, in the order of commit.
+    /// Its number: 1 for the first, without gaps, in the order of commits.
     pub sequence: u64,
-    /// What was appended.
+    /// The appended bytes.
     pub bytes: Bytes,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Every operation of the batch is on disk and will survive a power cut.
+    /// Every operation of the batch is on disk and survives a power cut.
     Committed,
     /// A guard named an epoch that is over; nothing was changed.
     Fenced,
     /// An [`Op::Insert`] found its key taken; nothing was changed.
     Conflict(Key),
-    /// The batch was refused before anything was written; nothing was changed.
+    /// The batch was refused before a write; nothing was changed.
     NotApplied(Error),
-    /// The disk or the connection failed in mid-commit: the batch may or may not be there.
-    /// The embedded store answers so once, to everyone, and takes no further batch.
+    /// The disk or the connection failed during the commit: the batch may or may not be there. The embedded
+    /// store answers so to every batch of that commit, and takes no further batch.
     Unknown(Error),
 }
 
-/// Why a store could not answer.
+/// An error of a store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The data directory is in use by another process.
@@ -88,36 +89,39 @@ pub enum Error {
         "the data directory {0} is in use by another process; stop it first, or name another with --data-dir"
     )]
     Locked(String),
-    /// The data directory holds something this program cannot read.
+    /// The data directory is damaged, or of a newer program.
     #[error(
         "the data directory {path} cannot be read: {reason}; restore it from a backup, or name an empty one with --data-dir"
     )]
     Corrupt {
-        /// Where it is.
+        /// The directory, or the part of it.
         path: String,
-        /// What was found.
+        /// The damage: a clause about the directory, whose subject is "it" or "its …".
         reason: String,
     },
-    /// A row was larger than a store takes.
-    #[error("a row of {0} bytes is larger than a store takes")]
+    /// A row or a record over the limit.
+    #[error(
+        "{0} bytes are too large: a store takes {row} in a row and {record} in a log record",
+        row = batch::MAX_ROW,
+        record = log::MAX_RECORD
+    )]
     TooLarge(usize),
     /// The disk or the connection failed.
     #[error("the store failed: {0}")]
     Io(Arc<str>),
-    /// The store has stopped after an earlier failure.
+    /// The store has stopped, after a failure or because it closes.
     #[error("the store has stopped")]
     Stopped,
 }
 
-/// The place of a batch in the line of commits: resolves to its [`Outcome`].
+/// A future of the [`Outcome`] of a batch.
 ///
-/// The batch is in line from the moment [`Store::commit`] returned; dropping the
-/// ticket does not take it back.
+/// The batch is queued when [`Store::commit`] returns; dropping the ticket does not cancel it.
 #[derive(Debug)]
 pub struct Ticket(oneshot::Receiver<Outcome>);
 
 impl Ticket {
-    /// A ticket and the end that resolves it.
+    /// A ticket and the sender that resolves it.
     #[must_use]
     pub fn new() -> (oneshot::Sender<Outcome>, Self) {
         let (sender, receiver) = oneshot::channel();
@@ -131,11 +135,11 @@ impl Future for Ticket {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         Pin::new(&mut self.0)
             .poll(context)
-            .map(|answer| answer.unwrap_or(Outcome::Unknown(Error::Stopped)))
+            .map(|outcome| outcome.unwrap_or(Outcome::Unknown(Error::Stopped)))
     }
 }
 
-/// Called once when the store has failed and nothing is known about the disk any more.
+/// Called once, after a failure that leaves nothing known about the disk.
 pub type OnFailure = Box<dyn FnOnce(&Error) + Send>;
 
 /// Figures of a store since it was opened.
@@ -143,44 +147,42 @@ pub type OnFailure = Box<dyn FnOnce(&Error) + Send>;
 pub struct Stats {
     /// Batches committed.
     pub batches: u64,
-    /// Syncs they took: many batches share one.
+    /// Syncs for them: many batches share one.
     pub syncs: u64,
-    /// Bytes on disk, where the engine knows them.
-    pub bytes_on_disk: u64,
 }
 
-/// A durable home for rows, listed rows and logs.
+/// A durable store of rows, listed rows and logs.
 pub trait Store: Send + Sync + 'static {
-    /// Puts `batch` in line and returns at once. Batches are applied in the order
-    /// of these calls, each whole or not at all. One whose ticket was dropped may be applied some
-    /// milliseconds later than its turn, but never after a later one that names one of its keys.
+    /// Queues `batch` and returns at once. Batches are applied in the order of these calls, each completely
+    /// or not at all. A batch whose ticket was dropped may be applied some milliseconds later, but before
+    /// every later one that names one of its keys.
     fn commit(&self, batch: Batch) -> Ticket;
 
-    /// The value at `key`, as of the last commit that was answered or a later one.
-    fn get<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>>;
+    /// The value at `key`, after the last answered commit or a later one.
+    fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>>;
 
     /// Up to `limit` rows with `from <= key < to`, in key order.
-    fn scan(&self, from: Key, to: Key, limit: usize) -> Answer<'_, Vec<Row>>;
+    fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>>;
 
-    /// The listed rows that `query` asks for, and their exact total. Sees every
-    /// batch that was answered before the call.
-    fn query<'a>(&'a self, query: &'a Query) -> Answer<'a, Page>;
+    /// The documents of a query, and their exact total, after every batch that was answered before the
+    /// call.
+    fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page>;
 
     /// Up to `limit` records of `log` with a number greater than `after`, in order.
-    fn read_log(&self, log: LogId, after: u64, limit: usize) -> Answer<'_, Vec<Record>>;
+    fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>>;
 
     /// The numbers of the oldest kept and the newest record of `log`: `(0, 0)` if it never
     /// had one; `oldest == newest + 1` when all were trimmed.
-    fn log_bounds(&self, log: LogId) -> Answer<'_, (u64, u64)>;
+    fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)>;
 
-    /// Every record committed from now on, in the order of commit, those of several batches
-    /// together, after they became durable and before their tickets resolve. One receiver is enough
-    /// for a process: a second call closes the first.
+    /// A receiver of every record that is committed from now on, in the order of commits, those of several
+    /// batches together: after they became durable and before their tickets resolve. A second call closes
+    /// the first receiver.
     fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>>;
 
-    /// The epoch that guards are compared with. Greater after every opening.
+    /// The epoch that guards must name. It grows with every opening.
     fn epoch(&self) -> Epoch;
 
-    /// What this store has done so far.
+    /// Figures since the opening.
     fn stats(&self) -> Stats;
 }

@@ -1,4 +1,4 @@
-//! The bytes of log records on disk: many small records to a row, a large one over several.
+//! The bytes of log records on disk: many small records in a row, a large one over several.
 //!
 //! ```text
 //! key    [space 'l'][log][number of the first record u64, big-endian][part u8]
@@ -6,12 +6,12 @@
 //!        [length of all that varint][the same as a block of LZ4]     in part 255
 //! ```
 //!
-//! A record that fits no row by itself stands alone in parts 0, 1, 2 … of its number; its
-//! length, in part 0, is then greater than what follows it there. What a group of batches
-//! appends to a log is packed together and compressed, for records of one log are much alike: a
-//! hundred of them cost a row or two. Rows are written once and only ever deleted whole.
+//! A record that is larger than a row is alone in parts 0, 1, 2 … of its number; its length, in part 0, is
+//! then greater than the rest of that row. The records that a group of batches appends to a log are packed
+//! and compressed together, for they are much alike: a hundred of them take a row or two. A row is written
+//! once, and later deleted.
 //!
-//! Deliberately absent: the numbering itself, which is the committer's.
+//! Deliberately absent: the numbering, which is the committer's.
 
 use bytes::Bytes;
 
@@ -21,15 +21,16 @@ use crate::row::{LOGS, META, read_varint, write_varint};
 /// The largest record.
 pub(crate) const MAX_RECORD: usize = 64 * 1024;
 
-/// The part of a row that is compressed.
+/// The part number of a compressed row.
 pub(crate) const COMPRESSED: u8 = u8::MAX;
 
 const KEY: usize = 11;
-const ROOM: usize = MAX_ROW - KEY;
-/// How many bytes of records are compressed together, at most, but for a larger record.
+/// The bytes of records in one row.
+const CAPACITY: usize = MAX_ROW - KEY;
+/// The most bytes of records that are compressed together, but for a larger record.
 const BLOCK: usize = 16 * 1024;
-/// Below this nothing is gained.
-const SMALL: usize = 512;
+/// A smaller block is not compressed: there is nothing to gain.
+const MIN_BLOCK: usize = 512;
 
 /// The oldest and the newest number of a log; `(0, 0)` if it never had a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,14 +40,14 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Takes the next number.
+    /// Counts the next record, and returns its number.
     pub(crate) fn append(&mut self) -> u64 {
         self.newest += 1;
         self.oldest = self.oldest.max(1);
         self.newest
     }
 
-    /// Forgets the numbers before `before`.
+    /// Drops the numbers before `before`.
     pub(crate) fn trim(&mut self, before: u64) {
         if self.newest > 0 {
             self.oldest = self.oldest.max(before.min(self.newest + 1));
@@ -70,22 +71,20 @@ pub(crate) fn read_key(key: &[u8]) -> Option<(u64, u8)> {
     Some((u64::from_be_bytes(*first), *rest.first()?))
 }
 
-/// The key of the note that a trim leaves, so that numbers go on when nothing else is left.
+/// The key of a log's bounds, which a trim writes: numbers go on where every record was trimmed.
 pub(crate) fn trim_key(log: LogId) -> [u8; 3] {
     [META, b'l', log.0]
 }
 
-/// The note that a trim leaves.
 pub(crate) fn encode_bounds(bounds: Bounds) -> [u8; 16] {
-    let mut note = [0; 16];
-    note[..8].copy_from_slice(&bounds.oldest.to_le_bytes());
-    note[8..].copy_from_slice(&bounds.newest.to_le_bytes());
-    note
+    let mut row = [0; 16];
+    row[..8].copy_from_slice(&bounds.oldest.to_le_bytes());
+    row[8..].copy_from_slice(&bounds.newest.to_le_bytes());
+    row
 }
 
-/// Reads what [`encode_bounds`] wrote.
-pub(crate) fn read_bounds(note: &[u8]) -> Option<Bounds> {
-    let (oldest, rest) = note.split_first_chunk::<8>()?;
+pub(crate) fn decode_bounds(row: &[u8]) -> Option<Bounds> {
+    let (oldest, rest) = row.split_first_chunk::<8>()?;
     let (newest, _) = rest.split_first_chunk::<8>()?;
     Some(Bounds { oldest: u64::from_le_bytes(*oldest), newest: u64::from_le_bytes(*newest) })
 }
@@ -111,7 +110,6 @@ pub(crate) fn pack<'a>(
     packer.pack(block_first, &block);
 }
 
-/// Writes records of a log to rows.
 struct Packer<W> {
     log: LogId,
     raw: Vec<u8>,
@@ -120,18 +118,18 @@ struct Packer<W> {
 }
 
 impl<W: FnMut(&[u8], &[u8])> Packer<W> {
-    /// Writes `records` to one row if they fit, compressed or as they are, or else each half by
-    /// itself, or the one over several rows.
+    /// Writes `records` to one row if they fit, compressed or plain. Otherwise writes each half by itself,
+    /// or a single record to several rows.
     fn pack(&mut self, first: u64, records: &[&Bytes]) {
         self.raw.clear();
         for record in records {
             write_varint(record.len(), &mut self.raw);
             self.raw.extend_from_slice(record);
         }
-        if self.compressed() {
+        if self.compress() {
             (self.write)(&key(self.log, first, COMPRESSED), &self.row);
-        } else if self.raw.len() <= ROOM || records.len() == 1 {
-            for (part, piece) in (0..).zip(self.raw.chunks(ROOM)) {
+        } else if self.raw.len() <= CAPACITY || records.len() == 1 {
+            for (part, piece) in (0..).zip(self.raw.chunks(CAPACITY)) {
                 (self.write)(&key(self.log, first, part), piece);
             }
         } else {
@@ -141,9 +139,9 @@ impl<W: FnMut(&[u8], &[u8])> Packer<W> {
         }
     }
 
-    /// Whether `raw`, compressed, fits a row and is the smaller for it; then it stands in `row`.
-    fn compressed(&mut self) -> bool {
-        if self.raw.len() < SMALL {
+    /// Compresses `raw` to `row`. Returns false if that does not fit a row, or is not smaller.
+    fn compress(&mut self) -> bool {
+        if self.raw.len() < MIN_BLOCK {
             return false;
         }
         self.row.clear();
@@ -151,13 +149,13 @@ impl<W: FnMut(&[u8], &[u8])> Packer<W> {
         let head = self.row.len();
         self.row.resize(head + lz4_flex::block::get_maximum_output_size(self.raw.len()), 0);
         let length = lz4_flex::block::compress_into(&self.raw, &mut self.row[head..]);
-        self.row.truncate(head + length.expect("there is room for the worst case"));
-        self.row.len() <= ROOM && self.row.len() < self.raw.len()
+        self.row.truncate(head + length.expect("the row has the space for the worst case"));
+        self.row.len() <= CAPACITY && self.row.len() < self.raw.len()
     }
 }
 
-/// What [`Packer::compressed`] made; `None` if it is damaged.
-fn decompressed(row: &[u8]) -> Option<Vec<u8>> {
+/// The records of a compressed row; `None` if it is damaged.
+fn decompress(row: &[u8]) -> Option<Vec<u8>> {
     let (length, block) = read_varint(row)?;
     if length > BLOCK + 2 * MAX_RECORD {
         return None;
@@ -166,7 +164,7 @@ fn decompressed(row: &[u8]) -> Option<Vec<u8>> {
     (raw.len() == length).then_some(raw)
 }
 
-/// Puts rows together to records again. Feed it rows in key order, beginning with a part 0.
+/// Decodes rows in key order to records. The first row must be a part 0 or a compressed one.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacker {
     number: u64,
@@ -175,8 +173,8 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Calls `found` with the number and the bytes of every record that `row` completes; `None`
-    /// if the row does not follow what came before.
+    /// Calls `found` with the number and the bytes of every record that `row` completes. `None` if the row
+    /// does not follow the one before it.
     pub(crate) fn row(
         &mut self,
         key: &[u8],
@@ -196,7 +194,7 @@ impl Unpacker {
         if self.missing > 0 {
             return None;
         }
-        let raw = if part == COMPRESSED { Some(decompressed(row)?) } else { None };
+        let raw = if part == COMPRESSED { Some(decompress(row)?) } else { None };
         let (mut number, mut rest) = (first, raw.as_deref().unwrap_or(row));
         while !rest.is_empty() {
             let (length, after) = read_varint(rest)?;
@@ -244,7 +242,7 @@ mod tests {
         assert_eq!(rows, [(key, value.to_vec())]);
     }
 
-    /// Bytes that nothing can be saved of.
+    /// Bytes that do not compress.
     fn noise(length: usize) -> Bytes {
         let mut state = 1_u64;
         let mut next = || {
@@ -316,6 +314,6 @@ mod tests {
         bounds.trim(9);
         assert_eq!(bounds, Bounds { oldest: 3, newest: 2 });
         assert_eq!(bounds.append(), 3);
-        assert_eq!(read_bounds(&encode_bounds(bounds)), Some(bounds));
+        assert_eq!(decode_bounds(&encode_bounds(bounds)), Some(bounds));
     }
 }

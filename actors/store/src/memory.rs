@@ -1,10 +1,10 @@
-//! A store in memory: the model that the others are compared with, and what the tests of actors
-//! run on.
+//! A store in memory, for tests: the model that the others are compared with, and the store under the
+//! actors' tests.
 //!
-//! It keeps what was committed over a [`MemoryStore::reopen`], as a disk does. Everything is done
-//! in the obvious way: one map, and queries that look at every row.
+//! Its contents survive a [`MemoryStore::reopen`], as on a disk. It has one map, and a query looks at every
+//! row.
 //!
-//! Deliberately absent: indexes, threads, and answers that take any time.
+//! Deliberately absent: indexes, threads, and answers that take time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use std::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::batch::{Batch, Entry, Epoch, Key, LogId, MAX_ROW, Op};
-use crate::log::{Bounds, MAX_RECORD};
+use crate::batch::{Batch, Entry, Epoch, Key, LogId, Op};
+use crate::log::Bounds;
 use crate::query::{Filter, Order, Page, Query};
-use crate::{Answer, Error, Outcome, Record, Row, Stats, Store, Ticket, row};
+use crate::{Outcome, ReadFuture, Record, Row, Stats, Store, Ticket, row};
 
 /// A store in memory.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct State {
     stats: Stats,
 }
 
-/// What survives a reopening.
+/// The contents, which survive a reopening.
 #[derive(Debug, Clone, Default)]
 struct Disk {
     rows: BTreeMap<Key, Stored>,
@@ -45,7 +45,7 @@ struct Disk {
 struct Stored {
     value: Bytes,
     entry: Option<Entry>,
-    /// Later puts have greater ones.
+    /// Ascends with every put.
     stamp: u64,
 }
 
@@ -62,8 +62,8 @@ impl MemoryStore {
         Self { state: Mutex::default(), epoch: Epoch(1) }
     }
 
-    /// A store with what was committed to this one, as after a restart of the process. The two
-    /// share nothing from here on.
+    /// A store with the contents of this one, as after a restart of the process. The two share nothing
+    /// afterwards.
     #[must_use]
     pub fn reopen(&self) -> Self {
         let state = State { disk: self.state().disk.clone(), ..State::default() };
@@ -78,7 +78,7 @@ impl MemoryStore {
         if batch.guards.iter().any(|(_, epoch)| *epoch != self.epoch) {
             return Outcome::Fenced;
         }
-        if let Err(error) = batch.ops.iter().try_for_each(check) {
+        if let Err(error) = batch.ops.iter().try_for_each(row::check) {
             return Outcome::NotApplied(error);
         }
         let mut state = self.state();
@@ -104,7 +104,7 @@ impl MemoryStore {
                     let sequence = bounds.append();
                     records.insert(sequence, record.clone());
                     if let Some(tail) = &state.tail {
-                        // Nobody has to listen.
+                        // The receiver may have been dropped.
                         let _ = tail.send(vec![Record { log, sequence, bytes: record }]);
                     }
                 }
@@ -149,11 +149,11 @@ impl Disk {
     fn select(&self, query: &Query) -> Page {
         let mut listed: BTreeMap<u128, &Stored> = BTreeMap::new();
         for (key, row) in &self.rows {
-            let (Some(entry), Some(document)) = (&row.entry, key.document()) else {
+            let (Some(entry), Some(document)) = (&row.entry, key.0.last_chunk()) else {
                 continue;
             };
             if entry.list == query.list {
-                let shown = listed.entry(document).or_insert(row);
+                let shown = listed.entry(u128::from_be_bytes(*document)).or_insert(row);
                 if shown.stamp < row.stamp {
                     *shown = row;
                 }
@@ -195,34 +195,20 @@ fn matches(filter: &Filter, document: u128, entry: &Entry) -> bool {
     }
 }
 
-/// The same limits as on disk, so that no test passes on what a disk refuses.
-fn check(op: &Op) -> Result<(), Error> {
-    let (size, limit) = match op {
-        Op::Put { key, entry: Some(_), .. } if !key.is_listed() || key.0.len() < 18 => {
-            return Err(Error::Io("an entry needs the key of a listed row".into()));
-        }
-        Op::Put { key, value, entry } => (row::size(key, value, entry.as_ref()), MAX_ROW),
-        Op::Insert { key, value } => (row::size(key, value, None), MAX_ROW),
-        Op::Append { record, .. } => (record.len(), MAX_RECORD),
-        Op::Delete { .. } | Op::Trim { .. } => return Ok(()),
-    };
-    if size > limit { Err(Error::TooLarge(size)) } else { Ok(()) }
-}
-
 impl Store for MemoryStore {
     fn commit(&self, batch: Batch) -> Ticket {
-        let (answer, ticket) = Ticket::new();
-        // A caller that has dropped its ticket doesn't want the answer.
-        let _ = answer.send(self.apply(batch));
+        let (reply, ticket) = Ticket::new();
+        // The ticket is still here.
+        let _ = reply.send(self.apply(batch));
         ticket
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>> {
+    fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {
         let value = self.state().disk.rows.get(key).map(|row| row.value.clone());
         Box::pin(ready(Ok(value)))
     }
 
-    fn scan(&self, from: Key, to: Key, limit: usize) -> Answer<'_, Vec<Row>> {
+    fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         if from >= to {
             return Box::pin(ready(Ok(Vec::new())));
         }
@@ -233,11 +219,11 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(rows)))
     }
 
-    fn query<'a>(&'a self, query: &'a Query) -> Answer<'a, Page> {
+    fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         Box::pin(ready(Ok(self.state().disk.select(query))))
     }
 
-    fn read_log(&self, log: LogId, after: u64, limit: usize) -> Answer<'_, Vec<Record>> {
+    fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>> {
         let state = self.state();
         let records = state
             .disk
@@ -252,7 +238,7 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(records)))
     }
 
-    fn log_bounds(&self, log: LogId) -> Answer<'_, (u64, u64)> {
+    fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)> {
         let bounds =
             self.state().disk.logs.get(&log).map(|(bounds, _)| *bounds).unwrap_or_default();
         Box::pin(ready(Ok((bounds.oldest, bounds.newest))))

@@ -1,6 +1,6 @@
-//! The index without a store, for the benchmarks that measure its latency and its memory.
+//! The index without a store, for benchmarks of its latency and its memory.
 //!
-//! Deliberately absent: everything that makes it durable.
+//! Deliberately absent: durability.
 
 use crate::batch::{Entry, Key};
 use crate::index::{Change, Lists, Loader};
@@ -15,7 +15,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// An index of all of `documents` at once, as after an opening.
+    /// Builds the index of `documents` at once, as an opening does.
     ///
     /// # Panics
     /// If an entry is larger than a row.
@@ -27,7 +27,7 @@ impl Probe {
         Self { lists: loader.build(&[]), stamp: 0 }
     }
 
-    /// Puts a document that stands in the list as `old`, or does not yet.
+    /// Puts a document; `old` is its entry so far.
     pub fn put(&mut self, document: u128, old: Option<&Entry>, new: &Entry) {
         self.stamp += 1;
         let old = old.map(|old| block(0, old));

@@ -1,4 +1,4 @@
-//! Questions about listed rows: filter, order, offset, limit → document ids and an exact total.
+//! Queries of listed rows: filter, order, offset, limit → document ids and an exact total.
 
 /// One condition. A row must satisfy all conditions of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,44 +9,44 @@ pub enum Filter {
     AllOf(u8, Vec<Box<[u8]>>),
     /// `from <= document id < to`.
     Documents {
-        /// The first that counts.
+        /// The least id; `None` for no bound.
         from: Option<u128>,
-        /// The first that no longer counts.
+        /// The id above the greatest; `None` for no bound.
         to: Option<u128>,
     },
 }
 
-/// What the rows are ordered by. Ties are broken by document id in the same direction.
+/// The order of rows. Ties are broken by document id in the same direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By document id, which for ids that sort by creation is the order of creation.
+    /// By document id: the order of creation, for ids that ascend with it.
     Document,
-    /// By the n-th sort value of the entry; rows without it come last in either direction.
+    /// By the n-th sort value of the entry; rows without it are last in either direction.
     Sort(usize),
 }
 
-/// A question about one list.
+/// A query of one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// The list.
     pub list: [u8; 2],
-    /// Conditions, all of which hold.
+    /// Conditions, all of which a row satisfies.
     pub filters: Vec<Filter>,
     /// The order.
     pub order: Order,
-    /// Greatest first.
+    /// True for the greatest first.
     pub descending: bool,
-    /// How many to pass over.
+    /// The number of rows to skip.
     pub offset: usize,
-    /// How many to return at most.
+    /// The most rows to return.
     pub limit: usize,
 }
 
-/// The answer.
+/// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     /// The documents, in order.
     pub documents: Vec<u128>,
-    /// How many rows satisfy the conditions, offset and limit aside.
+    /// The number of rows that satisfy the conditions, regardless of offset and limit.
     pub total: u64,
 }

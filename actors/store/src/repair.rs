@@ -1,10 +1,10 @@
-//! What a power cut can leave in a data directory that sled 0.34.7 then refuses to open.
+//! Repairs a data directory that sled 0.34.7 would refuse to open after a power cut.
 //!
-//! sled writes three kinds of small files without care: `conf` is never synced, a snapshot is
-//! renamed without a sync of its directory, and a snapshot in the making is taken for a finished
-//! one. All three can be made again from `db`, which is synced in every round before the journal lets
-//! go of its rows (`sled/settle.rs`), so a broken one is removed. The layouts, from sled's
-//! `config.rs` and `snapshot.rs`:
+//! sled writes three kinds of small files without care: `conf` is never synced, a snapshot is renamed
+//! without a sync of its directory, and an unfinished snapshot is taken for a finished one. sled can make
+//! all three again from `db`, which each checkpoint syncs before the journal is overwritten
+//! (`sled/checkpoint.rs`); so a broken one is removed. The layouts, from sled's `config.rs` and
+//! `snapshot.rs`:
 //!
 //! ```text
 //! conf                    [parameters …][crc32 of them u32]            more than 8 bytes
@@ -12,7 +12,7 @@
 //! snap.<lsn>.generating   the same, before its rename
 //! ```
 //!
-//! Deliberately absent: any change to `db` or to what is in it.
+//! Deliberately absent: any change to `db` or its contents.
 
 use std::fs;
 use std::io;
@@ -20,31 +20,33 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise};
 
-/// Removes the broken and the half-made files of `directory`, and then makes what is left durable:
-/// after a mere crash of the process `db` may be in memory only, while the snapshot that sled
-/// writes next, and syncs, already counts on it.
+/// Removes the broken and the half-made files of `directory`, and syncs the others: after a mere crash of
+/// the process `db` may be in memory only, and sled's next snapshot, which it syncs, relies on it.
 pub(crate) fn repair(directory: &Path) -> io::Result<()> {
     let conf = directory.join("conf");
-    if conf.exists() && !is_whole(&conf, 8, 4)? {
+    if conf.exists() && !has_valid_crc(&conf, 8, 4)? {
         remove(&conf)?;
     }
     let mut good = Vec::new();
-    for path in snapshots(directory)? {
-        if is_whole(&path, 12, 12)? {
+    let is_snapshot = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"snap."))
+    };
+    for path in files(directory)?.into_iter().filter(is_snapshot) {
+        if has_valid_crc(&path, 12, 12)? {
             good.push(path);
         } else {
             remove(&path)?;
         }
     }
-    let (half_made, finished): (Vec<_>, Vec<_>) =
+    let (generating, finished): (Vec<_>, Vec<_>) =
         good.into_iter().partition(|path| path.extension().is_some_and(|end| end == "generating"));
     if !finished.is_empty() {
-        half_made.iter().try_for_each(|path| remove(path))?;
+        generating.iter().try_for_each(|path| remove(path))?;
     }
     sync_files(directory)
 }
 
-/// The first file in `blobs/`: sled puts values there that it never syncs.
+/// The first file in `blobs/`, where sled puts large values and never syncs them.
 pub(crate) fn first_blob(directory: &Path) -> io::Result<Option<PathBuf>> {
     match fs::read_dir(directory.join("blobs")) {
         Ok(mut files) => files.next().transpose().map(|file| file.map(|file| file.path())),
@@ -65,43 +67,36 @@ pub(crate) fn sync_all(directory: &Path) -> io::Result<()> {
 }
 
 fn sync_files(directory: &Path) -> io::Result<()> {
-    for file in fs::read_dir(directory)? {
-        let file = file?;
-        if file.file_type()?.is_file() {
-            fs::File::open(file.path())?.sync_all()?;
-        }
+    for path in files(directory)? {
+        fs::File::open(path)?.sync_all()?;
     }
     fs::File::open(directory)?.sync_all()
 }
 
-/// Has what is read next of the files in `directory` come from the disk, after what is not there yet was
-/// written. After a sync that failed, Linux shows what it could not write as if it stood there, and says
-/// of the next sync that it succeeded (fsync(2); lwn.net/Articles/752063): who starts again would count on
-/// what a power cut then takes.
-pub(crate) fn read_anew(directory: &Path) -> io::Result<()> {
+/// Syncs the files of `directory` and drops them from the page cache, so that they are read from the disk.
+/// After a failed sync Linux shows the writes that it lost as if they were there, and the next sync
+/// succeeds (fsync(2); lwn.net/Articles/752063): a new process would rely on them until a power cut.
+pub(crate) fn drop_page_cache(directory: &Path) -> io::Result<()> {
     sync_files(directory)?;
-    for file in fs::read_dir(directory)? {
-        let file = file?;
-        if file.file_type()?.is_file() {
-            fadvise(fs::File::open(file.path())?, 0, None, Advice::DontNeed)?;
-        }
+    for path in files(directory)? {
+        fadvise(fs::File::open(path)?, 0, None, Advice::DontNeed)?;
     }
     Ok(())
 }
 
-fn snapshots(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
     for file in fs::read_dir(directory)? {
         let file = file?;
-        if file.file_name().to_string_lossy().starts_with("snap.") {
-            found.push(file.path());
+        if file.file_type()?.is_file() {
+            files.push(file.path());
         }
     }
-    Ok(found)
+    Ok(files)
 }
 
-/// Whether a file is longer than `shortest` and ends in the CRC of all but its last `trailer` bytes.
-fn is_whole(path: &Path, shortest: usize, trailer: usize) -> io::Result<bool> {
+/// True if a file has more than `shortest` bytes and ends in the CRC of all but its last `trailer` bytes.
+fn has_valid_crc(path: &Path, shortest: usize, trailer: usize) -> io::Result<bool> {
     let bytes = fs::read(path)?;
     let Some((_, crc)) = bytes.split_last_chunk::<4>().filter(|_| bytes.len() > shortest) else {
         return Ok(false);
@@ -110,7 +105,7 @@ fn is_whole(path: &Path, shortest: usize, trailer: usize) -> io::Result<bool> {
 }
 
 fn remove(path: &Path) -> io::Result<()> {
-    tracing::warn!(file = %path.display(), "removing a file that a power cut left half-written; it is made again");
+    tracing::warn!(file = %path.display(), "removing a file that a power cut left half-written; sled makes it again");
     fs::remove_file(path)
 }
 

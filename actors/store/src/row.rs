@@ -7,15 +7,17 @@
 //! block  [stamp u64][list 2][mask u8][sort u64 …][field u8, length varint, term …] …
 //! ```
 //!
-//! Numbers are little-endian, but big-endian in keys. The entry stands in the row that it lists,
-//! so a put costs one row. The stamp orders all puts ever made: of two rows of one document in
-//! one list, the one with the greater stamp is shown.
+//! Integers are little-endian, and big-endian in keys. A row holds its own index entry, so that a put
+//! writes one row. The stamp orders all puts ever made: of two rows of one document in one list, the
+//! index shows the one with the greater stamp.
 //!
-//! Deliberately absent: what the value means (see [`crate::table`]).
+//! Deliberately absent: the meaning of values (see [`crate::table`]).
 
 use std::io::Write;
 
-use crate::batch::{Entry, Key, MAX_ROW};
+use crate::Error;
+use crate::batch::{Entry, Key, MAX_ROW, Op};
+use crate::log::MAX_RECORD;
 
 /// The first byte of the keys of rows.
 pub(crate) const ROWS: u8 = b'r';
@@ -27,17 +29,42 @@ pub(crate) const META: u8 = b'm';
 const LENGTH: usize = 2;
 const FIXED: usize = 8 + 2 + 1;
 
-/// Writes the key of a row as it stands on disk.
+/// The key of a row on disk.
+pub(crate) fn disk_key(key: &Key) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1 + key.0.len());
+    encode_key(&key.0, &mut bytes);
+    bytes
+}
+
+/// Writes the key of a row on disk.
 pub(crate) fn encode_key(key: &[u8], to: &mut Vec<u8>) {
     to.clear();
     to.push(ROWS);
     to.extend_from_slice(key);
 }
 
-/// The bytes that a row takes: what [`MAX_ROW`] limits.
-pub(crate) fn size(key: &Key, value: &[u8], entry: Option<&Entry>) -> usize {
+/// The bytes that a row takes on disk, which [`MAX_ROW`] limits.
+fn size(key: &Key, value: &[u8], entry: Option<&Entry>) -> usize {
     let listed = if key.is_listed() { LENGTH + entry.map_or(0, block_size) } else { 0 };
     1 + key.0.len() + listed + value.len()
+}
+
+/// Checks the limits of an operation.
+pub(crate) fn check(op: &Op) -> Result<(), Error> {
+    let misuse = |text: &str| Err(Error::Io(text.into()));
+    let (size, limit) = match op {
+        Op::Put { key, entry: Some(_), .. } if !key.is_listed() => {
+            return misuse("an entry was given for a row of a table that is not listed");
+        }
+        Op::Put { key, entry: Some(_), .. } if key.0.len() < 18 => {
+            return misuse("the key of a listed row does not end in a document id");
+        }
+        Op::Put { key, value, entry } => (size(key, value, entry.as_ref()), MAX_ROW),
+        Op::Insert { key, value } => (size(key, value, None), MAX_ROW),
+        Op::Append { record, .. } => (record.len(), MAX_RECORD),
+        Op::Delete { .. } | Op::Trim { .. } => return Ok(()),
+    };
+    if size > limit { Err(Error::TooLarge(size)) } else { Ok(()) }
 }
 
 fn block_size(entry: &Entry) -> usize {
@@ -46,7 +73,7 @@ fn block_size(entry: &Entry) -> usize {
     FIXED + 8 * entry.sort.iter().flatten().count() + terms
 }
 
-/// Writes the value of a listed row, and returns the length of what precedes `value`.
+/// Writes a listed row on disk, and returns the offset of `value` in it.
 pub(crate) fn encode_listed(
     stamp: u64,
     entry: Option<&Entry>,
@@ -76,12 +103,17 @@ pub(crate) fn encode_listed(
     head
 }
 
-/// Splits the value of a listed row into its entry block, if it is listed, and its value's offset.
+/// Splits a listed row on disk into its entry block, if it has an entry, and the offset of its value.
 pub(crate) fn split_listed(row: &[u8]) -> Option<(Option<&[u8]>, usize)> {
     let (length, rest) = row.split_first_chunk::<LENGTH>()?;
     let length = usize::from(u16::from_le_bytes(*length));
     let block = rest.get(..length)?;
     Some(((length > 0).then_some(block), LENGTH + length))
+}
+
+/// The entry block of a row on disk.
+pub(crate) fn entry_block(row: Option<&[u8]>) -> Option<Box<[u8]>> {
+    split_listed(row?)?.0.map(Box::from)
 }
 
 /// An entry block, read in place.
@@ -94,7 +126,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Reads a block; `None` if it is none.
+    /// Reads a block; `None` if it is malformed.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (stamp, rest) = bytes.split_first_chunk::<8>()?;
         let (list, rest) = rest.split_first_chunk::<2>()?;
@@ -110,7 +142,7 @@ impl<'a> Block<'a> {
         Some(Self { stamp: u64::from_le_bytes(*stamp), list: *list, sort, terms: rest })
     }
 
-    /// Its terms, each as `[field][term …]` parts.
+    /// The fields and their terms.
     pub(crate) fn terms(self) -> impl Iterator<Item = (u8, &'a [u8])> {
         let mut rest = self.terms;
         std::iter::from_fn(move || {
@@ -123,7 +155,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Writes a length, seven bits a byte, the smallest first, to memory that has room for it.
+/// Writes a length, seven bits a byte, the smallest first, to memory that has the space.
 pub(crate) fn write_varint(mut value: usize, to: &mut impl Write) {
     let mut push = |byte| to.write_all(&[byte]).expect("memory takes it");
     while value >= 0x80 {

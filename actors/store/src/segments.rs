@@ -1,5 +1,5 @@
-//! The layout of what sled 0.34.7 keeps in its file `db`, and how far its newest snapshot goes: from
-//! sled's `pagecache/logger.rs`, `serialization.rs` and `snapshot.rs`.
+//! The segments of sled 0.34.7 in its file `db`, and the position of its newest snapshot. From sled's
+//! `pagecache/logger.rs`, `serialization.rs` and `snapshot.rs`.
 //!
 //! ```text
 //! segment   512 KiB: [crc32 u32][lsn i64][stable lsn i64] message … Cap, or less than 32 bytes
@@ -8,7 +8,7 @@
 //! snapshot  [stable lsn + 1 i64] …
 //! ```
 //!
-//! Deliberately absent: what to make of it (see `scrub.rs` and `anchor.rs`).
+//! Deliberately absent: any conclusion (see `scrub.rs` and `anchor.rs`).
 
 use std::fs::{self, File};
 use std::io;
@@ -18,56 +18,56 @@ use std::path::Path;
 pub(crate) const SEGMENT: u64 = 512 * 1024;
 const SEGMENT_LENGTH: usize = 512 * 1024;
 const SEGMENT_HEADER: usize = 20;
-/// Where less than this is left in a segment, no message begins.
+/// No message begins where less than this is left in a segment.
 const RED_ZONE: usize = 32;
 const CAP: u8 = 2;
 const MANIFEST: u8 = 3;
 const LAST_KIND: u8 = 11;
 
-/// A segment by its header.
+/// A segment, as its header describes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
-    /// Where it stands in the file.
+    /// Its offset in the file.
     pub(crate) at: u64,
-    /// Its place in the log.
+    /// Its position in the log.
     pub(crate) lsn: u64,
-    /// Up to where the log was synced when it was begun, as far as it says; an anchored one says its own
-    /// lsn (`anchor.rs`).
+    /// The position up to which the log was synced when the segment was begun; the segment's own in an
+    /// anchored one (`anchor.rs`).
     pub(crate) stable: u64,
 }
 
-/// What stands in a segment.
+/// The valid messages of a segment.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    /// The lsn behind its last message that is right; of the Cap, if it has one.
+    /// The lsn behind the last one; that of the Cap, if there is one.
     pub(crate) end: u64,
-    /// Whether the log goes on in the next segment.
-    pub(crate) whole: bool,
+    /// True if the log goes on in the next segment.
+    pub(crate) complete: bool,
     /// The batches that begin here: the lsn of the manifest, and that of the last message.
     pub(crate) batches: Vec<(u64, u64)>,
 }
 
-/// What a header says.
+/// The header of a segment.
 #[derive(Debug)]
 pub(crate) enum Header {
-    Right(Segment),
-    /// Zeros, or the end of the file: nothing is said to be here.
-    Free,
-    /// Its checksum is wrong; where it stands.
+    Valid(Segment),
+    /// Zeros, or the end of the file.
+    Empty,
+    /// A wrong checksum, at this offset.
     Damaged(u64),
 }
 
-/// The headers in the file `db`, in its order.
+/// The headers in the file `db`, in the order of the file.
 pub(crate) fn headers(db: &File) -> io::Result<Vec<Header>> {
     let mut headers = Vec::new();
     let mut at = 0;
     while at < db.metadata()?.len() {
         let mut bytes = [0; SEGMENT_HEADER];
-        let there = read(db, &mut bytes, at)?;
-        headers.push(if there < SEGMENT_HEADER || bytes == [0; SEGMENT_HEADER] {
-            Header::Free
+        let length = read(db, &mut bytes, at)?;
+        headers.push(if length < SEGMENT_HEADER || bytes == [0; SEGMENT_HEADER] {
+            Header::Empty
         } else {
-            header(at, &bytes).map_or(Header::Damaged(at), Header::Right)
+            header(at, &bytes).map_or(Header::Damaged(at), Header::Valid)
         });
         at += SEGMENT;
     }
@@ -80,19 +80,18 @@ fn header(at: u64, bytes: &[u8; SEGMENT_HEADER]) -> Option<Segment> {
         let bytes = bytes.get(at..)?.first_chunk()?;
         u64::try_from(i64::from_le_bytes(*bytes) ^ i64::MAX).ok()
     };
-    let right = crc == crc32fast::hash(&bytes[4..]);
-    Some(Segment { at, lsn: lsn(4)?, stable: lsn(12).unwrap_or(0) }).filter(|_| right)
+    let valid = crc == crc32fast::hash(&bytes[4..]);
+    Some(Segment { at, lsn: lsn(4)?, stable: lsn(12).unwrap_or(0) }).filter(|_| valid)
 }
 
 impl Segment {
-    /// Reads its messages, up to the first that is not right.
+    /// Reads the messages, up to the first invalid one.
     pub(crate) fn messages(&self, db: &File) -> io::Result<Messages> {
         let mut bytes = vec![0; SEGMENT_LENGTH];
-        let there = read(db, &mut bytes, self.at)?;
-        Ok(messages(&bytes[..there], self.lsn))
+        let length = read(db, &mut bytes, self.at)?;
+        Ok(messages(&bytes[..length], self.lsn))
     }
 
-    /// Writes its header.
     pub(crate) fn write_header(&self, db: &File) -> io::Result<()> {
         let lsn = |lsn: u64| (i64::try_from(lsn).unwrap_or(i64::MAX) ^ i64::MAX).to_le_bytes();
         let mut bytes = [0; SEGMENT_HEADER];
@@ -106,10 +105,10 @@ impl Segment {
 
 fn messages(segment: &[u8], lsn: u64) -> Messages {
     let mut at = SEGMENT_HEADER;
-    let mut messages = Messages { end: 0, whole: true, batches: Vec::new() };
+    let mut messages = Messages { end: 0, complete: true, batches: Vec::new() };
     while at + RED_ZONE <= SEGMENT_LENGTH {
         let message = message(&segment[at.min(segment.len())..], lsn / SEGMENT);
-        messages.whole = message.is_some();
+        messages.complete = message.is_some();
         let Some((kind, body, length)) = message.filter(|(kind, ..)| *kind != CAP) else { break };
         if let (MANIFEST, Some(last)) = (kind, body.first_chunk()) {
             let last = u64::try_from(i64::from_le_bytes(*last)).unwrap_or(0);
@@ -121,7 +120,7 @@ fn messages(segment: &[u8], lsn: u64) -> Messages {
     messages
 }
 
-/// The kind, the body and the length of the message that `bytes` begin with, if it is right.
+/// The kind, the body and the length of the message that `bytes` begin with; `None` if it is invalid.
 fn message(bytes: &[u8], number: u64) -> Option<(u8, &[u8], usize)> {
     let (crc, rest) = bytes.split_first_chunk()?;
     let (kind, rest) = rest.split_first()?;
@@ -133,9 +132,9 @@ fn message(bytes: &[u8], number: u64) -> Option<(u8, &[u8], usize)> {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(body);
     hasher.update(&bytes[4..head]);
-    let right = hasher.finalize() ^ u32::MAX == u32::from_le_bytes(*crc);
+    let valid = hasher.finalize() ^ u32::MAX == u32::from_le_bytes(*crc);
     let known = (1..=LAST_KIND).contains(kind) && of == number;
-    (right && known).then_some((*kind, body, head + body.len()))
+    (valid && known).then_some((*kind, body, head + body.len()))
 }
 
 /// sled's numbers of one to nine bytes.
@@ -155,7 +154,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, &rest[more..]))
 }
 
-/// Up to which lsn the newest snapshot goes; 0 without one.
+/// The lsn up to which the newest snapshot goes; 0 without one.
 pub(crate) fn snapshot(directory: &Path) -> io::Result<u64> {
     let mut newest = None;
     for file in fs::read_dir(directory)? {
@@ -166,21 +165,21 @@ pub(crate) fn snapshot(directory: &Path) -> io::Result<u64> {
     }
     let Some(newest) = newest else { return Ok(0) };
     let mut shifted = [0; 8];
-    let there = read(&File::open(directory.join(newest))?, &mut shifted, 0)?;
+    let length = read(&File::open(directory.join(newest))?, &mut shifted, 0)?;
     let lsn = i64::from_le_bytes(shifted) - 1;
-    Ok(u64::try_from(lsn).ok().filter(|_| there == 8).unwrap_or(0))
+    Ok(u64::try_from(lsn).ok().filter(|_| length == 8).unwrap_or(0))
 }
 
-/// Reads what is there at `at`, up to all of `bytes`.
+/// Fills `bytes` from the offset `at`, up to the end of the file. Returns how many were read.
 fn read(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut there = 0;
-    while there < bytes.len() {
-        match file.read_at(&mut bytes[there..], at + there as u64) {
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read_at(&mut bytes[length..], at + length as u64) {
             Ok(0) => break,
-            Ok(more) => there += more,
+            Ok(more) => length += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(there)
+    Ok(length)
 }

@@ -4,18 +4,17 @@
 //! row     [version u8][crc32 of the payload u32, little-endian][payload: JSON]
 //! ```
 //!
-//! With a dictionary the payload is squeezed if that is worth it, and the version says so
-//! (`squeeze.rs`).
+//! With a dictionary the payload is compressed if that pays, and the version says so (`compress.rs`).
 //!
-//! A payload that does not match its checksum, or that a newer program wrote, is an error that
-//! names the table and the key. One of an older version goes through the table's upgrade first.
+//! A payload that does not match its checksum, or that a newer program wrote, is an error that names the
+//! table and the key. A payload of an older version goes through the table's upgrade first.
 //!
-//! Deliberately absent: caching, and any knowledge of what is in a table.
+//! Deliberately absent: caching, and the meaning of any table.
 
+mod buffers;
+mod compress;
 mod key;
 mod records;
-mod room;
-mod squeeze;
 mod texts;
 
 use std::borrow::Cow;
@@ -34,14 +33,14 @@ pub use key::TableKey;
 pub use records::Records;
 pub use texts::Texts;
 
-use room::Room;
-use squeeze::{SQUEEZED, unsqueezed};
+use buffers::EncodeBuffers;
+use compress::{COMPRESSED, decompress};
 
-/// Makes the payload of a version out of that of the version before: `(from, payload)`.
+/// Upgrades a payload by one version: `(from, payload)`.
 pub type Upgrade = fn(u8, Value) -> Value;
 
 const HEADER: usize = 5;
-/// The longest payload that a squeezed row is read back to.
+/// The longest payload that a compressed row is decompressed to.
 const MAX_PAYLOAD: usize = 16 * MAX_ROW;
 
 /// Rows of one table: `V`s by `K`.
@@ -61,30 +60,29 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     /// If the version is 128 or more.
     #[must_use]
     pub const fn new(number: u8, version: u8) -> Self {
-        assert!(version < SQUEEZED, "the upper half of versions is for squeezed rows");
+        assert!(version < COMPRESSED, "the upper half of versions is for compressed rows");
         Self { number, version, upgrade: None, dictionary: None, of: PhantomData }
     }
 
-    /// The same, with rows of older versions brought up one version at a time by `upgrade`.
+    /// The same, with rows of older versions upgraded one version at a time.
     #[must_use]
     pub const fn upgraded_by(self, upgrade: Upgrade) -> Self {
         Self { upgrade: Some(upgrade), ..self }
     }
 
-    /// The same, with rows in fewer bytes: `dictionary` holds what they have in common, and never
-    /// changes.
+    /// The same, with compressed rows: `dictionary` holds what they have in common, and never changes.
     #[must_use]
-    pub const fn squeezed_by(self, dictionary: &'static [u8]) -> Self {
+    pub const fn compressed_with(self, dictionary: &'static [u8]) -> Self {
         Self { dictionary: Some(dictionary), ..self }
     }
 
-    /// Where `key` stands.
+    /// The store's key of `key`.
     #[must_use]
     pub fn key(&self, environment: u8, key: &K) -> Key {
         Key::new(self.number, environment, &key.bytes())
     }
 
-    /// Writes a row. One of a listed table carries its entry.
+    /// Writes a row; in a listed table, with its entry.
     ///
     /// # Panics
     /// If `V` cannot be JSON: a map whose keys are no strings.
@@ -93,17 +91,23 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         Op::Put { key: self.key(environment, key), value: self.encode(value), entry }
     }
 
-    /// The same, but never squeezed: for a row that is written again soon.
+    /// The same, never compressed: for a row that is written again soon.
     ///
     /// # Panics
     /// As [`Table::put`].
     #[must_use]
-    pub fn put_plain(&self, environment: u8, key: &K, value: &V, entry: Option<Entry>) -> Op {
-        let value = Room::with(|room| room.row(self.version, value, None));
+    pub fn put_uncompressed(
+        &self,
+        environment: u8,
+        key: &K,
+        value: &V,
+        entry: Option<Entry>,
+    ) -> Op {
+        let value = EncodeBuffers::with(|buffers| buffers.row(self.version, value, None));
         Op::Put { key: self.key(environment, key), value, entry }
     }
 
-    /// Writes a row that must not be there.
+    /// Writes a row; a conflict if it exists.
     ///
     /// # Panics
     /// As [`Table::put`].
@@ -112,7 +116,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         Op::Insert { key: self.key(environment, key), value: self.encode(value) }
     }
 
-    /// Removes a row.
+    /// Deletes a row.
     #[must_use]
     pub fn delete(&self, environment: u8, key: &K) -> Op {
         Op::Delete { key: self.key(environment, key) }
@@ -133,7 +137,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         row.map(|row| self.decode(&key, &row)).transpose()
     }
 
-    /// Up to `limit` rows in key order, from the one after `after` or from the first.
+    /// Up to `limit` rows in key order, after the key `after` or from the first.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -183,20 +187,21 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     }
 
     fn encode(&self, value: &V) -> Bytes {
-        Room::with(|room| room.row(self.version, value, self.dictionary))
+        EncodeBuffers::with(|buffers| buffers.row(self.version, value, self.dictionary))
     }
 
     fn decode(&self, key: &Key, row: &[u8]) -> Result<V, Error> {
         let corrupt = |reason: &str| self.corrupt(key, reason);
         let (version, payload) = open(row).map_err(corrupt)?;
-        let payload = match self.dictionary {
-            Some(words) if version & SQUEEZED != 0 => {
-                let payload = unsqueezed(payload, words, MAX_PAYLOAD);
-                Cow::Owned(payload.ok_or_else(|| corrupt("it cannot be decompressed"))?)
+        let dictionary = self.dictionary.filter(|_| version & COMPRESSED != 0);
+        let (version, payload) = match dictionary {
+            Some(dictionary) => {
+                let payload = decompress(payload, dictionary, MAX_PAYLOAD);
+                let payload = payload.ok_or_else(|| corrupt("it cannot be decompressed"))?;
+                (version & !COMPRESSED, Cow::Owned(payload))
             }
-            Some(_) | None => Cow::Borrowed(payload),
+            None => (version, Cow::Borrowed(payload)),
         };
-        let version = if self.dictionary.is_some() { version & !SQUEEZED } else { version };
         if version > self.version {
             let reason = format!("it has version {version}, of a newer program");
             return Err(self.corrupt(key, &reason));
@@ -204,7 +209,9 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         let read = if version == self.version {
             serde_json::from_slice(&payload)
         } else {
-            let upgrade = self.upgrade.ok_or_else(|| corrupt("nothing reads its old version"))?;
+            let upgrade = self.upgrade.ok_or_else(|| {
+                corrupt(&format!("it has version {version}, which no upgrade reads"))
+            })?;
             serde_json::from_slice(&payload).and_then(|old| {
                 let steps: RangeInclusive<u8> = version..=self.version - 1;
                 serde_json::from_value(steps.fold(old, |payload, from| upgrade(from, payload)))
@@ -218,12 +225,12 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     }
 }
 
-/// The smallest key that is greater.
+/// The next greater key.
 fn next(key: &Key) -> Key {
     Key([&*key.0, &[0]].concat().into())
 }
 
-/// The first key after those of a table in an environment.
+/// The first key behind a table in an environment.
 fn past(table: u8, environment: u8) -> Key {
     match (environment.checked_add(1), table.checked_add(1)) {
         (Some(environment), _) => Key::new(table, environment, &[]),
@@ -238,7 +245,7 @@ fn seal(row: &mut [u8]) {
     row[1..HEADER].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The version and the payload of a row whose checksum is right.
+/// The version and the payload of a row, if its checksum matches.
 fn open(row: &[u8]) -> Result<(u8, &[u8]), &'static str> {
     let (version, rest) = row.split_first().ok_or("it is empty")?;
     let (crc, payload) = rest.split_first_chunk().ok_or("it is cut short")?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_store::Store;
-use callboard_store::contract::Lab;
+use callboard_store::contract::Fixture;
 use callboard_store::contract_tests;
 use callboard_store::faulty::FaultyStore;
 use callboard_store::memory::MemoryStore;
@@ -11,7 +11,7 @@ use callboard_store::sled::{SledOptions, SledStore};
 
 struct Memory(MemoryStore);
 
-impl Lab for Memory {
+impl Fixture for Memory {
     fn new() -> Self {
         Self(MemoryStore::new())
     }
@@ -34,7 +34,7 @@ impl Faulty {
     }
 }
 
-impl Lab for Faulty {
+impl Fixture for Faulty {
     fn new() -> Self {
         Self::around(MemoryStore::new())
     }
@@ -53,15 +53,15 @@ struct Sled {
     directory: tempfile::TempDir,
 }
 
-fn open(directory: &tempfile::TempDir, round: Option<usize>) -> SledStore {
+fn open(directory: &tempfile::TempDir, checkpoint_bytes: Option<usize>) -> SledStore {
     let on_failure = Box::new(|error: &_| panic!("{error}"));
     let path = directory.path().join("data");
     let options = SledOptions::new(path, 16 << 20, on_failure);
-    let round = round.unwrap_or(options.round);
-    SledStore::open(SledOptions { round, ..options }).expect("the store opens")
+    let checkpoint_bytes = checkpoint_bytes.unwrap_or(options.checkpoint_bytes);
+    SledStore::open(SledOptions { checkpoint_bytes, ..options }).expect("the store opens")
 }
 
-impl Lab for Sled {
+impl Fixture for Sled {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory can be had");
         Self { store: open(&directory, None), directory }
@@ -77,10 +77,10 @@ impl Lab for Sled {
     }
 }
 
-/// One whose rows are on their way from the journal to sled all the time.
-struct Settling(Sled);
+/// A store with a checkpoint after each commit.
+struct Checkpointing(Sled);
 
-impl Lab for Settling {
+impl Fixture for Checkpointing {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory can be had");
         Self(Sled { store: open(&directory, Some(1)), directory })
@@ -100,4 +100,4 @@ impl Lab for Settling {
 contract_tests!(memory, Memory);
 contract_tests!(faulty, Faulty);
 contract_tests!(sled, Sled);
-contract_tests!(settling, Settling);
+contract_tests!(checkpointing, Checkpointing);

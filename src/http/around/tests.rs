@@ -166,10 +166,10 @@ async fn every_refusal_is_in_the_envelope() {
         refusal("GET", "/api/tasks/dt_task_x", "").await,
         told(404, "NOT_FOUND", "task dt_task_x does not exist")
     );
-    let nothing = told(404, "NOT_FOUND", "there is nothing at this path");
+    let nothing = told(404, "NOT_FOUND", "no route matches this path");
     assert_eq!(refusal("GET", "/api/nothing", "").await, nothing);
     assert_eq!(refusal("GET", "/api/tasks/%ff", "").await, nothing);
-    let inside = told(500, "INTERNAL_ERROR", "something went wrong on our side");
+    let inside = told(500, "INTERNAL_ERROR", "internal error");
     assert_eq!(refusal("GET", "/api/panics", "").await, inside);
     assert_eq!(refusal("GET", "/api/short", "").await, inside);
 }
@@ -180,7 +180,7 @@ async fn a_method_that_does_not_exist_is_told_those_that_do() {
     assert_eq!((answer.status, answer.header("allow")), (405, "POST, GET, HEAD, OPTIONS"));
     assert_eq!(
         answer.json()["error"]["message"],
-        "PUT is not allowed here, only POST, GET, HEAD, OPTIONS"
+        "method PUT is not allowed here; allowed: POST, GET, HEAD, OPTIONS"
     );
     let options = ask("OPTIONS", "/api/tasks", "").await;
     assert_eq!((options.status, options.text.as_str()), (204, ""));

@@ -1,7 +1,7 @@
 //! The answers to a decision, a claim and a release (SPEC.md, HITL; PROTOCOL.md 6).
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Approval, Verdict};
+use callboard_domain::approval::{Approval, Outcome};
 use callboard_domain::id::TaskId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -70,7 +70,7 @@ impl<'a> Approved<'a> {
     #[must_use]
     pub fn of(approval: &'a Approval, comment: Option<&'a str>) -> Option<Self> {
         let decision = approval.decision.as_ref()?;
-        let Verdict::Approved { edited } = decision.verdict else { return None };
+        let Outcome::Approved { edited } = decision.outcome else { return None };
         Some(Self {
             task_id: Text(approval.id()),
             status: "completed",
@@ -87,7 +87,7 @@ impl<'a> Rejected<'a> {
     #[must_use]
     pub fn of(approval: &'a Approval, reason: &'a str) -> Option<Self> {
         let decision = approval.decision.as_ref()?;
-        let Verdict::Rejected { retry } = decision.verdict else { return None };
+        let Outcome::Rejected { retry } = decision.outcome else { return None };
         Some(Self {
             task_id: Text(approval.id()),
             status: "rejected",

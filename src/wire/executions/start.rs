@@ -4,7 +4,7 @@ use callboard_domain::Error;
 use callboard_domain::budget::Money;
 use callboard_domain::plan::HitlSource;
 use callboard_runtime::handle::Start;
-use callboard_runtime::intake::Options;
+use callboard_runtime::submission::Options;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 

@@ -32,10 +32,11 @@ pub struct ListTemplates {
 impl Read for ListTemplates {
     fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
         let tag = rule::text(rule::characters(1..=64));
-        let visibility = rule::one_of(Visibility::ALL, Visibility::as_str);
+        let visibility = rule::one_of(&Visibility::ALL, Visibility::as_str);
         let paging = Paging::read(fields)?;
         Ok(Self {
-            industry: fields.optional("industry", rule::one_of(Industry::ALL, Industry::as_str))?,
+            industry: fields
+                .optional("industry", rule::one_of(&Industry::ALL, Industry::as_str))?,
             tags: fields.optional("tags", rule::commas(1..=32, tag))?,
             search: fields.optional("search", rule::text(rule::characters(1..=MAX_SEARCH)))?,
             visibility: fields.optional("visibility", visibility)?,

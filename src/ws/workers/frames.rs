@@ -6,7 +6,7 @@ use callboard_domain::id::WorkerId;
 use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken, MAX_TARGET};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Profile;
-use callboard_runtime::worker::{self, Assignment, Said, Settled, Told};
+use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, WorkerMessage};
 
 use crate::wire::workers::{
     Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 1_200;
 /// What a frame comes to.
 pub(super) enum Heard {
     /// The worker's actor is told.
-    Said(Said),
+    WorkerMessage(WorkerMessage),
     /// It is answered at once: the lease was never one of ours.
     Answered(ToWorker),
 }
@@ -76,9 +76,9 @@ pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
             .iter()
             .map(|lease| lease.parse().map_err(|_| format!("{} is no lease", shown(lease))))
             .collect::<Result<_, _>>()
-            .map(|leases| Heard::Said(Said::Heartbeat(leases))),
+            .map(|leases| Heard::WorkerMessage(WorkerMessage::Heartbeat(leases))),
         FromWorker::Delta(delta) => match delta.lease.parse() {
-            Ok(lease) => Ok(Heard::Said(Said::Delta(lease, delta.text))),
+            Ok(lease) => Ok(Heard::WorkerMessage(WorkerMessage::Delta(lease, delta.text))),
             Err(_) => Err(format!("{} is no lease", shown(&delta.lease))),
         },
         FromWorker::Complete(complete) => match complete.lease.parse() {
@@ -89,7 +89,7 @@ pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
             Ok(lease) => failed(lease, &fail),
             Err(_) => stale(fail.lease, Of::Fail),
         }),
-        FromWorker::Drain {} => Ok(Heard::Said(Said::Draining)),
+        FromWorker::Drain {} => Ok(Heard::WorkerMessage(WorkerMessage::Draining)),
     }
 }
 
@@ -106,7 +106,7 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
         confidence_source: source,
         finish_reason: complete.finish_reason.map(|reason| reason.chars().take(64).collect()),
     };
-    Ok(Heard::Said(Said::Completed(lease, complete.output, completion)))
+    Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
 
 fn failed(lease: LeaseToken, fail: &Fail) -> Heard {
@@ -115,7 +115,10 @@ fn failed(lease: LeaseToken, fail: &Fail) -> Heard {
         message: bounded(&fail.error.message),
     };
     let retry_after = fail.retry_after_ms.map(Duration::from_millis);
-    Heard::Said(Said::Failed(lease, Failure { ending, retryable: fail.retryable, retry_after }))
+    Heard::WorkerMessage(WorkerMessage::Failed(
+        lease,
+        Failure { ending, retryable: fail.retryable, retry_after },
+    ))
 }
 
 fn bounded(text: &str) -> String {
@@ -140,29 +143,29 @@ fn shown(lease: &str) -> String {
 }
 
 /// The frame for what the worker is told; none for the end of the connection.
-pub(super) fn told(told: Told) -> Option<ToWorker> {
+pub(super) fn told(told: WorkerCommand) -> Option<ToWorker> {
     Some(match told {
-        Told::Assign(assignment) => ToWorker::Assign(Box::new(assign(*assignment))),
-        Told::Leases(leases) => {
+        WorkerCommand::Assign(assignment) => ToWorker::Assign(Box::new(assign(*assignment))),
+        WorkerCommand::Leases(leases) => {
             ToWorker::Leases { renewed: texts(&leases.renewed), lost: texts(&leases.lost) }
         }
-        Told::Ack(lease, of, settled) => ToWorker::Ack(Ack {
+        WorkerCommand::Ack(lease, of, settled) => ToWorker::Ack(Ack {
             lease: lease.to_string(),
             of: match of {
                 worker::Of::Complete => Of::Complete,
                 worker::Of::Fail => Of::Fail,
             },
             result: match settled {
-                Settled::Applied => Outcome::Applied,
-                Settled::Duplicate => Outcome::Duplicate,
-                Settled::Stale => Outcome::Stale,
+                AckResult::Applied => Outcome::Applied,
+                AckResult::Duplicate => Outcome::Duplicate,
+                AckResult::Stale => Outcome::Stale,
             },
         }),
-        Told::Cancel(lease, reason) => {
+        WorkerCommand::Cancel(lease, reason) => {
             ToWorker::Cancel { lease: lease.to_string(), reason: reason.to_owned() }
         }
-        Told::Drain(deadline) => ToWorker::Drain { deadline_ms: millis(deadline) },
-        Told::Close => return None,
+        WorkerCommand::Drain(deadline) => ToWorker::Drain { deadline_ms: millis(deadline) },
+        WorkerCommand::Close => return None,
     })
 }
 

@@ -1,11 +1,10 @@
-//! The disk as a power cut leaves it: what was synced, and a random part of the rest.
+//! The disk after a power cut: the synced data, and a random part of the rest.
 //!
-//! Two models. *Ordered*: names change in the order in which they were changed, and a sync of any
-//! file makes all earlier changes of names durable, as the journal of ext4 does. *Harsh*: a change
-//! of names is durable only once its directory was synced, and each of the others is kept or lost
-//! by itself. In both, an unsynced write is kept or lost by sectors of 512 bytes, and what a lost
-//! sector leaves in a file that became longer is zeros. What a sync was to cover that failed is lost,
-//! whatever is synced later: the system takes it for written.
+//! Two models. *Ordered*: names change in order, and a sync of any file makes all earlier changes of names
+//! durable, as the journal of ext4 does. *Harsh*: a change of names is durable only after a sync of its
+//! directory, and each other change is kept or lost by itself. In both, an unsynced write is kept or lost by
+//! sectors of 512 bytes, and a lost sector of a file that became longer holds zeros. The data of a failed
+//! sync is lost, whatever is synced later: the system takes it for written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -17,10 +16,10 @@ use crate::Random;
 
 const SECTOR: usize = 512;
 
-/// Which names survive.
+/// The changes of names that survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
-    /// Those up to some change.
+    /// All up to one of them.
     Ordered,
     /// Each by itself.
     Harsh,
@@ -28,7 +27,7 @@ pub enum Model {
 
 /// One record of the shim's log.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "they are what the calls of these names take")]
+#[expect(missing_docs, reason = "the fields are the arguments of these calls")]
 pub enum Event {
     Open {
         inode: u64,
@@ -71,32 +70,30 @@ pub enum Event {
     Acknowledged {
         text: String,
     },
-    /// A sync failed.
-    Lost {
+    SyncFailed {
         inode: u64,
         covered: usize,
     },
-    /// The system was told to read the file from the disk again.
-    Forgotten {
+    /// The file was dropped from the page cache.
+    CacheDropped {
         inode: u64,
     },
 }
 
-/// Everything that happened to a disk.
+/// The events of a disk.
 #[derive(Debug, Default)]
 pub struct Log {
     /// In order.
     pub events: Vec<Event>,
-    /// Where each begins in the shim's file.
+    /// The offset of each in the shim's file.
     starts: Vec<u64>,
 }
 
 impl Log {
-    /// Reads the shim's log, with paths relative to `root`. The last record of a program that was
-    /// killed may be cut short.
+    /// Reads the shim's log, with paths relative to `root`. A kill may cut the last record short.
     ///
     /// # Panics
-    /// If it is no log of the shim.
+    /// If `log` is no log of the shim.
     #[must_use]
     pub fn read(log: &Path, root: &Path) -> Self {
         let bytes = fs::read(log).expect("the shim left a log");
@@ -111,14 +108,18 @@ impl Log {
 
     /// The files of which a sync failed.
     #[must_use]
-    pub fn lost(&self) -> Vec<&Path> {
-        self.named(|event| if let Event::Lost { inode, .. } = event { Some(*inode) } else { None })
+    pub fn failed_syncs(&self) -> Vec<&Path> {
+        self.named(
+            |event| if let Event::SyncFailed { inode, .. } = event { Some(*inode) } else { None },
+        )
     }
 
-    /// The files that the system was told to read from the disk again.
+    /// The files that were dropped from the page cache.
     #[must_use]
-    pub fn forgotten(&self) -> Vec<&Path> {
-        self.named(|event| if let Event::Forgotten { inode } = event { Some(*inode) } else { None })
+    pub fn dropped_caches(&self) -> Vec<&Path> {
+        self.named(
+            |event| if let Event::CacheDropped { inode } = event { Some(*inode) } else { None },
+        )
     }
 
     fn named(&self, inode_of: impl Fn(&Event) -> Option<u64>) -> Vec<&Path> {
@@ -132,7 +133,7 @@ impl Log {
         found
     }
 
-    /// How many events there may have been when the shim's file had this length.
+    /// The most events that there were when the shim's file had this length.
     #[must_use]
     pub fn events_by(&self, length: u64) -> usize {
         self.starts.partition_point(|start| *start < length)
@@ -170,8 +171,8 @@ fn event(bytes: &[u8], root: &Path) -> Option<(Event, usize)> {
         8 => Event::Link { from: path(first), to: path(second) },
         9 => Event::Acknowledged { text: String::from_utf8_lossy(first).into_owned() },
         10 => Event::Exchange { one: path(first), other: path(second) },
-        11 => Event::Lost { inode, covered: usize::try_from(a).expect("a count") },
-        12 => Event::Forgotten { inode },
+        11 => Event::SyncFailed { inode, covered: usize::try_from(a).expect("a count") },
+        12 => Event::CacheDropped { inode },
         other => panic!("the shim wrote a record of kind {other}"),
     };
     Some((event, HEAD + first.len() + second.len()))
@@ -180,7 +181,6 @@ fn event(bytes: &[u8], root: &Path) -> Option<(Event, usize)> {
 type FileId = usize;
 type DirectoryId = usize;
 
-/// What everything stands in.
 const ROOT: DirectoryId = 0;
 
 #[derive(Debug, Clone, Copy)]
@@ -189,7 +189,7 @@ enum Node {
     Directory(DirectoryId),
 }
 
-/// A name in a directory, whatever that one is called now.
+/// A name in a directory, which may have been renamed.
 type Name = (DirectoryId, OsString);
 type Names = BTreeMap<Name, Node>;
 
@@ -233,15 +233,15 @@ impl Change {
     }
 }
 
-/// A file: what it was at the start, which stays where it is, and the sectors written since.
+/// A file: its contents at the start, in place, and the sectors written since.
 #[derive(Debug, Default)]
 struct Content {
     base: Option<PathBuf>,
-    /// How much of the base still counts.
+    /// The length of the base that is left.
     base_length: u64,
     length: u64,
     sectors: BTreeMap<u64, [u8; SECTOR]>,
-    /// Writes, and truncations (`None`), since: with the number of their record.
+    /// Unsynced writes, and truncations (`None`), each with the number of its record.
     pending: Vec<(usize, u64, Option<Vec<u8>>)>,
 }
 
@@ -325,8 +325,8 @@ impl Content {
         self.pending.retain(|(number, _, bytes)| *number >= covered || bytes.is_none());
     }
 
-    /// Keeps a random part of what was never synced: of every other file the first writes whole, and of
-    /// the rest some sectors, many or few.
+    /// Keeps a random part of the unsynced writes: of every other file the first ones completely, and of
+    /// the others some sectors, many or few.
     fn tear(&mut self, random: &mut Random) {
         let whole = random.below(2) * random.below(self.pending.len() + 1);
         let rest = [0, 20, 50, 80, 100][random.below(5)];
@@ -356,19 +356,19 @@ impl Content {
     }
 }
 
-/// A disk in the making.
+/// A disk at some event.
 #[derive(Debug, Default)]
 struct Disk {
     names: Names,
     changes: Vec<(usize, Change)>,
     files: Vec<Content>,
     directories: DirectoryId,
-    /// What an inode is now: inodes are used again.
+    /// The node of each inode now: inodes are used again.
     inodes: HashMap<u64, Node>,
 }
 
 impl Disk {
-    /// A disk with what is under `root`, all of it durable.
+    /// The disk under `root`, all of it durable.
     fn load(root: &Path) -> Self {
         let mut disk = Self::default();
         let mut directories = vec![(ROOT, root.to_path_buf())];
@@ -403,7 +403,7 @@ impl Disk {
         names
     }
 
-    /// What the process means by a path.
+    /// The name that a path of the process leads to.
     fn name(&self, path: &Path) -> Name {
         let names = self.seen();
         let parent = path.parent().into_iter().flatten().fold(ROOT, |directory, part| match names
@@ -458,12 +458,12 @@ impl Disk {
                     self.change(number, Change::Put(self.name(to), node));
                 }
             }
-            Event::Lost { inode, covered } => {
+            Event::SyncFailed { inode, covered } => {
                 if let Some(Node::File(id)) = self.inodes.get(inode) {
                     self.files[*id].lose(*covered);
                 }
             }
-            Event::Acknowledged { .. } | Event::Forgotten { .. } => {}
+            Event::Acknowledged { .. } | Event::CacheDropped { .. } => {}
         }
     }
 
@@ -496,7 +496,7 @@ impl Disk {
         }
     }
 
-    /// Loses a random part of what was not synced.
+    /// Loses a random part of the unsynced changes.
     fn cut(&mut self, model: Model, random: &mut Random) {
         let changes = std::mem::take(&mut self.changes);
         let kept = random.below(changes.len() + 1);
@@ -514,7 +514,7 @@ impl Disk {
         }
     }
 
-    /// Makes the disk under `root`. In a directory that was lost, everything is.
+    /// Writes the disk to `root`, without the contents of lost directories.
     fn write(&self, root: &Path) {
         let mut directories = vec![(ROOT, root.to_path_buf())];
         while let Some((directory, path)) = directories.pop() {
@@ -531,8 +531,7 @@ impl Disk {
     }
 }
 
-/// Puts under `image` what a power cut before the event `cut` leaves of the disk that began as
-/// `start`.
+/// Writes to `image` the disk that began as `start`, after a power cut before the event `cut`.
 ///
 /// # Panics
 /// If the disk of the test fails.
@@ -561,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_sync_was_to_cover_is_lost_whatever_is_synced_later() {
+    fn the_data_of_a_failed_sync_is_lost_whatever_is_synced_later() {
         let directory = tempfile::tempdir().expect("a directory can be had");
         let (start, image) = (directory.path().join("start"), directory.path().join("image"));
         fs::create_dir_all(&start).expect("a directory can be made");
@@ -572,7 +571,7 @@ mod tests {
         let events = [
             open,
             written(7, 0, 2),
-            Event::Lost { inode: 7, covered: 2 },
+            Event::SyncFailed { inode: 7, covered: 2 },
             written(7, SECTOR as u64, 3),
             Event::Sync { inode: 7, covered: 4 },
         ];
@@ -580,8 +579,8 @@ mod tests {
         let left = fs::read(image.join("file")).expect("a file of ours");
         assert_eq!((left[0], left[SECTOR]), (1, 3));
         let mut log = Log { events: events.into(), starts: Vec::new() };
-        assert_eq!((log.lost(), log.forgotten()), (vec![Path::new("file")], vec![]));
-        log.events.push(Event::Forgotten { inode: 7 });
-        assert_eq!(log.forgotten(), [Path::new("file")]);
+        assert_eq!((log.failed_syncs(), log.dropped_caches()), (vec![Path::new("file")], vec![]));
+        log.events.push(Event::CacheDropped { inode: 7 });
+        assert_eq!(log.dropped_caches(), [Path::new("file")]);
     }
 }

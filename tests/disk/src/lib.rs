@@ -2,38 +2,40 @@
 //!
 //! ```text
 //! program + shim ─▶ log of every write and sync, in order ─▶ image: the disk after a power cut
-//!        └◀─ faults: the k-th write fails, the k-th sync fails, a sync that does nothing,
-//!            a kill before or after the k-th, writes that are held back
+//!        └◀─ faults: the k-th write fails, the k-th sync fails, a sync does nothing,
+//!            a kill before or after the k-th, delayed writes
 //! ```
 //!
-//! Deliberately absent: what is written and what must be there afterwards, which the tests know.
+//! Deliberately absent: the data, which the tests know.
 
 mod image;
 mod shim;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
 
 pub use image::{Event, Log, Model, power_cut};
-pub use shim::{Counts, Fault, Moment, Outcome, Shim, Timing, What};
+pub use shim::{Call, Counts, Fault, Moment, Outcome, Shim, Timing};
 
-/// Chance that can be repeated.
+/// A random generator that can be repeated.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The chance that begins with `seed`.
+    /// The generator of `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The chance that `CALLBOARD_SEED` names, or another each time; and its seed.
+    /// The generator of the seed in `CALLBOARD_SEED`, or of another each time; and the seed.
     ///
     /// # Panics
     /// Before 1970.
     #[must_use]
-    pub fn chosen() -> (Self, u64) {
+    pub fn from_env() -> (Self, u64) {
         let chosen = std::env::var("CALLBOARD_SEED").ok().and_then(|seed| seed.parse().ok());
         let now = std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_nanos();
         #[expect(clippy::cast_possible_truncation, reason = "the low bits are what changes")]
@@ -49,7 +51,7 @@ impl Random {
         n ^ n >> 31
     }
 
-    /// A number from 0 to one below `limit`.
+    /// A number from 0 to `limit` - 1.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -58,15 +60,40 @@ impl Random {
     }
 }
 
-/// Has the store under `directory` see that the machine was started again since it was in use.
+/// Runs `cases` on so many threads, for work that mostly waits. Returns the results in the order of the
+/// cases.
+///
+/// # Panics
+/// If a case panics.
+pub fn in_parallel<C: Send, T: Send>(
+    threads: usize,
+    cases: impl IntoIterator<Item = C>,
+    run: impl Fn(C) -> T + Sync,
+) -> Vec<T> {
+    let cases: Vec<C> = cases.into_iter().collect();
+    let queue = Mutex::new(cases.into_iter().enumerate());
+    let work = || {
+        let next = || queue.lock().expect("no holder panics").next();
+        std::iter::from_fn(next).map(|(number, case)| (number, run(case))).collect::<Vec<_>>()
+    };
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let done = threads.into_iter().map(|thread| thread.join().expect("no case panics"));
+        done.flatten().collect()
+    });
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// Has the store under `directory` find another boot id than its own, as after a start of the machine.
 ///
 /// # Panics
 /// If the disk of the test fails.
-pub fn boot_again(directory: &Path) {
+pub fn reboot(directory: &Path) {
     for entry in fs::read_dir(directory).expect("a directory of ours") {
         let path = entry.expect("a directory of ours").path();
         if path.is_dir() {
-            boot_again(&path);
+            reboot(&path);
         } else if path.ends_with("callboard-state")
             && !fs::read(&path).expect("a file of ours").starts_with(b"closed")
         {
@@ -75,7 +102,7 @@ pub fn boot_again(directory: &Path) {
     }
 }
 
-/// Copies what is under `from` to `to`.
+/// Copies the directory `from` to `to`.
 ///
 /// # Panics
 /// If the disk of the test fails.

@@ -1,5 +1,5 @@
-//! The shim: a library that is loaded before the C library and sees what a program does to its
-//! files (`shim.c`).
+//! The shim: a library that is loaded before the C library and sees every change that a program makes to
+//! its files (`shim.c`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,68 +9,68 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Shim(PathBuf);
 
-/// What a fault is about.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// Whatever changes a file or a name: write, truncate, create, rename, link, remove.
+pub enum Call {
+    /// A change of a file or a name: write, truncate, create, rename, link, remove.
     Write,
     /// fsync, fdatasync, `sync_file_range`.
     Sync,
 }
 
-/// How often it fails.
+/// The calls that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// Only there.
+    /// One call.
     Once,
-    /// There and from then on.
+    /// The call and all later ones.
     FromThenOn,
-    /// There, and at every call that comes so many calls later; at least 1.
+    /// The call, and every n-th one after it; n is at least 1.
     Every(u64),
 }
 
-/// On which side of a call the program is killed.
+/// The moment of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Nothing of the call was done.
+    /// Before the call is made.
     Before,
-    /// It was done, and the program does not know.
+    /// After the call is made and before it returns.
     After,
 }
 
-/// A fault of the disk, or a kill in the middle of its work.
+/// A fault of the disk, or a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is about.
-    pub what: What,
-    /// At which of these calls, counted from 1.
+    /// The kind of the call.
+    pub call: Call,
+    /// The number of the call among those of its kind, from 1.
     pub at: u64,
-    /// What happens there.
+    /// The outcome of the call.
     pub outcome: Outcome,
 }
 
-/// What happens at a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It fails.
+    /// The call fails.
     Fails {
-        /// What the program is told: 5 is EIO, 28 is ENOSPC, 0 is success, although nothing is done.
+        /// The error: 5 is EIO, 28 is ENOSPC; 0 reports success, although nothing is done.
         errno: i32,
-        /// How often.
+        /// The calls that fail.
         timing: Timing,
     },
-    /// The whole program is killed, as by SIGKILL from outside.
+    /// The program is killed, as by SIGKILL from outside.
     Kills(Moment),
 }
 
-/// How many calls there were.
+/// The number of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Of [`What::Write`].
+    /// Of [`Call::Write`].
     pub writes: u64,
-    /// Of [`What::Sync`].
+    /// Of [`Call::Sync`].
     pub syncs: u64,
-    /// That met the fault; a kill is one.
+    /// Calls that met the fault; a kill is one.
     pub faults: u64,
 }
 
@@ -92,37 +92,42 @@ impl Shim {
         Self(library)
     }
 
-    /// Has `command` run under the shim, which looks after what is under `root`.
+    /// Has `command` run under the shim, which watches the files under `root`.
     pub fn load(&self, command: &mut Command, root: &Path) {
         command.env("LD_PRELOAD", &self.0).env("SHIM_ROOT", root);
     }
 
-    /// Has everything logged to the file `log`.
+    /// Logs every change and sync to the file `log`.
     pub fn log(command: &mut Command, log: &Path) {
         command.env("SHIM_LOG", log);
     }
 
-    /// Has what is written to the file `acks` stand in the log as well.
+    /// Logs the writes to the file `acks`, too.
     pub fn log_acknowledgements(command: &mut Command, acks: &Path) {
         command.env("SHIM_ACKS", acks);
     }
 
-    /// Has fdatasync do nothing, and say that it did.
-    pub fn lie(command: &mut Command) {
-        command.env("SHIM_LIES", "1");
+    /// Has fdatasync of each file whose name begins with `files` do nothing and report success.
+    pub fn lie(command: &mut Command, files: &str) {
+        command.env("SHIM_LIES", files);
     }
 
-    /// Has the last `writes` writes to the journal stay in memory, so that whoever is answered hears
-    /// of a commit before it is done: up to 64.
-    pub fn hold(command: &mut Command, writes: u8) {
-        command.env("SHIM_HOLD", writes.to_string());
+    /// Has no other descriptor of a file report that a sync of it failed.
+    pub fn conceal(command: &mut Command) {
+        command.env("SHIM_CONCEALS", "1");
     }
 
-    /// Has `fault` happen, and calls counted in the file `counts`.
+    /// Delays the last `writes` writes to the journal, up to 64, so that the program acknowledges a commit
+    /// before it is made.
+    pub fn delay(command: &mut Command, writes: u8) {
+        command.env("SHIM_DELAY", writes.to_string());
+    }
+
+    /// Makes `fault`, and counts calls in the file `counts`.
     pub fn fail(command: &mut Command, fault: Option<Fault>, counts: &Path) {
         command.env("SHIM_COUNTS", counts);
-        let Some(Fault { what, at, outcome }) = fault else { return };
-        let what = u8::from(what == What::Sync);
+        let Some(Fault { call, at, outcome }) = fault else { return };
+        let call = u8::from(call == Call::Sync);
         match outcome {
             Outcome::Fails { errno, timing } => {
                 let stays = match timing {
@@ -130,25 +135,25 @@ impl Shim {
                     Timing::FromThenOn => 1,
                     Timing::Every(calls) => calls,
                 };
-                command.env("SHIM_FAULT", format!("{what} {at} {errno} {stays}"));
+                command.env("SHIM_FAULT", format!("{call} {at} {errno} {stays}"));
             }
             Outcome::Kills(moment) => {
                 let after = u8::from(moment == Moment::After);
-                command.env("SHIM_KILL", format!("{what} {at} {after}"));
+                command.env("SHIM_KILL", format!("{call} {at} {after}"));
             }
         }
     }
 
-    /// Has a sync by the thread called `thread` fail with EIO, the first after the `at`-th change, which
-    /// returns only then; and calls counted in the file `counts`.
-    pub fn fail_beside(command: &mut Command, thread: &str, at: u64, counts: &Path) {
+    /// Fails a sync by the thread of this name with EIO: the first after the `at`-th change, which returns
+    /// only then. Counts calls in the file `counts`.
+    pub fn fail_thread(command: &mut Command, thread: &str, at: u64, counts: &Path) {
         const EIO: i32 = 5;
-        command.env("SHIM_COUNTS", counts).env("SHIM_BESIDE", format!("{at} {EIO} {thread}"));
+        command.env("SHIM_COUNTS", counts).env("SHIM_FAIL_THREAD", format!("{at} {EIO} {thread}"));
     }
 }
 
 impl Counts {
-    /// What stands in the file `counts` of [`Shim::fail`].
+    /// Reads the file `counts` of [`Shim::fail`].
     ///
     /// # Panics
     /// If the program did not run under the shim.

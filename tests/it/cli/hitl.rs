@@ -112,7 +112,7 @@ async fn every_history_is_recomputed_and_a_broken_one_is_1() {
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "each is told once: {ended:?}");
     assert!(lines[1].starts_with(&format!("{FIRST}  ok")), "{ended:?}");
-    let why = "broken  2        2          was changed: its hash is not that of its content";
+    let why = "broken  2        2          was changed: its hash does not match its content";
     assert_eq!(lines[2], format!("{SECOND}  {why}"));
     assert!(ended.failed(1).contains("1 of 2 items is broken"));
 

@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use callboard_disk::{
-    Counts, Event, Fault, Log, Model, Moment, Outcome, Random, Shim, Timing, What, boot_again,
-    copy, power_cut,
+    Call, Counts, Event, Fault, Log, Model, Moment, Outcome, Random, Shim, Timing, copy, power_cut,
+    reboot,
 };
 
 use crate::disk::ledger::{Fact, Ledger};
@@ -18,6 +18,9 @@ use crate::support::{Client, until};
 
 /// How many of the calls that a compaction makes are tried in the short form.
 const SAMPLE: usize = 16;
+
+/// By how many calls a fault that was not met is made earlier at the next try.
+const AIM_EARLIER: u64 = 4;
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
@@ -111,7 +114,7 @@ fn without_a_store_there_is_nothing_to_compact() {
 
 #[test]
 fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
-    let (mut random, seed) = Random::chosen();
+    let (mut random, seed) = Random::from_env();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let used = runtime.block_on(Used::new(4));
     let shim = Shim::build(used.directory.path());
@@ -131,16 +134,19 @@ fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
         Outcome::Fails { errno: ENOSPC, timing: Timing::FromThenOn },
     ];
     let mut faults = Vec::new();
-    for (what, last) in [(What::Write, calls.writes), (What::Sync, calls.syncs)] {
+    for (call, last) in [(Call::Write, calls.writes), (Call::Sync, calls.syncs)] {
         for at in 1..=last {
-            faults.extend(outcomes.map(|outcome| Fault { what, at, outcome }));
+            faults.extend(outcomes.map(|outcome| Fault { call, at, outcome }));
         }
     }
     while !long() && faults.len() > SAMPLE {
         faults.swap_remove(random.below(faults.len()));
     }
     let run = async |(number, fault): &(usize, Fault), before: usize| {
-        let (root, fault) = (used.copied(&format!("case-{number}-{before}")), *fault);
+        let root = used.copied(&format!("case-{number}-{before}"));
+        // sled makes some writes fewer in one compaction than in another of the same store.
+        let at = fault.at.saturating_sub(AIM_EARLIER * before as u64).max(1);
+        let fault = Fault { at, ..*fault };
         let (data, counts) = (root.join("data"), root.join("counts"));
         let output = compact(&data, |command| {
             shim.load(command, &root);
@@ -160,13 +166,11 @@ fn a_compaction_that_is_cut_short_anywhere_leaves_everything() {
             Ok(()) => Ok(met),
         }
     };
-    let count = faults.len();
     let Sum { runs, met, unmet, wrong } =
         run_until_met(faults.into_iter().enumerate().collect(), run);
-    eprintln!("{met} compactions cut short, {runs} runs, never met: {unmet:?}; {calls:?}");
+    eprintln!("{met} compactions cut short, {runs} runs; {calls:?}");
     assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
-    // How many writes sled makes of the same moves a little from run to run.
-    assert!(unmet.len() * 20 < count, "where they should be: {met} of {count}");
+    assert!(unmet.is_empty(), "seed {seed}: these faults were not met: {unmet:?}");
 }
 
 /// A compaction, and everything that it did to the disk.
@@ -211,7 +215,7 @@ impl Compaction {
         let image = self.used.directory.path().join(format!("image-{number}"));
         let start = self.used.directory.path().join("used");
         power_cut(&start, &self.events, at, model, random, &image);
-        boot_again(&image);
+        reboot(&image);
         let data = image.join("data");
         starts_again(&data, &image.join("stderr"), &self.used.facts).await.map_err(|why| {
             let exchange = self.exchange;
@@ -235,7 +239,7 @@ impl Compaction {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_anywhere_in_a_compaction_leaves_everything() {
     let cuts = if long() { 200 } else { 8 };
-    let (mut random, seed) = Random::chosen();
+    let (mut random, seed) = Random::from_env();
     let compaction = Compaction::new().await;
     for number in 0..cuts {
         let at = compaction.place(&mut random);
@@ -252,7 +256,7 @@ async fn a_power_cut_anywhere_in_a_compaction_leaves_everything() {
 /// exchange, or the exchange is not before the old one goes, which one tells when all is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compaction_that_leaves_a_sync_out_is_caught_by_power_cuts() {
-    let (mut random, seed) = Random::chosen();
+    let (mut random, seed) = Random::from_env();
     for (what, after) in [("before", false), ("after", true)] {
         let mut compaction = Compaction::new().await;
         let exchange = compaction.exchange;

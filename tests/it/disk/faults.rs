@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_disk::{
-    Counts, Fault, Log, Model, Outcome, Random, Shim, Timing, What, boot_again, copy, power_cut,
+    Call, Counts, Fault, Log, Model, Outcome, Random, Shim, Timing, copy, power_cut, reboot,
 };
 
 use super::ledger::{Fact, Ledger};
@@ -26,9 +26,8 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const PRETENDED: i32 = 0;
 
-/// How much is done in a run, and how much more in one that is to make more calls than the last.
+/// How much is done in a run.
 const ROUNDS: usize = 4;
-const MORE: usize = 2;
 
 /// Where faults are made.
 struct Bench {
@@ -52,7 +51,7 @@ struct Case {
 
 impl Case {
     fn is_of_a_sync(&self) -> bool {
-        self.fault.is_some_and(|fault| fault.what == What::Sync)
+        self.fault.is_some_and(|fault| fault.call == Call::Sync)
     }
 }
 
@@ -91,7 +90,7 @@ impl Bench {
         });
         let ended = match started {
             Ok(mut program) => {
-                self.load(&program, case, ROUNDS + MORE * before, &ledger).await?;
+                self.load(&mut program, case, &ledger, (before > 0).then_some(&*counts)).await?;
                 program.has_ended().unwrap_or_else(|| program.terminate())
             }
             Err(ended) => ended,
@@ -116,8 +115,8 @@ impl Bench {
             let (events, again) = (Log::read(&log, &root), Log::read(&log_again, &root));
             let believes = |file: &&str| {
                 let file = Path::new("data/store").join(file);
-                let forgotten = !closed && again.forgotten().contains(&&*file);
-                events.lost().contains(&&*file) && !forgotten
+                let dropped = !closed && again.dropped_caches().contains(&&*file);
+                events.failed_syncs().contains(&&*file) && !dropped
             };
             if let Some(file) = ["db", "journal.0", "journal.1"].into_iter().find(believes) {
                 return Err(told(format!("of {file} it believes what was not written")));
@@ -125,7 +124,7 @@ impl Bench {
             let mut random = Random::new(case.number as u64);
             let (all, model) = (events.events.len(), Model::Harsh);
             power_cut(start, &events.events, all, model, &mut random, &image);
-            boot_again(&image);
+            reboot(&image);
             let after = starts_again(&image.join("data"), &stderr, &facts).await;
             after.map_err(|reason| told(format!("after a power cut: {reason}")))?;
             for file in [log, log_again] {
@@ -137,27 +136,32 @@ impl Bench {
         Ok(met)
     }
 
+    /// Works on the server; with `counts`, until the fault was met: how many calls a load makes depends on how
+    /// many commits share a sync.
     async fn load(
         &self,
-        program: &Program,
+        program: &mut Program,
         case: Case,
-        rounds: usize,
         ledger: &Arc<Ledger>,
+        counts: Option<&Path>,
     ) -> Result<(), String> {
+        let url = program.url.clone();
         let load = async {
-            let keys = if case.fresh {
-                set_up(&program.url, ledger).await
-            } else {
-                Some(self.keys.clone())
-            };
-            if let Some(keys) = keys {
-                let seed = case.number as u64 + 2;
-                let amount = Amount { users: 1, rounds, long: 6_000, seed };
-                work(&program.url, &keys, ledger, amount).await;
+            let keys =
+                if case.fresh { set_up(&url, ledger).await } else { Some(self.keys.clone()) };
+            let Some(keys) = keys else { return };
+            for part in 1.. {
+                let seed = (case.number as u64 + 1) << 16 | part;
+                work(&url, &keys, ledger, Amount { users: 1, rounds: ROUNDS, long: 6_000, seed })
+                    .await;
+                let met = counts.is_none_or(|counts| Counts::read(counts).faults > 0);
+                if met || program.has_ended().is_some() {
+                    break;
+                }
             }
         };
-        let hangs = |_| format!("the server hangs: {}", program.stderr());
-        tokio::time::timeout(Duration::from_mins(1), load).await.map_err(hangs)?;
+        let over = tokio::time::timeout(Duration::from_mins(1), load).await;
+        over.map_err(|_| format!("the server hangs: {}", program.stderr()))?;
         let refused = ledger.refusals();
         if refused.keys().any(|status| *status < 500) {
             return Err(format!("the fault is told as the client's: {refused:?}"));
@@ -192,9 +196,9 @@ fn in_order(ended: &Ended, case: Case, met: Counts) -> Result<(), String> {
     Ok(())
 }
 
-/// Every fault of `what` from the `first` to the `last` of its calls.
+/// Every fault from the `first` to the `last` of these calls.
 fn every(
-    what: What,
+    call: Call,
     (first, last): (u64, u64),
     errors: &[(i32, Timing)],
     fresh: bool,
@@ -203,7 +207,7 @@ fn every(
     for at in first..=last {
         for (errno, timing) in errors {
             let outcome = Outcome::Fails { errno: *errno, timing: *timing };
-            let fault = Fault { what, at, outcome };
+            let fault = Fault { call, at, outcome };
             cases.push(Case { number: 0, fresh, fault: Some(fault) });
         }
     }
@@ -238,7 +242,7 @@ fn no_failure_of_a_write_or_a_sync_is_answered_with_success() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let (mut random, seed) = Random::chosen();
+    let (mut random, seed) = Random::from_env();
     let bench = runtime.block_on(Bench::new());
     let (started, fresh, used) = runtime.block_on(counted(&bench));
     let errors = [
@@ -247,7 +251,7 @@ fn no_failure_of_a_write_or_a_sync_is_answered_with_success() {
         (EIO, Timing::FromThenOn),
         (ENOSPC, Timing::Once),
     ];
-    let (write, sync) = (What::Write, What::Sync);
+    let (write, sync) = (Call::Write, Call::Sync);
     let cases = if long() {
         [
             every(write, (1, fresh.writes), &errors, true),
@@ -289,11 +293,11 @@ fn a_fault_that_is_ignored_is_caught() {
     // Of a single one the journal makes good what sled misses, and the other way round.
     let errors = [(PRETENDED, Timing::FromThenOn)];
     let half = |what, calls: u64| every(what, (calls / 2, calls / 2 + 5), &errors, false);
-    let cases = [half(What::Write, used.writes), half(What::Sync, used.syncs)].concat();
+    let cases = [half(Call::Write, used.writes), half(Call::Sync, used.syncs)].concat();
     let sum = bench.run_all(numbered(cases));
     // Without its syncs it mostly knows that something is missing, and refuses to start.
     let told = |reason: &str| reason.contains("after a power cut") || is_loss(reason);
-    for what in ["what: Write", "what: Sync"] {
+    for what in ["call: Write", "call: Sync"] {
         let lost = sum.wrong.iter().find(|reason| reason.contains(what) && told(reason));
         let lost = lost.unwrap_or_else(|| panic!("{what}: it went unnoticed: {sum:#?}"));
         eprintln!("it is caught: {lost}");

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use callboard_disk::{Log, Model, Random, Shim, boot_again, copy, power_cut};
+use callboard_disk::{Log, Model, Random, Shim, copy, power_cut, reboot};
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::{Key, LogId, Store};
 
@@ -126,7 +126,7 @@ async fn live(root: &Path) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_data_survives_power_cuts_while_garbage_is_collected() {
     let (bytes, cuts) = if long() { (1 << 29, 24) } else { (3 << 20, 2) };
-    let (mut random, seed) = Random::chosen();
+    let (mut random, seed) = Random::from_env();
     let directory = tempfile::tempdir().expect("a directory can be had");
     let shim = Shim::build(directory.path());
     let path = |name: &str| directory.path().join(name);
@@ -171,7 +171,7 @@ async fn much_data_survives_power_cuts_while_garbage_is_collected() {
         let model = if cut % 2 == 0 { Model::Ordered } else { Model::Harsh };
         let image = path("image");
         power_cut(&base, &events.events, at, model, &mut random, &image);
-        boot_again(&image);
+        reboot(&image);
         let tail = of_tail.iter().filter(|(length, _)| events.events_by(*length) <= at);
         let mut expected: Vec<Fact> = tail.map(|(_, fact)| fact.clone()).collect();
         expected.extend((0..SAMPLE).map(|_| facts[random.below(facts.len())].clone()));

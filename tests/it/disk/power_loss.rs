@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_disk::{Log, Model, Random, Shim, boot_again, copy, power_cut};
+use callboard_disk::{Log, Model, Random, Shim, copy, power_cut, reboot};
 
 use super::ledger::{Fact, Ledger};
 use super::load::{Amount, check, is_loss, set_up, work};
@@ -57,7 +57,7 @@ impl Bench {
             self.shim.load(command, &root);
             Shim::log(command, &log);
             if self.lies {
-                Shim::lie(command);
+                Shim::lie(command, "");
             }
         });
         let program = program.map_err(|ended| format!("it does not start: {ended:?}"))?;
@@ -119,7 +119,7 @@ impl Bench {
                 let model = if random.below(2) == 0 { Model::Ordered } else { Model::Harsh };
                 let image = self.path("image");
                 power_cut(&run.start, &run.log.events, at, model, &mut random, &image);
-                boot_again(&image);
+                reboot(&image);
                 let mut facts: Vec<Fact> = Vec::clone(&known);
                 let acknowledged = run.facts.iter().filter(|(after, _)| *after <= at);
                 facts.extend(acknowledged.map(|(_, fact)| fact.clone()));
@@ -146,7 +146,7 @@ impl Bench {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_the_server_acknowledged_survives_a_power_cut() {
     let cuts = if long() { 200 } else { 10 };
-    let (_, seed) = Random::chosen();
+    let (_, seed) = Random::from_env();
     let mut bench = Bench::new(false);
     match bench.torture(cuts, seed).await {
         Ok(compared) => {
@@ -164,7 +164,7 @@ async fn whatever_the_server_acknowledged_survives_a_power_cut() {
 /// power cut it mostly knows that something is missing, and refuses to start; now and then it does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_before_the_sync_is_caught_by_power_cuts() {
-    let (_, seed) = Random::chosen();
+    let (_, seed) = Random::from_env();
     match Bench::new(true).torture(100, seed).await {
         Ok(_) => panic!("seed {seed}: it went unnoticed"),
         Err(reason) => {

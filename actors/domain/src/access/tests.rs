@@ -32,7 +32,7 @@ const SPECIFIED: &str = "
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {
-    Caller { account, name: "ada@example.com".to_owned(), role, environment, plan: None }
+    Caller { account, name: "ada@example.com".to_owned(), role, environment, tier: None }
 }
 
 fn user(role: Role) -> Caller {
@@ -67,7 +67,7 @@ fn the_table_is_the_one_of_the_specification() {
 #[test]
 fn an_admin_may_do_everything() {
     for action in Action::ALL {
-        assert!(allows(Role::Admin, *action), "{action}");
+        assert!(allows(Role::Admin, action), "{action}");
     }
 }
 
@@ -75,15 +75,14 @@ fn an_admin_may_do_everything() {
 fn a_refusal_names_the_role_and_the_action() {
     assert_eq!(user(Role::Viewer).may(Action::TasksRead), Ok(()));
     let refused = user(Role::Viewer).may(Action::TasksCancel);
-    let message = "the role viewer may not do this (tasks: cancel)";
+    let message = "the role viewer does not permit tasks: cancel";
     assert_eq!(refused, Err(Error::Forbidden(message.to_owned())));
 }
 
 #[test]
 fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_role() {
     let closed: Vec<Action> = Action::ALL
-        .iter()
-        .copied()
+        .into_iter()
         .filter(|action| key(Role::Admin, Environment::Test).may(*action).is_err())
         .collect();
     let expected = [
@@ -94,17 +93,6 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::MetricsRead,
     ];
     assert_eq!(closed, expected);
-}
-
-#[test]
-fn a_role_is_read_by_its_exact_name() {
-    for role in Role::ALL {
-        assert_eq!(role.as_str().parse(), Ok(role));
-    }
-    for text in ["", "Admin", "root", "admin "] {
-        let error = text.parse::<Role>().expect_err(text);
-        assert!(matches!(error, Error::Invalid(fault) if fault.rule == Rule::Enum));
-    }
 }
 
 #[test]

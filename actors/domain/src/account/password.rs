@@ -1,22 +1,22 @@
-//! What a password must be (PROTOCOL.md 7): long enough, not a common one, not the e-mail.
+//! The password rules (PROTOCOL.md 7): long enough, not a common password, not the e-mail.
 //!
-//! Rules about kinds of characters are deliberately absent: they make passwords worse. So is
-//! Unicode normalisation: what was typed is what is hashed.
+//! Deliberately absent: rules about kinds of characters, which make passwords worse, and Unicode
+//! normalisation: the typed text is the hashed text.
 
 use super::Email;
 use crate::error::Error;
 
-/// The shortest password that can be configured as enough, in characters.
+/// The lowest minimum length that can be configured, in characters.
 pub const SHORTEST: usize = 8;
 
 /// The longest password, in characters.
 pub const LONGEST: usize = 128;
 
 /// One password a line, in lower case, none shorter than [`SHORTEST`]; a line that begins with `#`
-/// says where they come from.
+/// names the source.
 const COMMON: &str = include_str!("common_passwords.txt");
 
-/// The rules, with the minimum that is configured.
+/// The rules with the configured minimum length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     minimum: usize,
@@ -35,11 +35,11 @@ impl Rules {
         (SHORTEST..=LONGEST).contains(&minimum).then_some(Self { minimum })
     }
 
-    /// Passes if the user of this e-mail may have this password. Upper and lower case count as
-    /// the same, spaces count.
+    /// Passes if the user with this e-mail may have this password. Upper and lower case are equal;
+    /// spaces count.
     ///
     /// # Errors
-    /// [`Error::WeakPassword`], which says what is wrong and never repeats the password.
+    /// [`Error::WeakPassword`], which names the broken rule and never repeats the password.
     pub fn check(self, password: &str, email: &Email) -> Result<(), Error> {
         let length = password.chars().count();
         let lower = password.to_lowercase();
@@ -49,9 +49,9 @@ impl Rules {
         } else if length > LONGEST {
             format!("must have at most {LONGEST} characters")
         } else if lower == email.key() || lower == local {
-            "must not be the e-mail or its first part".to_owned()
+            "must not be the e-mail or its part before the @".to_owned()
         } else if COMMON.lines().any(|line| line == lower && !line.starts_with('#')) {
-            "is one of the most common ones".to_owned()
+            "must not be one of the most common passwords".to_owned()
         } else {
             return Ok(());
         };
@@ -70,12 +70,12 @@ mod tests {
     fn fault(rules: Rules, password: &str) -> String {
         match rules.check(password, &email()) {
             Err(Error::WeakPassword(fault)) => fault,
-            other => panic!("{password} is taken: {other:?}"),
+            other => panic!("{password} is accepted: {other:?}"),
         }
     }
 
     #[test]
-    fn a_long_uncommon_password_is_taken() {
+    fn a_long_uncommon_password_is_accepted() {
         for password in ["gravel-otter-9", "ülüülüülü", " two  words ", &"a1".repeat(64)] {
             assert_eq!(Rules::default().check(password, &email()), Ok(()), "{password}");
         }
@@ -103,7 +103,7 @@ mod tests {
     fn a_common_password_is_refused_in_any_case() {
         for password in ["password", "12345678", "PassWord1", "QWERTYUIOP", "changeme"] {
             let fault = fault(Rules::default(), password);
-            assert_eq!(fault, "is one of the most common ones", "{password}");
+            assert_eq!(fault, "must not be one of the most common passwords", "{password}");
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
     fn the_email_and_its_first_part_are_refused_in_any_case() {
         for password in ["ada.lovelace@example.com", "ADA.LOVELACE"] {
             let fault = fault(Rules::default(), password);
-            assert_eq!(fault, "must not be the e-mail or its first part", "{password}");
+            assert_eq!(fault, "must not be the e-mail or its part before the @", "{password}");
         }
     }
 

@@ -10,7 +10,7 @@ fn user(number: u128, role: Role) -> User {
         email: Email::parse(&format!("user{number}@example.com")).expect("an e-mail"),
         name: format!("User {number}"),
         role,
-        plan: None,
+        tier: None,
         password_hash: PasswordHash::new("$argon2id$secret".to_owned()),
         created_at: Timestamp::from_millis(0),
     }

@@ -1,11 +1,11 @@
-//! How often a password may be tried: 5 failures a minute per account and 20 per address, then
-//! nothing for that minute, the right password neither (PROTOCOL.md 7).
+//! The limit on password attempts: 5 failures a minute per account and 20 per address; past it
+//! every attempt is refused for the rest of the minute, a right password too (PROTOCOL.md 7).
 //!
-//! Tries run side by side and take a while, so those that are out count too: otherwise a hundred
-//! at once would all be let in before the first has failed. But a right password must not be
-//! refused because of them, so a try that depends on how others end is told to wait.
+//! Attempts run side by side and take a while, so attempts in flight count as failures: otherwise a
+//! hundred sent at once would all be admitted before the first has failed. A right password must not
+//! be refused because of them, so an attempt that depends on how others end has to wait.
 //!
-//! Deliberately absent: who waits, and for how long. Kept in memory only: a restart forgets.
+//! Deliberately absent: the waiting itself. Kept in memory only: a restart forgets all failures.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,155 +14,156 @@ use std::time::Duration;
 use super::Email;
 use crate::Timestamp;
 use crate::error::Error;
-use crate::rate::Log;
+use crate::rate::SlidingLog;
 
-/// Failures a minute for one account, known or not.
+/// Failures per minute for one account, whether it exists or not.
 pub const PER_ACCOUNT: u32 = 5;
 
-/// Failures a minute from one address; an IPv6 network of 64 bits counts as one.
+/// Failures per minute from one address; an IPv6 network of 64 bits counts as one address.
 pub const PER_ADDRESS: u32 = 20;
 
-/// How long a try counts as out.
-const LOST_AFTER: Duration = Duration::from_mins(1);
+/// The age at which a permit that was never released no longer counts.
+const PERMIT_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The failures of the last minute, per account and per address.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    accounts: HashMap<String, Tries>,
-    addresses: HashMap<IpAddr, Tries>,
-    tidy_at: usize,
+    accounts: HashMap<String, Attempts>,
+    addresses: HashMap<IpAddr, Attempts>,
+    evict_at: usize,
 }
 
-/// Leave for one try. Hand it back to [`Throttle::settle`], whatever came of the try: until then
-/// it counts as if it were to fail, for a minute at most, because a caller may leave in the middle
-/// of a try.
+/// Permission for one attempt. Until [`Throttle::release`] it counts as a failure, for at most a
+/// minute: a client may leave in the middle of an attempt.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a ticket that is not settled keeps others waiting for a minute"]
-pub struct Ticket {
+#[must_use = "a permit that is not released blocks other attempts for a minute"]
+pub struct Permit {
     account: String,
     address: IpAddr,
-    asked: Timestamp,
+    acquired_at: Timestamp,
 }
 
-/// The answer to the wish to try a password.
+/// The answer to a request for a permit.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Try it.
-    Go(Ticket),
-    /// Ask again once another try of this account or address is settled.
+pub enum Admission {
+    /// The attempt may start.
+    Admitted(Permit),
+    /// Ask again once another attempt for this account or address has ended.
     Wait,
     /// Too many failures; [`Error::RateLimited`].
     Refused(Error),
 }
 
-/// How a try ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The password was right, or was never looked at.
+    /// The password was right, or was never compared.
     Harmless,
     /// The password was wrong, or there is no such user.
     Failed,
 }
 
 impl Throttle {
-    /// Asks for leave to try a password for this e-mail from this address.
-    pub fn ask(&mut self, email: &Email, address: IpAddr, now: Timestamp) -> Verdict {
-        self.tidy(now);
-        let ticket = Ticket { account: email.key(), address: network(address), asked: now };
-        let account = standing(self.accounts.get_mut(&ticket.account), PER_ACCOUNT, now);
-        let from = standing(self.addresses.get_mut(&ticket.address), PER_ADDRESS, now);
+    /// Asks for a permit to try a password for this e-mail from this address.
+    pub fn acquire(&mut self, email: &Email, address: IpAddr, now: Timestamp) -> Admission {
+        self.evict_idle(now);
+        let permit = Permit { account: email.key(), address: network(address), acquired_at: now };
+        let account = capacity(self.accounts.get_mut(&permit.account), PER_ACCOUNT, now);
+        let from = capacity(self.addresses.get_mut(&permit.address), PER_ADDRESS, now);
         match (account, from) {
-            (Standing::Refused(one), Standing::Refused(other)) => {
-                Verdict::Refused(later(one, other))
+            (Capacity::Exceeded(one), Capacity::Exceeded(other)) => {
+                Admission::Refused(later(one, other))
             }
-            (Standing::Refused(error), _) | (_, Standing::Refused(error)) => {
-                Verdict::Refused(error)
+            (Capacity::Exceeded(error), _) | (_, Capacity::Exceeded(error)) => {
+                Admission::Refused(error)
             }
-            (Standing::Full, _) | (_, Standing::Full) => Verdict::Wait,
-            (Standing::Free, Standing::Free) => {
-                let account = self.accounts.entry(ticket.account.clone()).or_default();
-                account.out.push(now);
-                let from = self.addresses.entry(ticket.address).or_default();
-                from.out.push(now);
-                Verdict::Go(ticket)
+            (Capacity::InFlight, _) | (_, Capacity::InFlight) => Admission::Wait,
+            (Capacity::Free, Capacity::Free) => {
+                let account = self.accounts.entry(permit.account.clone()).or_default();
+                account.in_flight.push(now);
+                let from = self.addresses.entry(permit.address).or_default();
+                from.in_flight.push(now);
+                Admission::Admitted(permit)
             }
         }
     }
 
-    /// Tells how a try ended. Whoever was told to wait may ask again.
-    #[expect(clippy::needless_pass_by_value, reason = "a ticket is good for one try")]
-    pub fn settle(&mut self, ticket: Ticket, outcome: Outcome, now: Timestamp) {
-        if let Some(tries) = self.accounts.get_mut(&ticket.account) {
-            tries.settle(&ticket, outcome, PER_ACCOUNT, now);
+    /// Ends an attempt. A caller that had to wait may ask again.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is good for one attempt")]
+    pub fn release(&mut self, permit: Permit, outcome: Outcome, now: Timestamp) {
+        if let Some(attempts) = self.accounts.get_mut(&permit.account) {
+            attempts.end(&permit, outcome, PER_ACCOUNT, now);
         }
-        if let Some(tries) = self.addresses.get_mut(&ticket.address) {
-            tries.settle(&ticket, outcome, PER_ADDRESS, now);
+        if let Some(attempts) = self.addresses.get_mut(&permit.address) {
+            attempts.end(&permit, outcome, PER_ADDRESS, now);
         }
     }
 
-    /// Forgets who has neither failed within the last minute nor a try out. It looks at everyone
-    /// only when their number has doubled since it last did, so a call costs little on average.
-    fn tidy(&mut self, now: Timestamp) {
-        if self.accounts.len() + self.addresses.len() < self.tidy_at {
+    /// Drops accounts and addresses without a recent failure or an attempt in flight. All are looked
+    /// at only when their number has doubled since the last time, so a call costs little on average.
+    fn evict_idle(&mut self, now: Timestamp) {
+        if self.accounts.len() + self.addresses.len() < self.evict_at {
             return;
         }
-        self.accounts.retain(|_, tries| !tries.is_idle(now));
-        self.addresses.retain(|_, tries| !tries.is_idle(now));
-        self.tidy_at = 2 * (self.accounts.len() + self.addresses.len()) + 64;
+        self.accounts.retain(|_, attempts| !attempts.is_idle(now));
+        self.addresses.retain(|_, attempts| !attempts.is_idle(now));
+        self.evict_at = 2 * (self.accounts.len() + self.addresses.len()) + 64;
     }
 }
 
 #[derive(Debug, Default)]
-struct Tries {
-    failed: Log,
-    /// When each try was asked for that is out.
-    out: Vec<Timestamp>,
+struct Attempts {
+    failed: SlidingLog,
+    /// The times at which the permits of the attempts in flight were acquired.
+    in_flight: Vec<Timestamp>,
 }
 
-enum Standing {
+/// The capacity of one account or address for another attempt.
+enum Capacity {
     Free,
-    Full,
-    Refused(Error),
+    /// None is left if the attempts in flight fail.
+    InFlight,
+    Exceeded(Error),
 }
 
-fn standing(tries: Option<&mut Tries>, limit: u32, now: Timestamp) -> Standing {
-    let Some(tries) = tries else {
-        return Standing::Free;
+fn capacity(attempts: Option<&mut Attempts>, limit: u32, now: Timestamp) -> Capacity {
+    let Some(attempts) = attempts else {
+        return Capacity::Free;
     };
-    match tries.failed.peek(limit, now) {
-        Err(refused) => Standing::Refused(refused.into()),
-        Ok(left) if tries.out_at(now) >= left.remaining as usize => Standing::Full,
-        Ok(_) => Standing::Free,
+    match attempts.failed.peek(limit, now) {
+        Err(exceeded) => Capacity::Exceeded(exceeded.into()),
+        Ok(left) if attempts.in_flight_at(now) >= left.remaining as usize => Capacity::InFlight,
+        Ok(_) => Capacity::Free,
     }
 }
 
-impl Tries {
-    /// How many tries are out, without those whose tickets were lost.
-    fn out_at(&mut self, now: Timestamp) -> usize {
-        self.out.retain(|asked| *asked <= now && now.since(*asked) < LOST_AFTER);
-        self.out.len()
+impl Attempts {
+    /// The number of attempts in flight, without those whose permits were lost.
+    fn in_flight_at(&mut self, now: Timestamp) -> usize {
+        self.in_flight.retain(|at| *at <= now && now.since(*at) < PERMIT_LIFETIME);
+        self.in_flight.len()
     }
 
-    fn settle(&mut self, ticket: &Ticket, outcome: Outcome, limit: u32, now: Timestamp) {
-        if let Some(place) = self.out.iter().position(|asked| *asked == ticket.asked) {
-            self.out.swap_remove(place);
+    fn end(&mut self, permit: &Permit, outcome: Outcome, limit: u32, now: Timestamp) {
+        if let Some(index) = self.in_flight.iter().position(|at| *at == permit.acquired_at) {
+            self.in_flight.swap_remove(index);
         }
         match outcome {
             Outcome::Harmless => {}
             Outcome::Failed => {
-                // There is room, unless a ticket that counted as lost comes in late; the log is
-                // full then, which is all that the failure could have added.
+                // The log has room, unless a permit that counted as lost is released late; the log
+                // is full then, which is all that the failure could have added.
                 let _ = self.failed.admit(limit, now);
             }
         }
     }
 
     fn is_idle(&mut self, now: Timestamp) -> bool {
-        self.out_at(now) == 0 && self.failed.is_idle(now)
+        self.in_flight_at(now) == 0 && self.failed.is_idle(now)
     }
 }
 
-/// The refusal that lasts longer.
+/// The refusal with the longer wait.
 fn later(one: Error, other: Error) -> Error {
     match (&one, &other) {
         (Error::RateLimited { retry_after: a, .. }, Error::RateLimited { retry_after: b, .. })
@@ -174,8 +175,8 @@ fn later(one: Error, other: Error) -> Error {
     }
 }
 
-/// An address as it counts: IPv4 whole, whichever way it is written, IPv6 by its first 64 bits,
-/// because whoever has one such address has the network.
+/// The part of an address that counts: all of an IPv4 address, also one mapped into IPv6, and the
+/// first 64 bits of an IPv6 address, because the owner of one address has its whole network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

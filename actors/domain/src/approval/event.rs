@@ -81,8 +81,8 @@ pub enum Effect {
     ForgetWake,
     /// Count it among what this user has to decide, and among no other's.
     Assign(Option<UserId>),
-    /// Write to a reviewer. The mail is stored in the same commit.
-    Mail(Mail),
+    /// Write to this reviewer, by a delivery of the same unit of work.
+    Notify(UserId, MailCause),
 }
 
 /// A mail to a reviewer.

@@ -1,18 +1,18 @@
 //! The history of an approval: append-only, each entry chained to the one before it.
 //!
 //! ```text
-//!   entry n: what happened, when, by whom, hashes of what was shown, said and written
-//!     hash = SHA-256 of a JSON object: the entry's texts by name, sorted, compact, and
+//!   entry n: action, time, actor, and hashes of the output, the edit and the comment
+//!     hash = SHA-256 of a JSON object: the entry's strings by name, sorted, compact, and
 //!            `previous`, the hash of entry n - 1 (64 zeros for the first)
 //! ```
 //!
-//! All members of that object are texts, so that any language writes the same bytes. Changing,
-//! dropping or adding an entry breaks the chain at that entry; dropping the last ones is seen
-//! because the approval itself knows its length and last hash. Whoever can write the database can
-//! compute a whole new chain: keep the last hash elsewhere if that is to be seen, too.
+//! All members of that object are strings, so that any language writes the same bytes. A changed,
+//! removed or added entry breaks the chain at that entry; removed last entries are detected because
+//! the approval itself stores the length and the last hash. A writer of the database can compute a
+//! whole new chain: to detect that too, keep the last hash elsewhere.
 //!
-//! Deliberately absent: the texts themselves (output, comment, edit), which stand in rows of their
-//! own and are compared with their hashes.
+//! Deliberately absent: the texts themselves (output, comment, edit), which have rows of their own
+//! and are compared with their hashes.
 
 use std::collections::BTreeMap;
 
@@ -20,95 +20,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::digest::Digest;
+use crate::event::EventName;
 use crate::id::{ExecutionId, TaskId, UserId};
+use crate::names::names;
 use crate::task::Why;
 
-/// What is told in a history (PROTOCOL.md 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// The output was held.
-    Pending,
-    /// A reviewer was chosen.
-    Assigned,
-    /// An admin was asked.
-    Escalated,
-    /// The reviewers' time is over.
-    Expired,
-    /// A reviewer looks at it.
-    Claimed,
-    /// The output passes.
-    Approved,
-    /// The output does not pass.
-    Rejected,
-    /// A task was made that tries again.
-    Retried,
-    /// The task ended without a decision.
-    Cancelled,
-    /// A mail was asked for and could not be written.
-    NotificationSkipped,
+names! {
+    /// The action of an entry (PROTOCOL.md 6).
+    Action {
+        /// The gate held the output.
+        Pending = "pending",
+        /// A reviewer was chosen.
+        Assigned = "assigned",
+        /// The approval was handed to an admin.
+        Escalated = "escalated",
+        /// The review time ended.
+        Expired = "expired",
+        /// A reviewer announced to be working on the approval.
+        Claimed = "claimed",
+        /// The output passed.
+        Approved = "approved",
+        /// The output did not pass.
+        Rejected = "rejected",
+        /// A new task retries the rejected one.
+        Retried = "retried",
+        /// The task ended without a decision.
+        Cancelled = "cancelled",
+        /// A requested mail could not be written.
+        NotificationSkipped = "notification_skipped",
+    }
 }
 
 impl Action {
-    /// Every action.
-    pub const ALL: [Self; 10] = [
-        Self::Pending,
-        Self::Assigned,
-        Self::Escalated,
-        Self::Expired,
-        Self::Claimed,
-        Self::Approved,
-        Self::Rejected,
-        Self::Retried,
-        Self::Cancelled,
-        Self::NotificationSkipped,
-    ];
-
-    /// Its name on the wire.
+    /// The event that reports the action, if there is one (PROTOCOL.md 10).
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn event(self) -> Option<EventName> {
         match self {
-            Self::Pending => "pending",
-            Self::Assigned => "assigned",
-            Self::Escalated => "escalated",
-            Self::Expired => "expired",
-            Self::Claimed => "claimed",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Retried => "retried",
-            Self::Cancelled => "cancelled",
-            Self::NotificationSkipped => "notification_skipped",
-        }
-    }
-
-    /// The event that tells it to subscribers (PROTOCOL.md 10).
-    #[must_use]
-    pub const fn event(self) -> Option<&'static str> {
-        match self {
-            Self::Pending => Some("hitl.pending"),
-            Self::Assigned => Some("hitl.assigned"),
-            Self::Escalated => Some("hitl.escalated"),
-            Self::Expired => Some("hitl.expired"),
-            Self::Claimed => Some("hitl.claimed"),
-            Self::Approved => Some("hitl.approved"),
-            Self::Rejected => Some("hitl.rejected"),
+            Self::Pending => Some(EventName::HitlPending),
+            Self::Assigned => Some(EventName::HitlAssigned),
+            Self::Escalated => Some(EventName::HitlEscalated),
+            Self::Expired => Some(EventName::HitlExpired),
+            Self::Claimed => Some(EventName::HitlClaimed),
+            Self::Approved => Some(EventName::HitlApproved),
+            Self::Rejected => Some(EventName::HitlRejected),
             Self::Retried | Self::Cancelled | Self::NotificationSkipped => None,
         }
     }
 }
 
-/// One entry.
+/// An entry of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Counted from 1.
+    /// The number, counted from 1.
     pub number: u32,
-    /// What happened.
+    /// The action.
     pub action: Action,
-    /// When.
+    /// The time of the action.
     pub at: Timestamp,
-    /// By whom: the identifier of a user or a key, or `system`.
+    /// The identifier of a user or a key, or `system`.
     pub actor: String,
-    /// What else is known of it.
+    /// The details of the action.
     #[serde(default, skip_serializing_if = "Details::is_empty")]
     pub details: Details,
     /// The hash of the entry before it.
@@ -117,66 +88,66 @@ pub struct Entry {
     pub hash: Digest,
 }
 
-/// What else is known of what happened; which of these are there depends on the action.
+/// The details of an action, which decides which of them are present.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
-    /// Why the output was held.
+    /// The reason for the hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
     /// The model's confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// The least confidence that passes.
+    /// The minimum confidence to skip review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The execution that the task belongs to.
+    /// The execution of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionId>,
-    /// The step that the task is.
+    /// The step's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// The hash of the output that was shown.
+    /// The hash of the held output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
-    /// The hash of the text that replaces it.
+    /// The hash of the text that replaces the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Digest>,
     /// The hash of the comment, or of the reason of a rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<Digest>,
-    /// Who is named as the reviewer.
+    /// The reviewer named in the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// Who had to decide before.
+    /// The previous assignee.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<UserId>,
-    /// Who has to decide now.
+    /// The new assignee.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<UserId>,
-    /// In words.
+    /// The reason, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long was waited, in milliseconds.
+    /// The wait, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ms: Option<u64>,
-    /// Until when: a claim, or the reviewers' time.
+    /// The end of a claim or of the review time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// The task that tries again.
+    /// The task that retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<TaskId>,
 }
 
 impl Details {
-    /// Whether nothing else is known.
+    /// True without details.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     fn texts(&self) -> [(&'static str, Option<String>); 15] {
-        /// A detail as a text.
+        /// A detail as a string.
         fn text<T: ToString>(value: Option<&T>) -> Option<String> {
             value.map(ToString::to_string)
         }
@@ -201,9 +172,9 @@ impl Details {
 }
 
 impl Entry {
-    /// The text that is hashed: what an auditor has to write to check the chain.
+    /// The hashed text, which an auditor must reproduce to verify the chain.
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "texts have a JSON form")]
+    #[expect(clippy::missing_panics_doc, reason = "strings have a JSON form")]
     pub fn canonical(&self, task: TaskId) -> String {
         let mut texts: BTreeMap<&str, String> = BTreeMap::from([
             ("action", self.action.as_str().to_owned()),
@@ -215,22 +186,22 @@ impl Entry {
         ]);
         let details = self.details.texts().into_iter();
         texts.extend(details.filter_map(|(name, text)| text.map(|text| (name, text))));
-        serde_json::to_string(&texts).expect("texts have a JSON form")
+        serde_json::to_string(&texts).expect("strings have a JSON form")
     }
 
-    /// What its hash must be.
+    /// The correct hash of the entry.
     #[must_use]
     pub fn digest(&self, task: TaskId) -> Digest {
         Digest::of(&self.canonical(task))
     }
 }
 
-/// How long a history is, and how it ends.
+/// The length and the last hash of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
-    /// How many entries there are.
+    /// The number of entries.
     pub length: u32,
-    /// The hash of the last.
+    /// The hash of the last entry.
     pub head: Digest,
 }
 
@@ -241,8 +212,8 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// The next entry; the chain ends with it from now on.
-    pub(super) fn grow(
+    /// Appends an entry and returns it.
+    pub(super) fn append(
         &mut self,
         task: TaskId,
         action: Action,
@@ -259,10 +230,10 @@ impl Chain {
         entry
     }
 
-    /// Whether these entries are the whole history of the task, and none was changed.
+    /// Verifies that these entries are the whole, unchanged history of the task.
     ///
     /// # Errors
-    /// The first entry that is not as it must be.
+    /// The first entry with a fault.
     pub fn verify(self, task: TaskId, entries: &[Entry]) -> Result<(), Broken> {
         let mut before = Digest::ZERO;
         for (number, entry) in (1..).zip(entries) {
@@ -271,7 +242,7 @@ impl Chain {
                 return Err(broken(Fault::Missing));
             }
             if entry.previous != before {
-                return Err(broken(Fault::NotChained));
+                return Err(broken(Fault::Unlinked));
             }
             if entry.hash != entry.digest(task) {
                 return Err(broken(Fault::Changed));
@@ -283,35 +254,35 @@ impl Chain {
             return Err(Broken { number: length + 1, fault: Fault::Missing });
         }
         if length > self.length || before != self.head {
-            return Err(Broken { number: length, fault: Fault::NotTheEnd });
+            return Err(Broken { number: length, fault: Fault::WrongEnd });
         }
         Ok(())
     }
 }
 
-/// Where a history is broken.
+/// A broken history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("entry {number} {fault}")]
 pub struct Broken {
-    /// Of the first entry that is not as it must be.
+    /// The number of the first entry with a fault.
     pub number: u32,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with an entry.
+/// The fault of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is not there.
+    /// The entry is missing.
     #[error("is missing")]
     Missing,
-    /// It does not name the hash of the one before it.
-    #[error("does not follow the one before it")]
-    NotChained,
-    /// It has another hash than its content.
-    #[error("was changed: its hash is not that of its content")]
+    /// `previous` is not the hash of the entry before.
+    #[error("does not contain the hash of the entry before it")]
+    Unlinked,
+    /// The hash is not the hash of the content.
+    #[error("was changed: its hash does not match its content")]
     Changed,
-    /// It is not what the approval knows as the last.
-    #[error("is not the last that was written")]
-    NotTheEnd,
+    /// The approval stores another length or last hash.
+    #[error("is not the last entry that the approval records")]
+    WrongEnd,
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Approval, State, Verdict};
+use super::{Approval, Outcome, State};
 use crate::Timestamp;
 use crate::task::{Task, Why};
 
@@ -84,15 +84,23 @@ impl Record {
     }
 }
 
+impl Record {
+    /// True while the output waits for a decision.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.fate, Fate::Open { .. })
+    }
+}
+
 impl From<&Approval> for Record {
     fn from(approval: &Approval) -> Self {
         let origin = &approval.task.origin;
         let fate = match (&approval.decision, approval.state) {
             (Some(decision), _) => {
                 let (by, at) = (decision.by.name().to_owned(), decision.at);
-                match decision.verdict {
-                    Verdict::Approved { edited } => Fate::Approved { by, at, edited },
-                    Verdict::Rejected { .. } => Fate::Rejected { by, at },
+                match decision.outcome {
+                    Outcome::Approved { edited } => Fate::Approved { by, at, edited },
+                    Outcome::Rejected { .. } => Fate::Rejected { by, at },
                 }
             }
             (None, State::Cancelled) => Fate::Cancelled,

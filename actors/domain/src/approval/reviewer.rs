@@ -79,7 +79,7 @@ mod tests {
             email: Email::parse(&format!("u{number}@example.com")).expect("an e-mail"),
             name: "u".into(),
             role,
-            plan: None,
+            tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
             created_at: Timestamp::from_millis(u64::try_from(number).expect("small")),
         }
@@ -129,8 +129,8 @@ mod tests {
             (key, Operator, Some("ada"), by(&key_id, Some("ada"))),
         ];
         for (account, role, claimed, expected) in table {
-            let (environment, plan) = (Environment::Live, None);
-            let caller = Caller { account, name: "me".into(), role, environment, plan };
+            let (environment, tier) = (Environment::Live, None);
+            let caller = Caller { account, name: "me".into(), role, environment, tier };
             let by = decider(&caller, claimed.map(str::to_owned), |user| user == me || user == ann);
             assert_eq!(by, expected, "{account} as {role:?} names {claimed:?}");
         }

@@ -13,7 +13,6 @@ const TASK: TaskId = TaskId::from_u128(1 << 10);
 const RETRY: TaskId = TaskId::from_u128(2 << 10);
 const ANN: UserId = UserId::from_u128(3 << 10);
 const ADMIN: UserId = UserId::from_u128(4 << 10);
-const DELIVERY: DeliveryId = DeliveryId::from_u128(5 << 10);
 
 fn spec(notify: Channels) -> Arc<task::Spec> {
     Arc::new(task::Spec {
@@ -42,11 +41,11 @@ fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
 }
 
 const fn asked(reviewer: UserId) -> Asked {
-    Asked { reviewer: Some(reviewer), mail: Some(DELIVERY) }
+    Asked { reviewer: Some(reviewer), by_mail: true }
 }
 
-fn mail(to: UserId, cause: MailCause) -> Effect {
-    Effect::Mail(Mail { id: DELIVERY, task: TASK, to, cause })
+const fn mail(to: UserId, cause: MailCause) -> Effect {
+    Effect::Notify(to, cause)
 }
 
 fn user(name: &str) -> Decider {
@@ -95,7 +94,7 @@ fn where_nobody_can_be_told_the_history_says_so() {
     let nobody = opened(POLICY, Asked::default());
     assert_eq!(nobody.next.state, State::Pending);
     assert_eq!(actions(&nobody), [Action::Pending, Action::NotificationSkipped]);
-    let no_server = opened(POLICY, Asked { reviewer: Some(ANN), mail: None });
+    let no_server = opened(POLICY, Asked { reviewer: Some(ANN), by_mail: false });
     let expected = [Action::Pending, Action::Assigned, Action::NotificationSkipped];
     assert_eq!(actions(&no_server), expected);
 }
@@ -237,12 +236,12 @@ fn the_chain_names_the_first_entry_that_was_tampered_with() {
         entries[1].at = END;
         entries[1].hash = entries[1].digest(TASK);
     });
-    assert_eq!(rehashed, broken(3, Fault::NotChained));
+    assert_eq!(rehashed, broken(3, Fault::Unlinked));
     let last = tampered(&|entries| {
         entries[4].at = NOW;
         entries[4].hash = entries[4].digest(TASK);
     });
-    assert_eq!(last, broken(5, Fault::NotTheEnd));
+    assert_eq!(last, broken(5, Fault::WrongEnd));
     assert_eq!(chain.verify(RETRY, &whole), broken(1, Fault::Changed), "of another task");
 }
 

@@ -5,11 +5,11 @@
 
 use super::{
     Action, Approval, Asked, CLAIM, Claim, Decider, Decision, Details, Effect, Entry, MAX_TOLD,
-    Mail, MailCause, Opening, SYSTEM, State, TIMED_OUT, Verdict,
+    MailCause, Opening, Outcome, SYSTEM, State, TIMED_OUT,
 };
 use crate::Timestamp;
 use crate::digest::Digest;
-use crate::id::{DeliveryId, TaskId};
+use crate::id::TaskId;
 use crate::machine::Step;
 
 /// A step in the making.
@@ -31,7 +31,7 @@ impl Turn {
     }
 
     pub(super) fn tell(&mut self, action: Action, actor: &str, details: Details) {
-        let entry = self.next.chain.grow(self.next.task.id, action, self.now, actor, details);
+        let entry = self.next.chain.append(self.next.task.id, action, self.now, actor, details);
         self.entries.push(entry);
     }
 
@@ -58,7 +58,7 @@ impl Turn {
         }
         self.effects.push(Effect::WakeAt(self.next.opening.escalates_at));
         self.effects.push(Effect::Assign(self.next.assignee));
-        self.notify(asked.mail, MailCause::Assigned);
+        self.notify(asked, MailCause::Assigned);
     }
 
     pub(super) fn claimed(&mut self, by: &Decider) {
@@ -80,7 +80,7 @@ impl Turn {
         let shown = Some(self.next.opening.shown);
         let details = Details { shown, edit, comment, ..by.details() };
         self.tell(Action::Approved, &by.account, details);
-        self.decided(State::Approved, by, Verdict::Approved { edited: edit.is_some() });
+        self.decided(State::Approved, by, Outcome::Approved { edited: edit.is_some() });
     }
 
     pub(super) fn rejected(&mut self, by: Decider, reason: Digest, retry: Option<TaskId>) {
@@ -90,11 +90,11 @@ impl Turn {
         if retry.is_some() {
             self.tell(Action::Retried, &by.account, Details { retry, ..Details::default() });
         }
-        self.decided(State::Rejected, by, Verdict::Rejected { retry });
+        self.decided(State::Rejected, by, Outcome::Rejected { retry });
     }
 
-    fn decided(&mut self, state: State, by: Decider, verdict: Verdict) {
-        self.next.decision = Some(Decision { at: self.now, by, verdict });
+    fn decided(&mut self, state: State, by: Decider, outcome: Outcome) {
+        self.next.decision = Some(Decision { at: self.now, by, outcome });
         self.ended(state);
     }
 
@@ -133,7 +133,7 @@ impl Turn {
             self.next.state = State::Escalated;
             self.effects.push(Effect::WakeAt(expires_at));
         }
-        self.notify(asked.mail, cause);
+        self.notify(asked, cause);
     }
 
     pub(super) fn expired(&mut self, asked: Asked) {
@@ -147,18 +147,15 @@ impl Turn {
         self.escalated(asked, MailCause::Expired);
     }
 
-    /// Writes to whom it is assigned, or says in the history why not.
-    fn notify(&mut self, mail: Option<DeliveryId>, cause: MailCause) {
+    /// Writes to the assignee, or says in the history why not.
+    fn notify(&mut self, asked: Asked, cause: MailCause) {
         if !self.next.opening.notify.email {
             return;
         }
-        let skipped = match (self.next.assignee, mail) {
-            (Some(to), Some(id)) => {
-                let mail = Mail { id, task: self.next.task.id, to, cause };
-                return self.effects.push(Effect::Mail(mail));
-            }
+        let skipped = match (self.next.assignee, asked.by_mail) {
+            (Some(to), true) => return self.effects.push(Effect::Notify(to, cause)),
             (None, _) => "nobody could be assigned",
-            (Some(_), None) => "no server for mail is configured",
+            (Some(_), false) => "no server for mail is configured",
         };
         let details =
             Details { reason: Some(skipped.into()), to: self.next.assignee, ..Details::default() };

@@ -1,9 +1,8 @@
-//! What a threshold would have done: reviews saved, rejections missed, and how sure that is.
+//! The backtest of a threshold: reviews saved, rejections missed, and the uncertainty of both.
 //!
-//! Deliberately absent: a best threshold. How many rejections a review is worth is the reader's to
-//! say.
+//! Deliberately absent: a best threshold. The reader decides how many rejections a review is worth.
 
-use super::{BINS, DECILE, Tally};
+use super::{BINS, DECILE, Outcomes};
 
 /// The quantile of the normal distribution for a two-sided interval of 95 %.
 const Z: f64 = 1.959_964;
@@ -13,89 +12,89 @@ const Z: f64 = 1.959_964;
 pub struct Threshold(u8);
 
 impl Threshold {
-    /// Of so many hundredths; `None` above 100.
+    /// The threshold of this many hundredths; `None` above 100.
     #[must_use]
     pub const fn hundredths(hundredths: u8) -> Option<Self> {
         if hundredths <= 100 { Some(Self(hundredths)) } else { None }
     }
 
-    /// Of this value; `None` unless it is a multiple of 0.01 from 0 to 1.
+    /// The threshold of this value; `None` unless it is a multiple of 0.01 from 0 to 1.
     #[must_use]
     pub fn of(value: f64) -> Option<Self> {
         (0..=100).map(Self).find(|threshold| threshold.value().total_cmp(&value).is_eq())
     }
 
-    /// Its value: the number that its decimal text is read as.
+    /// The number that the threshold's decimal text is parsed as.
     #[must_use]
     pub fn value(self) -> f64 {
         f64::from(self.0) / 100.0
     }
 
-    /// 0.05, 0.10 and so on up to 1.
+    /// 0.05, 0.10 and so on up to 1: the thresholds of a query without any.
     #[must_use]
-    pub fn usual() -> Vec<Self> {
+    pub fn defaults() -> Vec<Self> {
         (5..=100).step_by(5).map(Self).collect()
     }
 }
 
-/// What a threshold would have done to the outputs with a confidence: all of them are in exactly one
-/// of `reviews`, `reviews_saved` and `unreviewed`.
+/// The effect that a threshold would have had on the outputs with a confidence, each of which counts
+/// in exactly one of `reviews`, `reviews_saved` and `unreviewed`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backtest {
-    /// Which.
+    /// The threshold.
     pub threshold: Threshold,
-    /// How many outputs it would have held: those below it.
+    /// Outputs below the threshold, which it would have held.
     pub reviews: u32,
-    /// How many were reviewed that it would not have held.
+    /// Reviewed outputs at or above the threshold, which it would have passed.
     pub reviews_saved: u32,
-    /// How many rejections are known in all.
+    /// All known rejections.
     pub rejections: u32,
-    /// How many of them it would not have held.
+    /// Known rejections at or above the threshold.
     pub rejections_missed: u32,
-    /// The share of all rejections, known or not, that it would not have held.
-    pub missed_share: Share,
-    /// How many outputs it would not have held that nobody decided on.
+    /// The share of all rejections, known or hidden, at or above the threshold.
+    pub missed_share: MissRate,
+    /// Unreviewed outputs at or above the threshold.
     pub unreviewed: u32,
-    /// How many of these are in deciles in which nothing was ever reviewed: of them nothing is known.
+    /// Those of `unreviewed` in deciles without a single review, of which nothing is known.
     pub unknown_unreviewed: u32,
 }
 
 /// The share of all rejections that a threshold would have missed, 0 to 1.
 ///
-/// Each unreviewed output may be one that a reviewer would have rejected. How many of them are is told
-/// by the *rate* of its decile: rejected ÷ reviewed. With m rejections known at or above the
-/// threshold, k known below it, and u and v rejections among the unreviewed outputs at or above and
-/// below it, the share is (m + u) ÷ (m + u + k + v).
+/// A reviewer would have rejected some of the unreviewed outputs. Their number is estimated by the
+/// *rejection rate* of their decile: rejected ÷ reviewed. With m known rejections at or above the
+/// threshold, k known below it, and u and v hidden rejections at or above and below it, the share is
+/// (m + u) ÷ (m + u + k + v).
 ///
-/// # Which reviews the rate is of
+/// # The reviews that the rate is taken from
 ///
-/// Outputs are not held at random. A gate holds those below its threshold, so within a decile those
-/// that it held are the less confident ones, or come from other steps than those that passed. Sampled
-/// ones differ: they are drawn at random from what would have passed the same gate, so they stand for
-/// the outputs that nobody saw. Where a decile has sampled reviews, its rate is therefore of these
-/// alone, even if they are few: the others, however many, answer another question, and few make the
-/// interval wide, as it should be. A decile without sampled reviews takes all its reviews: most often
-/// too high a rate, for they were the less confident; it is an assumption and no measurement.
+/// Outputs are not held at random. A gate holds those below its threshold, so the held outputs of a
+/// decile are the less confident ones, or come from other steps than those that passed. Sampled
+/// outputs differ: they are drawn at random from those that would have passed the same gate, so they
+/// represent the unreviewed ones. Where a decile has sampled reviews, its rate is therefore taken
+/// from these alone, even if they are few: the other reviews answer another question, and a few
+/// samples rightly make the interval wide. A decile without sampled reviews takes all its reviews,
+/// which mostly overestimates the rate; that is an assumption and not a measurement.
 ///
-/// # What is not corrected
+/// # Known biases
 ///
-/// Gates with different sampling rates are pooled, so that one which samples more weighs more.
-/// Undecided outputs are taken to be as those that passed. A decile counts as one, though its upper
-/// end may be better than its lower one. Reviewers are taken to be right.
+/// Gates with different sampling rates are pooled, so a gate that samples more weighs more. Undecided
+/// outputs are treated like those that passed. A decile counts as one, though its upper end may be
+/// better than its lower end. Reviewers are assumed to be right.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
-    /// The least: no rejection is hidden at or above the threshold, and below it as many as the upper
-    /// bounds of the rates allow.
+pub struct MissRate {
+    /// The lower bound: no rejection is hidden at or above the threshold, and as many below it as the
+    /// upper bounds of the rates allow.
     pub low: f64,
-    /// With the rates as they are. `None` if there is no telling: unreviewed outputs are in a decile
-    /// in which nothing was reviewed, or no rejection is expected anywhere.
+    /// The estimate by the rates. `None` if there is no estimate: an unreviewed output is in a decile
+    /// without reviews, or no rejection is expected anywhere.
     pub expected: Option<f64>,
-    /// The most: at or above the threshold as many as the upper bounds allow (Wilson, 95 % each,
-    /// taken at once; all, where nothing was reviewed), and none hidden below it.
+    /// The upper bound: as many hidden rejections at or above the threshold as the upper bounds of
+    /// the rates allow (Wilson, 95 % each; all, in a decile without reviews), and none below it.
     pub high: f64,
 }
 
-/// How many rejections may be hidden among unreviewed outputs.
+/// The rejections hidden among unreviewed outputs.
 #[derive(Debug, Clone, Copy)]
 struct Hidden {
     expected: Option<f64>,
@@ -103,11 +102,17 @@ struct Hidden {
 }
 
 impl Backtest {
-    pub(super) fn of(threshold: Threshold, bins: &[Tally; BINS], deciles: &[Tally; 10]) -> Self {
+    pub(super) fn of(
+        threshold: Threshold,
+        bins: &[Outcomes; BINS],
+        deciles: &[Outcomes; 10],
+    ) -> Self {
         let at = usize::from(threshold.0);
-        let sum = |tally: &Tally, more: &Tally| tally.with(more, u32::saturating_add);
-        let [below, above] = [&bins[..at], &bins[at..]]
-            .map(|bins| bins.iter().fold(Tally::default(), |tally, more| sum(&tally, more)));
+        let sum =
+            |outcomes: &Outcomes, more: &Outcomes| outcomes.combine(more, u32::saturating_add);
+        let [below, above] = [&bins[..at], &bins[at..]].map(|bins| {
+            bins.iter().fold(Outcomes::default(), |outcomes, more| sum(&outcomes, more))
+        });
         let unknown = bins.iter().enumerate().skip(at);
         let unknown = unknown.filter(|(bin, _)| deciles[decile_of(*bin)].reviewed() == 0);
         Self {
@@ -116,18 +121,18 @@ impl Backtest {
             reviews_saved: above.reviewed(),
             rejections: below.rejected + above.rejected,
             rejections_missed: above.rejected,
-            missed_share: Share::of(
+            missed_share: MissRate::of(
                 (f64::from(below.rejected), hidden(bins, 0..at, deciles)),
                 (f64::from(above.rejected), hidden(bins, at..BINS, deciles)),
             ),
             unreviewed: above.unreviewed(),
-            unknown_unreviewed: unknown.map(|(_, tally)| tally.unreviewed()).sum(),
+            unknown_unreviewed: unknown.map(|(_, outcomes)| outcomes.unreviewed()).sum(),
         }
     }
 }
 
-impl Share {
-    /// Each of the known and the hidden, below the threshold and from it on.
+impl MissRate {
+    /// From the known and the hidden rejections, below the threshold and from it on.
     fn of(below: (f64, Hidden), above: (f64, Hidden)) -> Self {
         let share = |missed: f64, caught: f64| {
             let all = missed + caught;
@@ -137,7 +142,7 @@ impl Share {
         let (missed, hidden_above) = above;
         let most = missed + hidden_above.most;
         let expected = if most == 0.0 {
-            // Nothing can be missed, however much is hidden elsewhere.
+            // No rejection can be missed, however many are hidden below the threshold.
             Some(0.0)
         } else {
             let both = hidden_above.expected.zip(hidden_below.expected);
@@ -149,12 +154,12 @@ impl Share {
     }
 }
 
-/// The deciles that bins belong to.
-pub(super) fn deciles(bins: &[Tally; BINS]) -> [Tally; 10] {
-    let mut deciles = [Tally::default(); 10];
-    for (bin, tally) in bins.iter().enumerate() {
+/// The bins summed up to deciles.
+pub(super) fn deciles(bins: &[Outcomes; BINS]) -> [Outcomes; 10] {
+    let mut deciles = [Outcomes::default(); 10];
+    for (bin, outcomes) in bins.iter().enumerate() {
         let decile = &mut deciles[decile_of(bin)];
-        *decile = decile.with(tally, u32::saturating_add);
+        *decile = decile.combine(outcomes, u32::saturating_add);
     }
     deciles
 }
@@ -163,7 +168,11 @@ const fn decile_of(bin: usize) -> usize {
     if bin == BINS - 1 { 9 } else { bin / DECILE }
 }
 
-fn hidden(bins: &[Tally; BINS], range: std::ops::Range<usize>, deciles: &[Tally; 10]) -> Hidden {
+fn hidden(
+    bins: &[Outcomes; BINS],
+    range: std::ops::Range<usize>,
+    deciles: &[Outcomes; 10],
+) -> Hidden {
     let nothing = Hidden { expected: Some(0.0), most: 0.0 };
     range.fold(nothing, |sum, bin| {
         let unreviewed = bins[bin].unreviewed();
@@ -180,8 +189,8 @@ fn hidden(bins: &[Tally; BINS], range: std::ops::Range<usize>, deciles: &[Tally;
     })
 }
 
-/// The reviews that stand for a decile's unreviewed outputs: how many rejected, out of how many.
-const fn rate(decile: &Tally) -> (u32, u32) {
+/// The reviews that represent a decile's unreviewed outputs: (rejected, reviewed).
+const fn rate(decile: &Outcomes) -> (u32, u32) {
     if decile.sampled > 0 {
         (decile.sampled_rejected, decile.sampled)
     } else {
@@ -189,7 +198,7 @@ const fn rate(decile: &Tally) -> (u32, u32) {
     }
 }
 
-/// The upper end of Wilson's score interval; 1 where nothing was reviewed.
+/// The upper end of Wilson's score interval; 1 without reviews.
 fn upper_bound(rejected: u32, reviewed: u32) -> f64 {
     if reviewed == 0 {
         return 1.0;
@@ -226,6 +235,6 @@ mod tests {
         for value in [0.805, -0.01, 1.01, f64::NAN, 0.1 + 0.2] {
             assert_eq!(Threshold::of(value), None, "{value}");
         }
-        assert_eq!((Threshold::usual().len(), Threshold::hundredths(101)), (20, None));
+        assert_eq!((Threshold::defaults().len(), Threshold::hundredths(101)), (20, None));
     }
 }

@@ -92,20 +92,20 @@ fn fates_are_told_by_decile_and_those_without_a_confidence_apart() {
         record(None, Fate::Passed),
     ]);
     let found = counts.view(&Query::default());
-    let mut expected = [Tally::default(); 10];
+    let mut expected = [Outcomes::default(); 10];
     expected[0].approved = 1;
     expected[8].edited = 1;
-    expected[9] = Tally {
+    expected[9] = Outcomes {
         approved: 1,
         rejected: 1,
         passed: 1,
         undecided: 4,
         sampled: 2,
         sampled_rejected: 1,
-        ..Tally::default()
+        ..Outcomes::default()
     };
     assert_eq!(found.deciles, expected);
-    assert_eq!(found.unknown, Tally { rejected: 1, passed: 1, ..Tally::default() });
+    assert_eq!(found.unknown, Outcomes { rejected: 1, passed: 1, ..Outcomes::default() });
     assert_eq!(found.thresholds, []);
 }
 
@@ -147,12 +147,12 @@ fn where_everything_was_reviewed_nothing_is_estimated() {
         reviews_saved: 7,
         rejections: 4,
         rejections_missed: 1,
-        missed_share: Share { low: 0.25, expected: Some(0.25), high: 0.25 },
+        missed_share: MissRate { low: 0.25, expected: Some(0.25), high: 0.25 },
         unreviewed: 0,
         unknown_unreviewed: 0,
     };
     assert_eq!(tried(&counts, 80), expected);
-    let none = Share { low: 0.0, expected: Some(0.0), high: 0.0 };
+    let none = MissRate { low: 0.0, expected: Some(0.0), high: 0.0 };
     assert_eq!(tried(&counts, 86).missed_share, none);
     assert_eq!((tried(&counts, 86).reviews, tried(&counts, 0).reviews_saved), (12, 12));
     assert_eq!(tried(&counts, 0).missed_share.expected, Some(1.0));
@@ -198,16 +198,16 @@ fn a_decile_that_nobody_reviewed_leaves_no_expectation() {
     close(found.missed_share.high, (2.0 + 3.0 * 0.7935) / (6.0 + 3.0 * 0.7935));
     // Above all of them nothing can be missed.
     let found = tried(&counts, 96);
-    assert_eq!(found.missed_share, Share { low: 0.0, expected: Some(0.0), high: 0.0 });
+    assert_eq!(found.missed_share, MissRate { low: 0.0, expected: Some(0.0), high: 0.0 });
 }
 
 #[test]
 fn a_share_of_no_rejections_is_unknown_unless_nothing_can_be_missed() {
     let records = times(20, record(0.9, approved())).chain(times(5, record(0.9, Fate::Passed)));
     let found = tried(&fold(records), 50).missed_share;
-    assert_eq!(found, Share { low: 0.0, expected: None, high: 1.0 });
+    assert_eq!(found, MissRate { low: 0.0, expected: None, high: 1.0 });
     let nothing = tried(&Counts::default(), 50).missed_share;
-    assert_eq!(nothing, Share { low: 0.0, expected: Some(0.0), high: 0.0 });
+    assert_eq!(nothing, MissRate { low: 0.0, expected: Some(0.0), high: 0.0 });
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn invented_steps_do_not_fill_the_memory_and_are_still_counted() {
     }
     let whole = counts.view(&Query::default()).deciles[5];
     let all = u32::try_from(MAX_SERIES + 1).unwrap();
-    assert_eq!(whole, Tally { approved: all, ..Tally::default() });
+    assert_eq!(whole, Outcomes { approved: all, ..Outcomes::default() });
 }
 
 fn records() -> impl Strategy<Value = Record> {
@@ -280,7 +280,7 @@ proptest! {
         for one in &found.thresholds {
             prop_assert_eq!(one.reviews + one.reviews_saved + one.unreviewed, all);
             prop_assert!(one.unknown_unreviewed <= one.unreviewed);
-            let Share { low, expected, high } = one.missed_share;
+            let MissRate { low, expected, high } = one.missed_share;
             let middle = expected.unwrap_or(low);
             let slack = 1e-12;
             prop_assert!(0.0 <= low && low <= middle + slack && middle <= high + slack && high <= 1.0);

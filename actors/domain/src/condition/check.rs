@@ -1,8 +1,8 @@
-//! What a condition refers to, and whether its evaluation stays small.
+//! The check of a condition: its references, and the bounds of its evaluation.
 //!
-//! It reads the tree before macros are expanded, as the author wrote it. Functions are a list of
-//! those that are known to be linear; a new one of the library is not allowed by itself.
-//! Deliberately absent: types. A condition that is wrong for its values fails when it is evaluated.
+//! The syntax tree is checked before macros are expanded, as the author wrote it. The allowed
+//! functions are those known to be linear; a new function of the library is not allowed by itself.
+//! Deliberately absent: types. A condition of the wrong type fails when it is evaluated.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::MAX_DEPTH;
 use crate::problem::shortened;
 use crate::render::Meta;
 
-/// How many additions a condition may hold: each may copy the texts that it joins.
+/// The most additions: each may copy the strings that it joins.
 pub(super) const MAX_ADDITIONS: usize = 16;
 
-/// The largest compiled pattern, in bytes; room for a few classes of all Unicode, such as `\w`.
+/// The largest compiled pattern, in bytes: enough for a few Unicode classes such as `\w`.
 pub(super) const MAX_PATTERN: usize = 256 * 1024;
 
 const OPERATORS: [&str; 16] = [
@@ -27,38 +27,38 @@ const FUNCTIONS: [&str; 9] =
     ["size", "contains", "startsWith", "endsWith", "int", "uint", "double", "string", "type"];
 const TYPES: [&str; 8] = ["bool", "int", "uint", "double", "string", "list", "map", "null_type"];
 
-/// What a condition refers to.
+/// The variables that a condition refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Uses {
-    /// The fields of the input.
+pub struct References {
+    /// The fields of the input, by name.
     pub input: BTreeSet<String>,
-    /// It uses the input as a whole, or a field whose name is computed.
+    /// True if the condition refers to the whole input, or to a field with a computed name.
     pub whole_input: bool,
     /// The ids of the steps.
     pub steps: BTreeSet<String>,
-    /// It reads an output as JSON.
+    /// True if the condition refers to a step's `.json`.
     pub json: bool,
-    /// It iterates over a collection.
+    /// True if the condition iterates over a collection.
     pub iterates: bool,
 }
 
-/// What the condition uses, and whether it holds a macro; or what is wrong with it.
-pub(super) fn check(root: &IdedExpr) -> Result<(Uses, bool), String> {
+/// The references of a condition, and whether it has macros; or the fault.
+pub(super) fn check(root: &IdedExpr) -> Result<(References, bool), String> {
     let mut checker = Checker::default();
     checker.visit(root, 1)?;
-    Ok((checker.uses, checker.has_macros))
+    Ok((checker.references, checker.has_macros))
 }
 
 #[derive(Default)]
 struct Checker {
-    uses: Uses,
+    references: References,
     additions: usize,
     has_macros: bool,
-    /// The variable of the iteration that is being read.
+    /// The variable of the enclosing iteration.
     item: Option<String>,
 }
 
-/// A step of a path: `.name`, `["name"]`, or an index that is computed.
+/// A segment of a path: `.name`, `["name"]`, or a computed index.
 enum Key<'e> {
     Named(&'e str),
     Computed,
@@ -82,9 +82,10 @@ impl Checker {
                 }
                 EntryExpr::StructField(field) => self.visit(&field.value, depth + 1),
             }),
-            Expr::Struct(made) => {
-                Err(format!("uses {}, but there are no messages", shortened(&made.type_name, 64)))
-            }
+            Expr::Struct(made) => Err(format!(
+                "uses the message {}, which is not allowed",
+                shortened(&made.type_name, 64)
+            )),
             Expr::Comprehension(_) | Expr::Unspecified => Err("is not valid CEL".to_owned()),
         }
     }
@@ -109,15 +110,15 @@ impl Checker {
             ("_+_", _, _) => {
                 self.additions += 1;
                 if self.additions > MAX_ADDITIONS {
-                    return Err(format!("must not hold more than {MAX_ADDITIONS} additions"));
+                    return Err(format!("must not have more than {MAX_ADDITIONS} additions"));
                 }
             }
             (name, _, _) if OPERATORS.contains(&name) || FUNCTIONS.contains(&name) => {}
             (name, _, _) => {
                 return Err(format!(
-                    "uses {}, which is not one of size, contains, startsWith, endsWith, matches, \
-                     int, uint, double, string, type, has, all, exists, exists_one, with their \
-                     arguments",
+                    "calls {}, which is not allowed with these arguments or at all; allowed are \
+                     size, contains, startsWith, endsWith, matches, int, uint, double, string, \
+                     type, has, all, exists and exists_one",
                     shortened(name, 64)
                 ));
             }
@@ -136,15 +137,15 @@ impl Checker {
         depth: usize,
     ) -> Result<(), String> {
         let Expr::Ident(item) = &item.expr else {
-            return Err("must name the variable of an iteration".to_owned());
+            return Err("must have a name as the variable of an iteration".to_owned());
         };
         if ["input", "steps", "meta"].contains(&item.as_str()) {
-            return Err(format!("must not give the name {item} to the variable of an iteration"));
+            return Err(format!("must not name the variable of an iteration {item}"));
         }
         if self.item.is_some() {
-            return Err("must not iterate within an iteration".to_owned());
+            return Err("must not nest iterations".to_owned());
         }
-        self.uses.iterates = true;
+        self.references.iterates = true;
         self.has_macros = true;
         self.visit(range, depth + 1)?;
         self.item = Some(item.clone());
@@ -153,7 +154,7 @@ impl Checker {
         Ok(())
     }
 
-    /// A variable with the members that are reached in it, or members of another expression.
+    /// Visits a variable with the members selected from it, or the members of another expression.
     fn path(&mut self, node: &IdedExpr, depth: usize) -> Result<(), String> {
         let mut keys = Vec::new();
         let mut node = node;
@@ -199,27 +200,26 @@ impl Checker {
         match (name, keys) {
             (name, _) if self.item.as_deref() == Some(name) => {}
             ("input", [Key::Named(field), ..]) => {
-                self.uses.input.insert((*field).to_owned());
+                self.references.input.insert((*field).to_owned());
             }
-            ("input", [] | [Key::Computed, ..]) => self.uses.whole_input = true,
+            ("input", [] | [Key::Computed, ..]) => self.references.whole_input = true,
             ("steps", [Key::Named(step), Key::Named(value), ..])
                 if ["output", "status", "json"].contains(value) =>
             {
-                self.uses.steps.insert((*step).to_owned());
-                self.uses.json |= *value == "json";
+                self.references.steps.insert((*step).to_owned());
+                self.references.json |= *value == "json";
             }
             ("steps", _) => {
                 return Err("must use steps as steps[\"id\"].output, .status or .json".to_owned());
             }
-            ("meta", [Key::Named(name)])
-                if Meta::ALL.into_iter().any(|meta| meta.as_str() == *name) => {}
+            ("meta", [Key::Named(name)]) if Meta::parse(name).is_some() => {}
             ("meta", _) => {
                 return Err("must use meta as meta.templateName or meta.executionId".to_owned());
             }
             (name, []) if TYPES.contains(&name) => {}
             (name, _) => {
                 return Err(format!(
-                    "uses {}, but the variables are input, steps and meta",
+                    "uses {}, which is not a variable; variables are input, steps and meta",
                     shortened(name, 64)
                 ));
             }
@@ -230,11 +230,11 @@ impl Checker {
 
 fn check_pattern(pattern: &IdedExpr) -> Result<(), String> {
     let Expr::Literal(LiteralValue::String(pattern)) = &pattern.expr else {
-        return Err("must write out the pattern of matches".to_owned());
+        return Err("must have a string literal as the pattern of matches".to_owned());
     };
     match RegexBuilder::new(pattern.inner()).size_limit(MAX_PATTERN).build() {
         Ok(_) => Ok(()),
-        Err(regex::Error::CompiledTooBig(_)) => Err("holds a pattern that is too large".to_owned()),
-        Err(_) => Err("holds a pattern that is no regular expression".to_owned()),
+        Err(regex::Error::CompiledTooBig(_)) => Err("has a pattern that is too large".to_owned()),
+        Err(_) => Err("has a pattern that is not a regular expression".to_owned()),
     }
 }

@@ -1,7 +1,7 @@
-//! Evaluating a condition on the values of an execution.
+//! The evaluation of a condition on the values of an execution.
 //!
-//! Only what the condition refers to is given to it. Deliberately absent: a clock to stop it by.
-//! Its work is bounded by what [`super::check`] allows and by the figures here.
+//! A condition receives only the variables that it refers to. Deliberately absent: a time limit. The
+//! work is bounded by the forms that [`super::check`] allows and by the limits here.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -15,42 +15,46 @@ use regex::RegexBuilder;
 use serde_json::Value as Json;
 
 use super::STANDARD;
-use super::check::{MAX_PATTERN, Uses};
+use super::check::{MAX_PATTERN, References};
 use crate::render::{Meta, Output, Scope};
 
-/// How much text all patterns of one evaluation may read, in bytes.
+/// The most text that all patterns of one evaluation may search, in bytes.
 const MAX_MATCHED: usize = 256 * 1024;
 
-/// The most that an iteration may read: the items of the largest collection, times the size of
-/// all values that are given to the condition, in bytes.
+/// The most data that an iteration may read, in bytes: the items of the largest collection times the
+/// size of all values.
 const MAX_ITERATED: usize = 4 * 1024 * 1024;
 
 /// The longest message of a failed evaluation, in bytes.
 const MAX_MESSAGE: usize = 300;
 
-/// Why a condition has no answer (`CONDITION_FAILED`).
+/// A failed evaluation (`CONDITION_FAILED`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It fails on these values.
+    /// The evaluation fails on these values.
     #[error("the condition cannot be evaluated: {0}")]
     Failed(String),
-    /// It is no yes or no.
-    #[error("the condition gives no boolean")]
+    /// The result is not a boolean.
+    #[error("the condition must evaluate to true or false")]
     NotBoolean,
-    /// It iterates over too much.
-    #[error("the condition iterates over too much data")]
+    /// The iteration would exceed the limit on data.
+    #[error("the condition iterates over more than {MAX_ITERATED} bytes of data")]
     TooMuch,
-    /// A step that it refers to has not completed.
+    /// The condition refers to a step that has not completed.
     #[error("the condition refers to step {0}, which did not complete")]
     Unfinished(String),
 }
 
-/// Whether the condition is true for these values.
-pub(super) fn evaluate(program: &Program, uses: &Uses, scope: &impl Scope) -> Result<bool, Error> {
-    let mut given = Given::default();
-    let input = given.input(uses, scope);
-    let steps = given.steps(uses, scope)?;
-    if uses.iterates && given.largest.saturating_mul(given.bytes) > MAX_ITERATED {
+/// Evaluates a program; a panic of the CEL library becomes an error.
+pub(super) fn evaluate(
+    program: &Program,
+    references: &References,
+    scope: &impl Scope,
+) -> Result<bool, Error> {
+    let mut values = Values::default();
+    let input = values.input(references, scope);
+    let steps = values.steps(references, scope)?;
+    if references.iterates && values.largest.saturating_mul(values.bytes) > MAX_ITERATED {
         return Err(Error::TooMuch);
     }
     let known = Meta::ALL.into_iter().filter_map(|meta| {
@@ -67,44 +71,50 @@ pub(super) fn evaluate(program: &Program, uses: &Uses, scope: &impl Scope) -> Re
         let before = searched.fetch_add(text.len(), Ordering::Relaxed);
         is_match(&text, &pattern, before)
     };
-    context.add_function("matches", matches).expect("the library's own is a feature left out");
+    context
+        .add_function("matches", matches)
+        .expect("the library's own matches is a feature that is off");
 
-    // The library promises no freedom from panics; a condition must not take its step's actor down.
+    // The library may panic; a condition must not take its execution's actor down.
     match catch_unwind(AssertUnwindSafe(|| program.execute(&context))) {
         Ok(Ok(Value::Bool(holds))) => Ok(holds),
         Ok(Ok(_)) => Err(Error::NotBoolean),
         Ok(Err(error)) => Err(Error::Failed(bounded(&error))),
-        Err(_) => Err(Error::Failed("the evaluator gave up".to_owned())),
+        Err(_) => Err(Error::Failed("the evaluator failed".to_owned())),
     }
 }
 
 fn is_match(text: &str, pattern: &str, before: usize) -> Result<bool, ExecutionError> {
     if before.saturating_add(text.len()) > MAX_MATCHED {
-        return Err(ExecutionError::function_error("matches", "too much text to search"));
+        return Err(ExecutionError::function_error("matches", "more text to search than 256 KiB"));
     }
     let pattern = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build();
     let pattern = pattern.map_err(|error| ExecutionError::function_error("matches", error))?;
     Ok(pattern.is_match(text))
 }
 
-/// The values for one evaluation, measured while they are made.
+/// The conversion of an evaluation's values to CEL, which measures them.
 #[derive(Default)]
-struct Given {
+struct Values {
     bytes: usize,
     largest: usize,
 }
 
-impl Given {
-    fn input(&mut self, uses: &Uses, scope: &impl Scope) -> HashMap<String, Value> {
-        let wanted = |field: &String| uses.whole_input || uses.input.contains(field);
+impl Values {
+    fn input(&mut self, references: &References, scope: &impl Scope) -> HashMap<String, Value> {
+        let wanted = |field: &String| references.whole_input || references.input.contains(field);
         let fields: Vec<_> = scope.input().iter().filter(|(field, _)| wanted(field)).collect();
         self.largest = self.largest.max(fields.len());
         fields.into_iter().map(|(field, value)| (field.clone(), self.value(value))).collect()
     }
 
-    fn steps(&mut self, uses: &Uses, scope: &impl Scope) -> Result<HashMap<String, Value>, Error> {
-        let mut steps = HashMap::with_capacity(uses.steps.len());
-        for step in &uses.steps {
+    fn steps(
+        &mut self,
+        references: &References,
+        scope: &impl Scope,
+    ) -> Result<HashMap<String, Value>, Error> {
+        let mut steps = HashMap::with_capacity(references.steps.len());
+        for step in &references.steps {
             let (status, output) = match scope.output(step) {
                 Output::Unknown => return Err(Error::Unfinished(step.clone())),
                 Output::Skipped => ("skipped", ""),
@@ -113,7 +123,7 @@ impl Given {
             self.bytes = self.bytes.saturating_add(output.len());
             let mut values =
                 HashMap::from([("status", Value::from(status)), ("output", Value::from(output))]);
-            if uses.json {
+            if references.json {
                 let json = serde_json::from_str(output).unwrap_or(Json::Null);
                 values.insert("json", self.value(&json));
             }
@@ -152,13 +162,12 @@ impl Given {
     }
 }
 
-/// The start of an error's text. It may show whole values, so it stops being written at the limit.
+/// The start of an error's text. The text may contain whole values, so writing stops at the limit.
 fn bounded(error: &ExecutionError) -> String {
     struct Bounded(String);
     impl fmt::Write for Bounded {
         fn write_str(&mut self, piece: &str) -> fmt::Result {
-            let room = MAX_MESSAGE - self.0.len();
-            let fits = piece.floor_char_boundary(room);
+            let fits = piece.floor_char_boundary(MAX_MESSAGE - self.0.len());
             self.0.push_str(&piece[..fits]);
             if fits < piece.len() { Err(fmt::Error) } else { Ok(()) }
         }

@@ -56,7 +56,7 @@ fn known() -> Known {
 
 fn holds(source: &str) -> Result<bool, String> {
     let condition = Condition::compile(source).map_err(|refusal| refusal.to_string())?;
-    condition.holds(&known()).map_err(|error| error.to_string())
+    condition.evaluate(&known()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -106,52 +106,52 @@ fn a_placeholder_is_read_as_the_variable_that_it_names() {
 }
 
 #[test]
-fn what_it_uses_is_known() {
+fn a_condition_knows_its_references() {
     let condition = Condition::compile(
         "{{input.a}} == 1 && steps['s-1'].output == 'x' && [1].all(i, i < input['b'].c) && {{s-2.output.k}}",
     )
     .unwrap();
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let uses = Uses {
+    let references = References {
         input: names(&["a", "b"]),
         whole_input: false,
         steps: names(&["s-1", "s-2"]),
         json: true,
         iterates: true,
     };
-    assert_eq!(condition.uses(), &uses);
-    assert!(Condition::compile("'a' in input").unwrap().uses().whole_input);
+    assert_eq!(condition.references(), &references);
+    assert!(Condition::compile("'a' in input").unwrap().references().whole_input);
 }
 
 #[test]
-fn what_is_no_condition_says_why() {
+fn a_fault_says_what_is_wrong() {
     for (source, says) in [
         ("", "must not be empty"),
         (" \n", "must not be empty"),
         ("1 +", "is not valid CEL"),
         ("input.x == 'a", "is not valid CEL"),
-        ("foo == 1", "uses foo, but the variables are input, steps and meta"),
-        ("env.HOME == ''", "uses env, but"),
-        (".input.x == 1", "uses .input, but"),
-        ("{{env.HOME}} == ''", "has {{env.HOME}}, which names no variable of conditions"),
-        ("{{foo}}", "has {{foo}}, which names"),
-        ("{{input.x", "has {{ without its }}"),
+        ("foo == 1", "uses foo, which is not a variable; variables are input, steps and meta"),
+        ("env.HOME == ''", "uses env, which is not a variable"),
+        (".input.x == 1", "uses .input, which is not a variable"),
+        ("{{env.HOME}} == ''", "has {{env.HOME}}, which is not a variable of conditions"),
+        ("{{foo}}", "has {{foo}}, which is not"),
+        ("{{input.x", "has {{ without a closing }}"),
         ("steps == {}", "must use steps as"),
         ("steps[input.x].output == ''", "must use steps as"),
         ("steps['a'].usage == ''", "must use steps as"),
         ("'a' in steps", "must use steps as"),
         ("meta.now == ''", "must use meta as"),
-        ("now() > 1", "uses now, which is not one of"),
-        ("input.tags.map(t, t + t) == []", "uses map, which is not one of"),
-        ("size(input.tags.filter(t, true)) > 1", "uses filter, which is not one of"),
-        ("input.a.all(a, input.b.all(b, a == b))", "must not iterate within an iteration"),
-        ("input.a.all(input, true)", "must not give the name input"),
-        ("input.x.matches(input.y)", "must write out the pattern"),
-        ("input.x.matches('(')", "holds a pattern that is no regular expression"),
-        ("input.x.matches('(a{1000}){1000}')", "holds a pattern that is too large"),
-        ("Message{a: 1} == null", "uses Message, but there are no messages"),
-        ("has(input)", "uses has, which is not one of"),
-        ("input.?a == 1", "uses _?._, which is not one of"),
+        ("now() > 1", "calls now, which is not allowed"),
+        ("input.tags.map(t, t + t) == []", "calls map, which is not allowed"),
+        ("size(input.tags.filter(t, true)) > 1", "calls filter, which is not allowed"),
+        ("input.a.all(a, input.b.all(b, a == b))", "must not nest iterations"),
+        ("input.a.all(input, true)", "must not name the variable of an iteration input"),
+        ("input.x.matches(input.y)", "must have a string literal as the pattern"),
+        ("input.x.matches('(')", "has a pattern that is not a regular expression"),
+        ("input.x.matches('(a{1000}){1000}')", "has a pattern that is too large"),
+        ("Message{a: 1} == null", "uses the message Message, which is not allowed"),
+        ("has(input)", "calls has, which is not allowed"),
+        ("input.?a == 1", "calls _?._, which is not allowed"),
     ] {
         let found = Condition::compile(source).unwrap_err().to_string();
         assert!(found.starts_with(says), "{source}: {found}");
@@ -231,10 +231,10 @@ fn a_failure_at_run_time_is_an_error_and_never_a_panic() {
         "input.x",
         "null",
     ] {
-        let failed = Condition::compile(source).map(|condition| condition.holds(&known()));
+        let failed = Condition::compile(source).map(|condition| condition.evaluate(&known()));
         assert!(!matches!(failed, Ok(Ok(_))), "{source}: {failed:?}");
     }
-    assert_eq!(holds("input.n"), Err("the condition gives no boolean".to_owned()));
+    assert_eq!(holds("input.n"), Err("the condition must evaluate to true or false".to_owned()));
     assert_eq!(
         holds("steps.later.output == ''"),
         Err("the condition refers to step later, which did not complete".to_owned())
@@ -244,7 +244,7 @@ fn a_failure_at_run_time_is_an_error_and_never_a_panic() {
 #[test]
 fn a_message_never_shows_a_whole_value() {
     let known = known_with(json!({"long": "ü".repeat(100_000)}));
-    let error = Condition::compile("input.long + 5 == ''").unwrap().holds(&known).unwrap_err();
+    let error = Condition::compile("input.long + 5 == ''").unwrap().evaluate(&known).unwrap_err();
     assert!(error.to_string().len() < 400, "{error}");
 }
 
@@ -261,22 +261,22 @@ fn work_is_bounded_whatever_the_data() {
         ("[1, 2].all(n, input.text.contains('aaaaaaaab') == false)", Ok(true)),
         ("input.page.matches('[ab]*a[ab]{40}c')", Ok(false)),
     ] {
-        assert_eq!(Condition::compile(source).unwrap().holds(&known), expected, "{source}");
+        assert_eq!(Condition::compile(source).unwrap().evaluate(&known), expected, "{source}");
     }
     let twice = Condition::compile(
         "input.page.matches('c') || input.page.matches('d') || input.page.matches('e')",
     )
     .unwrap();
-    assert!(matches!(twice.holds(&known), Err(Error::Failed(_))));
+    assert!(matches!(twice.evaluate(&known), Err(Error::Failed(_))));
     let sum = vec!["input.text"; 14].join("+") + " != ''";
-    assert_eq!(Condition::compile(sum).unwrap().holds(&known), Ok(true));
+    assert_eq!(Condition::compile(sum).unwrap().evaluate(&known), Ok(true));
 }
 
 proptest! {
     #[test]
     fn arbitrary_text_never_panics(source in "(input|steps|meta|\\.|\\[|\\]|\\(|\\)|\\{\\{|\\}\\}|[a-z0-9 '\"+*/<=!?:&|%-]|\\.output|all|ü){0,24}") {
         if let Ok(condition) = Condition::compile(source) {
-            let _ = condition.holds(&known());
+            let _ = condition.evaluate(&known());
         }
     }
 
@@ -284,6 +284,6 @@ proptest! {
     fn no_value_is_ever_read_as_code(value in ".{0,30}") {
         let known = known_with(json!({"v": value.clone(), "w": value}));
         let same = Condition::compile("{{input.v}} == {{input.w}}").unwrap();
-        prop_assert_eq!(same.holds(&known), Ok(true));
+        prop_assert_eq!(same.evaluate(&known), Ok(true));
     }
 }

@@ -1,9 +1,9 @@
-//! From a condition with `{{…}}` to plain CEL.
+//! The translation of a condition with `{{…}}` to plain CEL.
 //!
-//! A placeholder becomes the variable that it names, so that no value is ever read as code. Inside
-//! a string or a comment it stays as it is. Brackets and chains of operators are counted here,
-//! before the parser sees the text, so that no nesting can exhaust its stack. Deliberately absent:
-//! any other syntax; the parser finds what is wrong.
+//! A placeholder becomes the variable that it names, so that no value is ever parsed as code. Inside
+//! a string or a comment it stays as written. Brackets and chains of operators are counted here,
+//! before parsing, so that no nesting can exhaust the parser's stack. Deliberately absent: any other
+//! syntax check, which is the parser's.
 
 use std::fmt::Write as _;
 
@@ -11,39 +11,21 @@ use super::MAX_DEPTH;
 use crate::problem::shortened;
 use crate::render::{Reference, reference};
 
-/// Words that CEL does not take as the name of a member.
-const WORDS: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
+/// Words that CEL refuses as the name of a member.
+#[rustfmt::skip]
+const RESERVED: [&str; 21] = [
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
+    "let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while",
 ];
 
-/// The plain CEL, or what is wrong.
+/// The plain CEL, or the fault.
 pub(super) fn translate(source: &str) -> Result<String, String> {
     let mut text = String::with_capacity(source.len() + 16);
     let mut nesting = Nesting::default();
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
         if rest.starts_with("{{") {
-            let close = rest.find("}}").ok_or("has {{ without its }}")?;
+            let close = rest.find("}}").ok_or("has {{ without a closing }}")?;
             text.push_str(&variable(&rest[2..close], &rest[..close + 2])?);
             rest = &rest[close + 2..];
             continue;
@@ -63,8 +45,8 @@ pub(super) fn translate(source: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// How deep the text is nested: its brackets, and within each the operators in one chain, which
-/// nest in the tree. `&&` and `||` start a new one: their trees are balanced.
+/// The nesting depth: the open brackets, and within each bracket the operators of one chain, which
+/// nest in the syntax tree. `&&` and `||` start a new chain: their trees are balanced.
 #[derive(Default)]
 struct Nesting {
     outer: Vec<usize>,
@@ -90,8 +72,8 @@ fn operator(rest: &str) -> Option<usize> {
     ["&&", "||", "<=", ">=", "==", "!="].iter().any(|two| rest.starts_with(two)).then_some(2)
 }
 
-/// The length of the name or string literal at the start of a text. A name is taken whole, so that
-/// a quote after it starts a plain string unless the name is a prefix of one.
+/// The length of the name or string literal at the start of a text. A name is read to its end, so
+/// that a quote after it starts a plain string unless the name is a string prefix.
 fn literal(rest: &str) -> Option<usize> {
     let of_names = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let name = rest.bytes().take_while(|byte| of_names(byte)).count();
@@ -117,7 +99,7 @@ fn literal(rest: &str) -> Option<usize> {
 fn variable(inside: &str, written: &str) -> Result<String, String> {
     let unknown = || {
         format!(
-            "has {}, which names no variable of conditions: there are input.<field>, \
+            "has {}, which is not a variable of conditions; variables are input.<field>, \
              <step>.output, meta.templateName and meta.executionId",
             shortened(written, 64)
         )
@@ -146,14 +128,14 @@ fn variable(inside: &str, written: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// A member of a map, or an item of a list where it is a number.
+/// Appends a member of a map, or an item of a list if the segment is a number.
 fn member(text: &mut String, segment: &str) {
     let is_name = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let _ = if segment.parse::<u32>().is_ok() {
         write!(text, "[{segment}]")
     } else if is_name
         && !segment.starts_with(|first: char| first.is_ascii_digit())
-        && !WORDS.contains(&segment)
+        && !RESERVED.contains(&segment)
     {
         write!(text, ".{segment}")
     } else {

@@ -1,68 +1,67 @@
-//! Refresh tokens: made and recognised as keys are, and each knows its family (SPEC.md, "JWT
-//! sessions"; PROTOCOL.md 7).
+//! Refresh tokens: built like API keys, with a part that names the family (SPEC.md, "JWT sessions";
+//! PROTOCOL.md 7).
 //!
 //! ```text
 //! svc_refresh_ 8Vw0…16 characters x7Q2…16 characters 0a9ZkQ
-//!              └ its family's ──┘ └ its own ───────┘ └ CRC-32
+//!              └ the family's ──┘ └ the token's ───┘ └ CRC-32
 //! ```
 //!
-//! The first half is the same in all tokens of a family, so that a used one is known for what it is
-//! however long ago it was replaced, and nothing has to be kept of it. Each half has 95 random bits.
-//! Stored are the SHA-256 of the first half and of the whole. Deliberately absent: what a token is
-//! good for at the moment, which is [`crate::session`].
+//! All tokens of a family share the first half, so that a reused token is recognised however long ago
+//! it was replaced, without a list of replaced tokens. Each half has 95 random bits. Stored are the
+//! SHA-256 of the first half and of the whole. Deliberately absent: whether a token is valid, which
+//! [`crate::session`] decides.
 
 use crate::error::Error;
 
-use super::{Digest, ENTROPY_BYTES, SECRET_LEN, Secret, base62, opened, sealed};
+use super::{Digest, ENTROPY_BYTES, SECRET_LEN, Secret, base62, checked, with_checksum};
 
-/// What every refresh token begins with.
+/// The beginning of every refresh token.
 pub const PREFIX: &str = "svc_refresh_";
 
 const FAMILY_LEN: usize = SECRET_LEN / 2;
 
-/// A refresh token whose checksum is right. Never shown by `Debug`.
+/// A refresh token with a valid checksum. `Debug` does not show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefreshToken(Secret);
 
 impl RefreshToken {
     /// The first token of a new family. `None` as for [`super::mint`].
     #[must_use]
-    pub fn first(entropy: &[u8; ENTROPY_BYTES]) -> Option<Self> {
-        base62(entropy, SECRET_LEN).map(|secret| Self(sealed(PREFIX, &secret)))
+    pub fn new_family(entropy: &[u8; ENTROPY_BYTES]) -> Option<Self> {
+        base62(entropy, SECRET_LEN).map(|secret| Self(with_checksum(PREFIX, &secret)))
     }
 
-    /// Another token of the same family. `None` as for [`super::mint`].
+    /// The token that replaces this one in the family. `None` as for [`super::mint`].
     #[must_use]
-    pub fn sibling(&self, entropy: &[u8; ENTROPY_BYTES]) -> Option<Self> {
+    pub fn rotated(&self, entropy: &[u8; ENTROPY_BYTES]) -> Option<Self> {
         let own = base62(entropy, SECRET_LEN - FAMILY_LEN)?;
-        Some(Self(sealed(PREFIX, &format!("{}{own}", self.shared()))))
+        Some(Self(with_checksum(PREFIX, &format!("{}{own}", self.shared()))))
     }
 
-    /// Reads the text of a token and proves its checksum. Whether there is such a one is not known
-    /// yet.
+    /// Reads a token and verifies its checksum. The token need not exist.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`] if no such token can ever have been made.
+    /// [`Error::InvalidToken`] if the text cannot be a token.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        match opened(PREFIX, text) {
+        match checked(PREFIX, text) {
             Some(_) => Ok(Self(Secret(text.to_owned()))),
             None => Err(Error::InvalidToken("the refresh token is malformed".to_owned())),
         }
     }
 
-    /// What its family is looked up by.
+    /// The stored key of the family.
     #[must_use]
     pub fn family(&self) -> Digest {
         Digest::of(self.shared())
     }
 
-    /// What is stored of the whole.
+    /// The stored form of the token.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.0.digest()
     }
 
-    /// The text, to be shown to whoever signed in.
+    /// The text, for the client that signed in.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose()
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     fn minted(seed: u64) -> RefreshToken {
-        RefreshToken::first(&entropy(seed)).expect("enough of the bytes can be used")
+        RefreshToken::new_family(&entropy(seed)).expect("enough of the bytes can be used")
     }
 
     #[test]
@@ -91,21 +90,21 @@ mod tests {
         let secret = token.expose().strip_prefix("svc_refresh_").expect("its prefix");
         assert_eq!(secret.len(), 32 + 6);
         assert_eq!(checksum(&secret[..32]), secret[32..]);
-        assert!(super::super::is_ours(token.expose()));
+        assert!(super::super::has_service_prefix(token.expose()));
         assert!(parse(token.expose()).is_err(), "it is no key");
         assert!(RefreshToken::parse(&format!("svc_live_{secret}")).is_err(), "nor the other way");
     }
 
     #[test]
-    fn a_sibling_shares_the_family_and_nothing_else() {
+    fn a_rotated_token_shares_the_family_and_nothing_else() {
         let first = minted(1);
-        let next = first.sibling(&entropy(2)).expect("enough of the bytes can be used");
+        let next = first.rotated(&entropy(2)).expect("enough of the bytes can be used");
         assert_eq!(next.family(), first.family());
         assert_ne!(next.digest(), first.digest());
         assert_eq!(RefreshToken::parse(next.expose()), Ok(next.clone()));
         assert_ne!(next.expose()[28..44], first.expose()[28..44]);
         assert_ne!(minted(2).family(), first.family());
-        assert_eq!(first.sibling(&[0xff; ENTROPY_BYTES]), None);
+        assert_eq!(first.rotated(&[0xff; ENTROPY_BYTES]), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn record() -> ApiKey {
         name: "deploy".to_owned(),
         role: Role::Operator,
         environment: Environment::Live,
-        plan: None,
+        tier: None,
         digest: secret.digest(),
         prefix: Kind::Live.prefix().to_owned(),
         last4: secret.last4().to_owned(),
@@ -197,7 +197,7 @@ proptest! {
         let secret = minted(kind, seed);
         prop_assert_eq!(parse(secret.expose()), Ok((kind, secret.digest())));
         prop_assert!(secret.expose().ends_with(secret.last4()));
-        prop_assert!(is_ours(secret.expose()));
+        prop_assert!(has_service_prefix(secret.expose()));
     }
 
     #[test]

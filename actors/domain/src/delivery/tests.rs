@@ -16,7 +16,7 @@ fn fresh() -> Delivery {
         to: UserId::from_u128(3 << 10),
         cause: MailCause::Assigned,
     };
-    Delivery::new(Cargo::Mail(mail), NOW)
+    Delivery::created(Cargo::Mail(mail), NOW).next
 }
 
 fn failed(permanent: bool) -> Event {

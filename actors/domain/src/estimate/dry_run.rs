@@ -1,8 +1,9 @@
-//! A dry run: everything that an execution would check and know at its start, and nothing stored.
+//! A dry run: every check and figure of an execution's start, with nothing stored.
 //!
-//! Deliberately absent: outputs; where a prompt needs one it stays as it was written.
+//! Deliberately absent: outputs; a placeholder for one stays in the prompt as written.
 
-use super::{Estimate, Past, of_run, of_step, received};
+use super::{Estimate, PastRun, of_run, of_step, received};
+use crate::names::names;
 use crate::plan::{HitlSource, Plan, gate_of};
 use crate::render::{self, Scope};
 use crate::task::Hold;
@@ -10,90 +11,79 @@ use crate::usage::Prices;
 
 /// The model and the queue of steps that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Targets<'a> {
-    /// The model's name.
+pub struct StepDefaults<'a> {
+    /// The name of the model.
     pub model: &'a str,
-    /// The queue's name.
+    /// The name of the queue.
     pub queue: &'a str,
 }
 
-/// What would run (PROTOCOL.md 4, `options.dryRun`).
+/// The result of a dry run (PROTOCOL.md 4, `options.dryRun`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
-    /// Its steps, in the order of the document.
+    /// The steps, in the order of the document.
     pub steps: Vec<DryStep>,
-    /// The ids of the steps that the run cannot be shorter than, first to last.
+    /// The ids of the steps on the critical path, first to last.
     pub critical_path: Vec<String>,
-    /// What it uses.
+    /// The estimate of the whole run.
     pub estimate: Estimate,
 }
 
-/// One step of it.
+/// A step of a dry run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryStep {
-    /// Its id.
+    /// The step's id.
     pub id: String,
-    /// How many steps run before it, one after the other.
+    /// The length of the longest chain of dependencies before the step.
     pub level: usize,
-    /// Its prompt, with all filled in that is known.
+    /// The prompt, with all known values filled in.
     pub prompt: String,
-    /// The model that it would run on.
+    /// The model, the default included.
     pub model: String,
-    /// The queue that it would wait in.
+    /// The queue, the default included.
     pub queue: String,
-    /// What it waits for, in the order of the document.
+    /// The ids of the dependencies, in the order of the document.
     pub depends_on: Vec<String>,
-    /// When its output would be held.
+    /// The condition under which the output would be held for a reviewer.
     pub gate: GateKind,
-    /// What it would cost, in USD.
+    /// The likely cost in USD.
     pub estimated_cost: f64,
 }
 
-/// When an output is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GateKind {
-    /// In any case.
-    Always,
-    /// Below a confidence.
-    Threshold,
-    /// Never.
-    None,
-}
-
-impl GateKind {
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Threshold => "threshold",
-            Self::None => "none",
-        }
+names! {
+    /// The condition under which an output is held for a reviewer.
+    GateKind {
+        /// In any case.
+        Always = "always",
+        /// Below a confidence.
+        Threshold = "threshold",
+        /// Never, or only as a sample.
+        None = "none",
     }
 }
 
-/// What an execution of the plan would do. `past` gives the medians of a step and a model.
+/// Dry-runs a plan. `past` returns the medians of a step's id and a model.
 ///
 /// # Errors
-/// The id of the first step whose prompt cannot be rendered with this input, and why.
+/// The id of the first step whose prompt cannot be rendered with this input, and the reason.
 pub fn dry_run(
     plan: &Plan,
     scope: &impl Scope,
     hitl: Option<&HitlSource>,
-    targets: Targets<'_>,
-    past: impl Fn(&str, &str) -> Option<Past>,
+    defaults: StepDefaults<'_>,
+    past: impl Fn(&str, &str) -> Option<PastRun>,
     prices: &Prices,
 ) -> Result<DryRun, (String, render::Error)> {
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
-    for (index, step) in plan.steps().iter().enumerate() {
+    for (index, step) in (0..).zip(plan.steps()) {
         let failed = |error| (step.id().to_owned(), error);
         let prompt = step.prompt().render_known(scope).map_err(failed)?;
         if let Some(text) = step.system_prompt() {
             text.render_known(scope).map_err(failed)?;
         }
         let source = step.source();
-        let model = source.model.as_deref().unwrap_or(targets.model);
+        let model = source.model.as_deref().unwrap_or(defaults.model);
         let past = past(step.id(), model);
         let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
         estimates.push(estimate);
@@ -102,7 +92,7 @@ pub fn dry_run(
             level: plan.graph().level(index),
             prompt,
             model: model.to_owned(),
-            queue: source.queue.as_deref().unwrap_or(targets.queue).to_owned(),
+            queue: source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
             depends_on: ids(plan, plan.graph().dependencies(index)),
             gate: match gate_of(source, hitl, false).map(|gate| gate.hold) {
                 Some(Hold::Always) => GateKind::Always,
@@ -112,10 +102,10 @@ pub fn dry_run(
             estimated_cost: estimate.cost,
         });
     }
-    let path = plan.graph().critical_path(|step| estimates[step].duration_ms);
-    Ok(DryRun { steps, critical_path: ids(plan, &path.steps), estimate: of_run(plan, &estimates) })
+    let path = plan.graph().critical_path(|step| estimates[usize::from(step)].duration_ms);
+    Ok(DryRun { steps, critical_path: ids(plan, path.steps), estimate: of_run(plan, &estimates) })
 }
 
-fn ids(plan: &Plan, steps: &[usize]) -> Vec<String> {
-    steps.iter().map(|&step| plan.steps()[step].id().to_owned()).collect()
+fn ids(plan: &Plan, steps: impl IntoIterator<Item = u16>) -> Vec<String> {
+    steps.into_iter().map(|step| plan.graph().name(step).to_owned()).collect()
 }

@@ -49,9 +49,9 @@ fn plan() -> Plan {
         .unwrap()
 }
 
-const TARGETS: Targets<'static> = Targets { model: "m", queue: "default" };
+const TARGETS: StepDefaults<'static> = StepDefaults { model: "m", queue: "default" };
 
-fn dry(past: impl Fn(&str, &str) -> Option<Past>) -> DryRun {
+fn dry(past: impl Fn(&str, &str) -> Option<PastRun>) -> DryRun {
     let input = json!({"text": "x".repeat(40)});
     let start = Start(input.as_object().cloned().unwrap());
     let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
@@ -96,7 +96,7 @@ fn with_history_its_medians_count_and_time_passes_along_the_critical_path() {
     let run = dry(|step, model| {
         assert_eq!(model, if step == "c" { "free" } else { "m" });
         let duration_ms = if step == "c" { 900 } else { 500 };
-        Some(Past { cost: 1.5, duration_ms })
+        Some(PastRun { cost: 1.5, duration_ms })
     });
     assert_eq!(run.critical_path, ["a", "b"]);
     assert_eq!(run.estimate.duration_ms, 1000);
@@ -107,7 +107,7 @@ fn with_history_its_medians_count_and_time_passes_along_the_critical_path() {
 
 #[test]
 fn history_of_some_steps_only_rests_on_prices() {
-    let past = |step: &str| (step == "a").then_some(Past { cost: 1.0, duration_ms: 1 });
+    let past = |step: &str| (step == "a").then_some(PastRun { cost: 1.0, duration_ms: 1 });
     let run = dry(|step, _| past(step));
     assert_eq!(run.estimate.basis, Basis::Prices);
     assert!(close(run.estimate.cost, 25.0), "{}", run.estimate.cost);

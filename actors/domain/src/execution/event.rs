@@ -4,6 +4,7 @@
 use super::Status;
 use crate::Timestamp;
 use crate::budget::Money;
+use crate::event::EventName;
 use crate::id::TaskId;
 use crate::task::Ending;
 use crate::usage::Usage;
@@ -16,7 +17,7 @@ pub enum Event {
         /// The step.
         step: u16,
         /// What came of it.
-        verdict: Verdict,
+        decision: StepDecision,
     },
     /// The task of a step is completed.
     StepCompleted {
@@ -73,7 +74,7 @@ pub enum Event {
 
 /// What is to become of a ready step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StepDecision {
     /// It runs, as this task, which is stored in the same commit if [`super::StepState::task`] says
     /// so afterwards: it may not fit into the budget.
     Run {
@@ -139,20 +140,20 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// The event's name.
+    /// The event that reports the fact.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn event(self) -> EventName {
         match self {
-            Self::Started => "execution.started",
-            Self::Progressed => "execution.progress",
-            Self::Completed => "execution.completed",
-            Self::Failed => "execution.failed",
-            Self::Cancelled => "execution.cancelled",
-            Self::StepSkipped(_) => "step.skipped",
-            Self::StepRetrying(_) => "step.retrying",
-            Self::StepCompleted(_) => "step.completed",
-            Self::StepFailed(_) => "step.failed",
-            Self::StepCancelled(_) => "step.cancelled",
+            Self::Started => EventName::ExecutionStarted,
+            Self::Progressed => EventName::ExecutionProgress,
+            Self::Completed => EventName::ExecutionCompleted,
+            Self::Failed => EventName::ExecutionFailed,
+            Self::Cancelled => EventName::ExecutionCancelled,
+            Self::StepSkipped(_) => EventName::StepSkipped,
+            Self::StepRetrying(_) => EventName::StepRetrying,
+            Self::StepCompleted(_) => EventName::StepCompleted,
+            Self::StepFailed(_) => EventName::StepFailed,
+            Self::StepCancelled(_) => EventName::StepCancelled,
         }
     }
 

@@ -148,17 +148,17 @@ impl World {
     }
 
     fn decide(&mut self, step: u16) {
-        let verdict = match self.chance.below(100) {
-            0..12 => Verdict::Skip,
-            12..16 => Verdict::Fail(ending(EndingCode::ConditionFailed)),
-            16..20 => Verdict::Fail(ending(EndingCode::RenderFailed)),
+        let decision = match self.chance.below(100) {
+            0..12 => StepDecision::Skip,
+            12..16 => StepDecision::Fail(ending(EndingCode::ConditionFailed)),
+            16..20 => StepDecision::Fail(ending(EndingCode::RenderFailed)),
             _ => {
                 let priced = self.chance.percent(95);
                 let worst_cost = priced.then(|| Money::from_usd(self.chance.usd()));
-                Verdict::Run { task: self.new_task(), worst_cost }
+                StepDecision::Run { task: self.new_task(), worst_cost }
             }
         };
-        self.happens(&Event::Decided { step, verdict });
+        self.happens(&Event::Decided { step, decision });
     }
 
     fn end_one(&mut self) {
@@ -240,7 +240,8 @@ impl World {
     fn happens(&mut self, event: &Event) {
         let before = self.open.next.clone();
         let allowed = self.naive.accepts(event, self.now);
-        let runs = if let Event::Decided { step, verdict: Verdict::Run { task, .. } } = event {
+        let runs = if let Event::Decided { step, decision: StepDecision::Run { task, .. } } = event
+        {
             Some((*step, *task))
         } else {
             None

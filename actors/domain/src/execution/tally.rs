@@ -1,8 +1,8 @@
 //! Which steps are how far, by sets: kept up with each change, and made anew from the rows.
 
 use super::rows::Rows;
-use super::set::StepSet;
 use super::step::Stage;
+use crate::graph::StepSet;
 
 /// The steps by stage, and those with something open besides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,16 +40,16 @@ impl Tally {
 
     /// Those that have not ended.
     pub(super) fn open(&self) -> StepSet {
-        self.at(Stage::Waiting).with(self.at(Stage::Ready)).with(self.at(Stage::Dispatched))
+        self.at(Stage::Waiting).union(self.at(Stage::Ready)).union(self.at(Stage::Dispatched))
     }
 
     /// Those that ended so that what stands behind them may go on.
     pub(super) fn well(&self) -> StepSet {
-        self.at(Stage::Completed).with(self.at(Stage::Skipped))
+        self.at(Stage::Completed).union(self.at(Stage::Skipped))
     }
 
     /// Those that ended otherwise.
     pub(super) fn badly(&self) -> StepSet {
-        self.at(Stage::Failed).with(self.at(Stage::Rejected)).with(self.at(Stage::Cancelled))
+        self.at(Stage::Failed).union(self.at(Stage::Rejected)).union(self.at(Stage::Cancelled))
     }
 }

@@ -20,7 +20,7 @@ const DIAMOND: &[&[u16]] = &[&[], &[0], &[0], &[1, 2]];
 
 fn graph(lists: &[&[u16]]) -> Arc<Graph> {
     let steps = ["a", "b", "c", "d"].into_iter().zip(lists.iter().map(|list| list.to_vec()));
-    Arc::new(Graph::new(steps).expect("no circle"))
+    Arc::new(Graph::new(steps).expect("no cycle"))
 }
 
 fn spec() -> Spec {
@@ -70,15 +70,15 @@ fn ending(code: EndingCode, message: &str) -> Ending {
 
 fn run_at_worst(step: u16, task: TaskId, cents: f64) -> Event {
     let worst_cost = Some(Money::from_usd(cents * CENT));
-    Event::Decided { step, verdict: Verdict::Run { task, worst_cost } }
+    Event::Decided { step, decision: StepDecision::Run { task, worst_cost } }
 }
 
 fn run(step: u16) -> Event {
-    Event::Decided { step, verdict: Verdict::Run { task: task(step, 1), worst_cost: None } }
+    Event::Decided { step, decision: StepDecision::Run { task: task(step, 1), worst_cost: None } }
 }
 
 fn skip(step: u16) -> Event {
-    Event::Decided { step, verdict: Verdict::Skip }
+    Event::Decided { step, decision: StepDecision::Skip }
 }
 
 fn completed(step: u16) -> Event {
@@ -213,8 +213,8 @@ fn a_failure_cancels_what_stands_behind_it_and_nothing_else() {
 
 #[test]
 fn the_first_of_two_failures_is_the_one_that_is_told() {
-    let unrendered = Verdict::Fail(ending(EndingCode::RenderFailed, "no value"));
-    let second = Event::Decided { step: 1, verdict: unrendered };
+    let unrendered = StepDecision::Fail(ending(EndingCode::RenderFailed, "no value"));
+    let second = Event::Decided { step: 1, decision: unrendered };
     let end = execution(APART).after([skip(2), run(0), second, failed(0)]);
     assert_eq!(end.status(), Status::Failed);
     assert_eq!(end.cause(), Some((EndingCode::RenderFailed, Some(1))));

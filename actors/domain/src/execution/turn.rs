@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use super::event::{Effect, Fact, Report, Retry, Verdict};
+use super::Execution;
+use super::event::{Effect, Fact, Report, Retry, StepDecision};
 use super::head::{Cause, State};
 use super::step::{Stage, StepState, clipped};
-use super::{Execution, StepSet};
 use crate::Timestamp;
 use crate::budget::{Fit, Money};
+use crate::graph::StepSet;
 use crate::id::TaskId;
 use crate::machine::Step;
 use crate::task::{Ending, EndingCode};
@@ -30,11 +31,11 @@ impl Turn {
         Self { due: before.due(), next, facts: Vec::new(), effects: Vec::new(), now }
     }
 
-    pub(super) fn decided(&mut self, step: u16, verdict: Verdict) {
-        match verdict {
-            Verdict::Run { task, worst_cost } => self.dispatched(step, task, worst_cost),
-            Verdict::Skip => self.ended_well(step, Stage::Skipped),
-            Verdict::Fail(ending) => self.ended_badly(step, Stage::Failed, ending),
+    pub(super) fn decided(&mut self, step: u16, decision: StepDecision) {
+        match decision {
+            StepDecision::Run { task, worst_cost } => self.dispatched(step, task, worst_cost),
+            StepDecision::Skip => self.ended_well(step, Stage::Skipped),
+            StepDecision::Fail(ending) => self.ended_badly(step, Stage::Failed, ending),
         }
     }
 
@@ -70,12 +71,12 @@ impl Turn {
     }
 
     pub(super) fn completed(&mut self, step: u16, report: &Report) {
-        self.settled(step, report);
+        self.record_attempt(step, report);
         self.ended_well(step, Stage::Completed);
     }
 
     pub(super) fn failed(&mut self, step: u16, report: &Report, ending: Ending) {
-        self.settled(step, report);
+        self.record_attempt(step, report);
         self.ended_badly(step, Stage::Failed, ending);
     }
 
@@ -88,7 +89,7 @@ impl Turn {
         ending: Ending,
         retry: Option<Retry>,
     ) {
-        self.settled(step, report);
+        self.record_attempt(step, report);
         let Some(Retry { task, worst_cost }) = retry else {
             return self.ended_badly(step, Stage::Rejected, ending);
         };
@@ -101,14 +102,14 @@ impl Turn {
     }
 
     pub(super) fn cancelled_alone(&mut self, step: u16, report: &Report) {
-        self.settled(step, report);
+        self.record_attempt(step, report);
         let message = format!("the task of step `{}` was cancelled", self.next.graph.name(step));
         self.ended_badly(step, Stage::Cancelled, Ending { code: EndingCode::Cancelled, message });
     }
 
     pub(super) fn mismatched(&mut self, step: u16, report: &Report, message: String) {
         let again = self.next.step(step).is_some_and(|row| row.correction.is_none());
-        self.settled(step, report);
+        self.record_attempt(step, report);
         if again {
             self.facts.push(Fact::StepRetrying(step));
             self.enter(step, Stage::Ready).correction = Some(clipped(message));
@@ -174,7 +175,7 @@ impl Turn {
                 self.facts.push(Fact::Progressed);
             }
         }
-        let fresh = self.next.due().without(&self.due);
+        let fresh = self.next.due().difference(&self.due);
         self.effects.extend(fresh.iter().map(Effect::Decide));
         Step { next: self.next, facts: self.facts, effects: self.effects }
     }
@@ -193,14 +194,14 @@ impl Turn {
     fn open(&mut self, waiting: StepSet) {
         let well = self.next.tally.well();
         for step in waiting {
-            if self.next.graph.dependencies(step).is_within(&well) {
+            if self.next.graph.dependencies(step).is_subset(&well) {
                 self.enter(step, Stage::Ready);
             }
         }
     }
 
     /// The step's task is over: its reservation gives way to its real cost.
-    fn settled(&mut self, step: u16, report: &Report) {
+    fn record_attempt(&mut self, step: u16, report: &Report) {
         let row = self.next.rows.at(step);
         row.started_at = report.started_at;
         row.attempt = report.attempt;
@@ -220,7 +221,7 @@ impl Turn {
         let fact = if skipped { Fact::StepSkipped(step) } else { Fact::StepCompleted(step) };
         self.facts.push(fact);
         let waiting = self.next.tally.at(Stage::Waiting);
-        self.open(self.next.graph.dependents(step).also_in(waiting));
+        self.open(self.next.graph.dependents(step).intersection(waiting));
     }
 
     fn ended_badly(&mut self, step: u16, stage: Stage, ending: Ending) {
@@ -243,7 +244,7 @@ impl Turn {
         let others = clipped(format!("step `{name}` {did}, which cancels all else"));
         let waiting = self.next.tally.at(Stage::Waiting);
         let ending = Ending { code: EndingCode::DependencyFailed, message: behind };
-        for step in self.next.graph.behind(step).also_in(waiting) {
+        for step in self.next.graph.downstream(step).intersection(waiting) {
             self.close_step(step, Stage::Cancelled, ending.clone());
         }
         if self.next.head.spec.fail_fast {

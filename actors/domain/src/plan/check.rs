@@ -1,45 +1,45 @@
-//! One checker for plans and templates, which finds every fault.
+//! The checker of plans and templates, which reports every fault.
 //!
-//! Faults come in the order of the document; only the steps behind a circle come after all other
-//! faults of steps, because the circle is what must be mended. Deliberately absent: fields that
-//! only templates have.
+//! Faults come in the order of the document; only the steps downstream of a cycle come after all
+//! other faults of steps, because the cycle is what must be mended. Deliberately absent: fields that
+//! only templates have, and the search for cycles, which is the graph's.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::Step;
-use super::graph::{Graph, Stuck};
 use super::limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_length,
-    check_max_tokens, check_range, check_share, check_timeout,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_fraction,
+    check_length, check_max_tokens, check_range, check_timeout,
 };
 use super::source::{RetrySource, StepSource};
 use crate::condition::Condition;
 use crate::error::Rule;
+use crate::graph::{Cyclic, Graph};
 use crate::problem::{Code, Problem, shortened};
-use crate::render::{MAX_PROMPT, Reference, Text};
+use crate::render::{MAX_PROMPT, PromptTemplate, Reference};
 use crate::schema::Schema;
 use crate::task::MAX_TARGET;
 
-/// Which fields of the input steps may refer to.
+/// The input fields that steps may refer to.
 pub(crate) enum Inputs<'a> {
-    /// All: a plan has no schema.
+    /// Every field: a plan has no schema.
     Any,
-    /// Those that the schema declares.
+    /// The fields that the schema declares.
     Declared(&'a Schema),
-    /// Nothing is known: the schema has faults of its own.
+    /// Not known, because the schema has faults of its own.
     Unknown,
 }
 
-/// Collects the faults of one definition.
+/// The checker of one definition.
 pub(crate) struct Checker<'a> {
-    /// What was found so far.
+    /// The faults so far.
     pub(crate) problems: Vec<Problem>,
     inputs: Inputs<'a>,
     env_allow: &'a [String],
 }
 
-/// The steps by id; of those with the same id, the first.
-type Places<'s> = HashMap<&'s str, usize>;
+/// The first step with each id.
+type Positions<'s> = HashMap<&'s str, u16>;
 
 impl<'a> Checker<'a> {
     pub(crate) const fn new(inputs: Inputs<'a>, env_allow: &'a [String]) -> Self {
@@ -57,45 +57,43 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The steps, compiled as far as they can be. They count only if there is no problem.
+    /// Checks and compiles the steps. The result is complete only if there is no problem.
     pub(crate) fn steps(&mut self, sources: &[StepSource]) -> (Vec<Step>, Graph) {
         if sources.is_empty() || sources.len() > MAX_STEPS {
-            self.fault(Rule::Length, "steps", &format!("must hold 1 to {MAX_STEPS} steps"));
+            self.fault(Rule::Length, "steps", &format!("must have 1 to {MAX_STEPS} steps"));
             return (Vec::new(), Graph::default());
         }
-        let mut places = Places::with_capacity(sources.len());
-        for (index, source) in sources.iter().enumerate() {
-            places.entry(&source.id).or_insert(index);
+        let mut positions = Positions::with_capacity(sources.len());
+        for (index, source) in (0..).zip(sources) {
+            positions.entry(&source.id).or_insert(index);
         }
-        let dependencies = sources.iter().enumerate().map(|(own, source)| {
-            let known = |id: &String| {
-                if *id == source.id { Some(own) } else { places.get(id.as_str()).copied() }
+        let positions = &positions;
+        let dependencies = (0..).zip(sources).map(|(own, source)| {
+            let known = move |id: &String| {
+                if *id == source.id { Some(own) } else { positions.get(id.as_str()).copied() }
             };
-            let before: BTreeSet<_> = source.depends_on.iter().filter_map(known).collect();
-            before.into_iter().collect()
+            (&source.id, source.depends_on.iter().filter_map(known))
         });
-        let (graph, stuck) = match Graph::new(dependencies.collect()) {
-            Ok(graph) => (graph, Stuck::default()),
-            Err(stuck) => (Graph::default(), stuck),
+        let (graph, Cyclic { cycles, downstream }) = match Graph::new(dependencies) {
+            Ok(graph) => (graph, Cyclic::default()),
+            Err(cyclic) => (Graph::default(), cyclic),
         };
-        let mut circles: HashMap<usize, &[usize]> =
-            stuck.circles.iter().map(|circle| (circle[0], circle.as_slice())).collect();
         let mut steps = Vec::with_capacity(sources.len());
-        for (index, source) in sources.iter().enumerate() {
-            let circle = circles.remove(&index);
-            let mut checked = StepChecker { checker: self, places: &places, source, index };
+        for (index, source) in (0..).zip(sources) {
+            let cycle = cycles.iter().find(|cycle| cycle[0] == index);
+            let mut checked = StepChecker { checker: self, positions, source, index };
             checked.id();
             let (prompt, system_prompt) = checked.prompts();
             checked.targets();
             checked.depends_on();
-            checked.circle(sources, circle);
+            checked.cycle(sources, cycle);
             let condition = checked.condition();
             checked.numbers();
             steps.push(Step { source: source.clone(), prompt, system_prompt, condition });
         }
-        for index in stuck.behind {
-            let id = shortened(&sources[index].id, MAX_ID);
-            let says = format!("keeps step {id} behind a circle, so that it can never start");
+        for index in downstream {
+            let id = shortened(&sources[usize::from(index)].id, MAX_ID);
+            let says = format!("puts step {id} downstream of a cycle, so it could never start");
             self.problems.push(Problem::new(
                 Code::UnreachableStep,
                 format!("steps[{index}].dependsOn"),
@@ -108,9 +106,9 @@ impl<'a> Checker<'a> {
 
 struct StepChecker<'c, 'a, 's> {
     checker: &'c mut Checker<'a>,
-    places: &'c Places<'s>,
+    positions: &'c Positions<'s>,
     source: &'s StepSource,
-    index: usize,
+    index: u16,
 }
 
 impl StepChecker<'_, '_, '_> {
@@ -137,43 +135,50 @@ impl StepChecker<'_, '_, '_> {
         {
             self.breaks(Rule::Pattern, "id", "must match ^[a-z][a-z0-9-]*$");
         } else if ["input", "env", "meta"].contains(&id) {
-            self.breaks(Rule::Reserved, "id", &format!("must not be {id}, which is a variable"));
+            self.breaks(
+                Rule::Reserved,
+                "id",
+                &format!("must not be {id}, which is the name of a variable"),
+            );
         }
-        if let Some(first) = self.places.get(id).filter(|&&first| first != self.index) {
-            let says = format!("is {}, as steps[{first}].id is", shortened(id, MAX_ID));
+        if let Some(first) = self.positions.get(id).filter(|&&first| first != self.index) {
+            let says = format!(
+                "must be unique: {} is the id of steps[{first}] too",
+                shortened(id, MAX_ID)
+            );
             self.fault(Code::DuplicateStepId, "id", &says);
         }
     }
 
-    fn prompts(&mut self) -> (Text, Option<Text>) {
+    fn prompts(&mut self) -> (PromptTemplate, Option<PromptTemplate>) {
         let prompt = self.text("prompt", &self.source.prompt);
         let system_prompt = self.source.system_prompt.as_ref();
         (prompt, system_prompt.map(|text| self.text("systemPrompt", text)))
     }
 
-    fn text(&mut self, name: &str, source: &str) -> Text {
+    fn text(&mut self, name: &str, source: &str) -> PromptTemplate {
         if source.is_empty() || source.len() > MAX_PROMPT {
             self.breaks(Rule::Length, name, &format!("must have 1 to {MAX_PROMPT} bytes"));
         }
-        let (text, misreads) = Text::read(source);
-        for misread in misreads {
-            self.breaks(Rule::Placeholder, name, &misread.message);
+        let (text, faults) = PromptTemplate::parse(source);
+        for fault in faults {
+            self.breaks(Rule::Placeholder, name, &fault);
         }
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for reference in text.references() {
             match reference {
                 Reference::Input { field, .. } => {
-                    if told.insert(("input", field)) {
+                    if reported.insert(("input", field)) {
                         self.input(name, field);
                     }
                 }
                 Reference::Output { step, .. } => {
-                    if told.insert(("step", step)) {
+                    if reported.insert(("step", step)) {
                         self.output(name, step);
                     }
                 }
                 Reference::Env(variable) => {
-                    if told.insert(("env", variable)) {
+                    if reported.insert(("env", variable)) {
                         self.env(name, variable);
                     }
                 }
@@ -194,11 +199,11 @@ impl StepChecker<'_, '_, '_> {
         }
     }
 
-    /// A step that is in `dependsOn` but does not exist is told there, once.
+    /// A step in `dependsOn` that does not exist is reported there only.
     fn output(&mut self, name: &str, step: &str) {
         let declared = self.source.depends_on.iter().any(|id| id == step);
         let shown = shortened(step, MAX_ID);
-        match (self.places.contains_key(step), declared) {
+        match (self.positions.contains_key(step), declared) {
             (false, false) => {
                 let says = format!("refers to step {shown}, which does not exist");
                 self.fault(Code::MissingDependency, name, &says);
@@ -220,7 +225,10 @@ impl StepChecker<'_, '_, '_> {
 
     fn env(&mut self, name: &str, variable: &str) {
         if !self.checker.env_allow.iter().any(|allowed| allowed == variable) {
-            let says = format!("refers to env.{}, which is not allowed", shortened(variable, 64));
+            let says = format!(
+                "refers to env.{}, which the settings do not allow",
+                shortened(variable, 64)
+            );
             self.fault(Code::EnvNotAllowed, name, &says);
         }
     }
@@ -242,32 +250,24 @@ impl StepChecker<'_, '_, '_> {
     fn depends_on(&mut self) {
         let ids = &self.source.depends_on;
         if ids.len() > MAX_STEPS {
-            self.breaks(
-                Rule::Length,
-                "dependsOn",
-                &format!("must not name more than {MAX_STEPS} steps"),
-            );
+            self.breaks(Rule::Length, "dependsOn", &format!("must have at most {MAX_STEPS} steps"));
             return;
         }
         for (index, id) in ids.iter().enumerate() {
-            if !self.places.contains_key(id.as_str()) {
+            if !self.positions.contains_key(id.as_str()) {
                 let says = format!("names step {}, which does not exist", shortened(id, MAX_ID));
                 self.fault(Code::MissingDependency, &format!("dependsOn[{index}]"), &says);
             }
         }
     }
 
-    fn circle(&mut self, sources: &[StepSource], circle: Option<&[usize]>) {
-        let says = match circle {
-            None => return,
-            Some([_]) => {
-                format!("makes step {} depend on itself", shortened(&self.source.id, MAX_ID))
-            }
-            Some(circle) => {
-                let ids: Vec<_> =
-                    circle.iter().map(|&step| shortened(&sources[step].id, MAX_ID)).collect();
-                format!("closes a circle: steps {} depend on each other", ids.join(", "))
-            }
+    fn cycle(&mut self, sources: &[StepSource], cycle: Option<&Vec<u16>>) {
+        let Some(cycle) = cycle else { return };
+        let id = |&step: &u16| shortened(&sources[usize::from(step)].id, MAX_ID);
+        let ids: Vec<_> = cycle.iter().map(id).collect();
+        let says = match ids.as_slice() {
+            [id] => format!("makes step {id} depend on itself"),
+            ids => format!("closes a cycle: steps {} depend on each other", ids.join(", ")),
         };
         self.fault(Code::CircularDependency, "dependsOn", &says);
     }
@@ -276,16 +276,16 @@ impl StepChecker<'_, '_, '_> {
         let source = self.source.condition.as_ref()?;
         match Condition::compile(source.as_str()) {
             Ok(condition) => {
-                for field in &condition.uses().input {
+                for field in &condition.references().input {
                     self.input("condition", field);
                 }
-                for step in &condition.uses().steps {
+                for step in &condition.references().steps {
                     self.output("condition", step);
                 }
                 Some(condition)
             }
-            Err(refusal) => {
-                self.fault(Code::InvalidCondition, "condition", &refusal.to_string());
+            Err(invalid) => {
+                self.fault(Code::InvalidCondition, "condition", &invalid.to_string());
                 None
             }
         }
@@ -300,6 +300,6 @@ impl StepChecker<'_, '_, '_> {
         check_range(problems, &format!("{prefix}retry.maxAttempts"), max_attempts, 1, MAX_ATTEMPTS);
         check_range(problems, &format!("{prefix}retry.backoffMs"), backoff_ms, 0, MAX_BACKOFF_MS);
         check_max_tokens(problems, &format!("{prefix}maxTokens"), *max_tokens);
-        check_share(problems, &format!("{prefix}temperature"), *temperature);
+        check_fraction(problems, &format!("{prefix}temperature"), *temperature);
     }
 }

@@ -1,37 +1,37 @@
-//! Which steps of a run are held for a reviewer (PROTOCOL.md 6).
+//! The gates of a plan's steps: which outputs are held for a reviewer (PROTOCOL.md 6).
 //!
-//! Deliberately absent: the hold itself, which is the task's.
+//! Deliberately absent: the decision on one output, which is [`Gate`]'s.
 
 use serde::{Deserialize, Serialize};
 
 use super::source::StepSource;
-use super::{check_share, check_timeout};
+use super::{check_fraction, check_timeout};
 use crate::error::Rule;
 use crate::problem::{Problem, shortened};
 use crate::task::{Channels, Gate, Hold};
 
-/// `hitl` of a template, of an execute or of a deploy, as it was given.
+/// The source of `hitl` in a template, an execution or a deployment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HitlSource {
     /// The steps whose outputs are always held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_for: Option<Vec<String>>,
-    /// The least confidence that passes, 0 to 1.
+    /// The minimum confidence to skip review, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_threshold: Option<f64>,
-    /// How long a reviewer has, in milliseconds.
+    /// The review time, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The share of the outputs that nothing else holds which is held all the same, 0 to 1.
+    /// The fraction of the otherwise passing outputs that is held as a sample, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<f64>,
-    /// How reviewers are told.
+    /// The channels that notify reviewers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Channels>,
 }
 
 impl HitlSource {
-    /// What holds for a run: each field as given for it, else as the template says.
+    /// The settings of a run: each field as given for the run, or else as in the template.
     #[must_use]
     pub fn for_run(template: Option<&Self>, given: Option<&Self>) -> Option<Self> {
         let (Some(template), Some(given)) = (template, given) else {
@@ -46,7 +46,7 @@ impl HitlSource {
         })
     }
 
-    /// Every fault of it: a step that does not exist (rule `step`), a figure out of its range.
+    /// The faults: a step that does not exist (rule `step`), a number out of its range.
     #[must_use]
     pub fn faults(&self, steps: &[StepSource]) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -54,13 +54,13 @@ impl HitlSource {
             let field = format!("hitl.requiredFor[{index}]");
             problems.extend(unknown_step(steps, field, id));
         }
-        check_share(&mut problems, "hitl.confidenceThreshold", self.confidence_threshold);
+        check_fraction(&mut problems, "hitl.confidenceThreshold", self.confidence_threshold);
         check_timeout(&mut problems, "hitl.timeoutMs", self.timeout_ms);
-        check_share(&mut problems, "hitl.sampleRate", self.sample_rate);
+        check_fraction(&mut problems, "hitl.sampleRate", self.sample_rate);
         problems
     }
 
-    /// Whether it lists this step.
+    /// True if `requiredFor` lists this step.
     #[must_use]
     pub fn requires(&self, step: &str) -> bool {
         self.required_for.iter().flatten().any(|id| id == step)
@@ -71,18 +71,19 @@ impl HitlSource {
     }
 }
 
-/// The fault of a field that names no step.
+/// A fault if `id` is not a step's id.
 pub(crate) fn unknown_step(steps: &[StepSource], field: String, id: &str) -> Option<Problem> {
     let says = || format!("names step {}, which does not exist", shortened(id, super::MAX_ID));
     let exists = steps.iter().any(|step| step.id == id);
     (!exists).then(|| Problem::rule(Rule::Step, field, says()))
 }
 
-/// The gate of a step. Always: one with `requiresApproval`, or that `hitl` lists. Below the
-/// threshold: every one, where `hitl` gives a threshold and lists none. Only a sample: every other
-/// one, where `hitl` gives a rate. `pass_unknown` says whether an output without a confidence passes.
+/// The gate of a step; `pass_unknown` lets outputs without a confidence pass.
 ///
-/// An always held step keeps the threshold, the default one where `hitl` gives none.
+/// A step with `requiresApproval`, or listed in `requiredFor`, is always held. If `hitl` has a
+/// threshold and lists no steps, every other step is held below the threshold. If `hitl` has a sample
+/// rate, the remaining steps are held as samples. An always held step keeps the threshold, the
+/// default one if `hitl` has none.
 #[must_use]
 pub fn gate_of(step: &StepSource, hitl: Option<&HitlSource>, pass_unknown: bool) -> Option<Gate> {
     let given = hitl.and_then(|hitl| hitl.confidence_threshold);
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_for_a_run_replaces_the_templates_field_by_field() {
+    fn the_settings_of_a_run_replace_the_templates_field_by_field() {
         let template = HitlSource { timeout_ms: Some(5), ..hitl(Some(&["a"]), Some(0.9)) };
         let run = HitlSource::for_run(Some(&template), Some(&hitl(Some(&["b"]), None)));
         let expected = HitlSource { timeout_ms: Some(5), ..hitl(Some(&["b"]), Some(0.9)) };

@@ -1,6 +1,6 @@
 //! The limits of definitions, and the checks of single values.
 //!
-//! Deliberately absent: what needs more than one field.
+//! Deliberately absent: checks that involve more than one field.
 
 use std::fmt;
 
@@ -19,30 +19,30 @@ pub const MAX_TAG: usize = 64;
 pub const MAX_STEPS: usize = 500;
 /// The longest step id, in characters.
 pub const MAX_ID: usize = 64;
-/// The longest that an attempt may take, in milliseconds.
+/// The longest time limit of an attempt, in milliseconds.
 pub const MAX_TIMEOUT_MS: u64 = 86_400_000;
 /// The most attempts.
 pub const MAX_ATTEMPTS: u32 = 20;
-/// The longest first wait between attempts, in milliseconds: no wait is longer in the end.
+/// The longest first backoff, in milliseconds: that of any backoff.
 pub const MAX_BACKOFF_MS: u64 = 300_000;
 
 pub(crate) fn check_length(
     problems: &mut Vec<Problem>,
     field: &str,
     text: &str,
-    least: usize,
-    most: usize,
+    min: usize,
+    max: usize,
 ) {
-    let length = text.chars().take(most + 1).count();
-    if length < least || length > most {
-        let says = format!("must have {least} to {most} characters");
+    let length = text.chars().take(max + 1).count();
+    if length < min || length > max {
+        let says = format!("must have {min} to {max} characters");
         problems.push(Problem::rule(Rule::Length, field, says));
     }
 }
 
 pub(crate) fn check_tags(problems: &mut Vec<Problem>, tags: &[String]) {
     if tags.len() > MAX_TAGS {
-        let says = format!("must not hold more than {MAX_TAGS} tags");
+        let says = format!("must have at most {MAX_TAGS} tags");
         problems.push(Problem::rule(Rule::Length, "tags", says));
         return;
     }
@@ -62,20 +62,20 @@ pub(crate) fn check_max_tokens(problems: &mut Vec<Problem>, field: &str, max_tok
 }
 
 /// A temperature or a confidence: 0 to 1.
-pub(crate) fn check_share(problems: &mut Vec<Problem>, field: &str, share: Option<f64>) {
-    check_range(problems, field, share, 0.0, 1.0);
+pub(crate) fn check_fraction(problems: &mut Vec<Problem>, field: &str, fraction: Option<f64>) {
+    check_range(problems, field, fraction, 0.0, 1.0);
 }
 
 pub(super) fn check_range<N>(
     problems: &mut Vec<Problem>,
     field: &str,
     number: Option<N>,
-    least: N,
-    most: N,
+    min: N,
+    max: N,
 ) where
     N: Copy + PartialOrd + fmt::Display,
 {
-    if number.is_some_and(|number| !(least..=most).contains(&number)) {
-        problems.push(Problem::rule(Rule::Range, field, format!("must be {least} to {most}")));
+    if number.is_some_and(|number| !(min..=max).contains(&number)) {
+        problems.push(Problem::rule(Rule::Range, field, format!("must be {min} to {max}")));
     }
 }

@@ -1,69 +1,69 @@
-//! What a client gave, with the right types but unchecked; also what is stored.
+//! The source of a plan: a client's document with the right types, unchecked; also the stored form.
 //!
-//! Deliberately absent: defaults. A source says only what was said.
+//! Deliberately absent: defaults. A source holds only the fields that the client set.
 
 use serde::{Deserialize, Serialize};
 
 use crate::retry::Policy;
 
-/// A plan as it was given (SPEC.md, Plan).
+/// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PlanSource {
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// For people.
+    /// The description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its steps, in their order.
+    /// The steps, in the order of the document.
     pub steps: Vec<StepSource>,
-    /// For filtering.
+    /// Labels for filtering lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
 
-/// A step as it was given (SPEC.md, Template).
+/// The source of a step (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepSource {
-    /// Unique in the plan.
+    /// The id, unique in the plan.
     pub id: String,
-    /// The prompt, with `{{…}}`.
+    /// The prompt template.
     pub prompt: String,
-    /// The model's name.
+    /// The name of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The queue's name.
+    /// The name of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// The ids of the steps that must complete first. One named twice counts once.
+    /// The ids of the steps that must complete first; duplicates count once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// Whether a reviewer must see its output.
+    /// True if the output is held for a reviewer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
-    /// Whether it runs, in CEL.
+    /// The condition under which the step runs, in CEL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// How long one attempt may take, in milliseconds.
+    /// The time limit of one attempt, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How often it is tried.
+    /// The retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySource>,
-    /// The most tokens to answer with.
+    /// The longest output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// 0 to 1.
+    /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The first system message, with `{{…}}`.
+    /// The template of the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
 }
 
-/// How often a step is tried, as it was given.
+/// The source of a retry policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RetrySource {
-    /// Attempts in all.
+    /// The number of attempts, the first included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
     /// The wait after the first failure, in milliseconds.
@@ -72,13 +72,13 @@ pub struct RetrySource {
 }
 
 impl RetrySource {
-    /// With the defaults filled in (SPEC.md, Limits).
+    /// The policy, with the defaults filled in (SPEC.md, Limits).
     #[must_use]
     pub fn policy(self) -> Policy {
-        let usual = Policy::default();
+        let default = Policy::default();
         Policy {
-            max_attempts: self.max_attempts.unwrap_or(usual.max_attempts),
-            backoff_ms: self.backoff_ms.unwrap_or(usual.backoff_ms),
+            max_attempts: self.max_attempts.unwrap_or(default.max_attempts),
+            backoff_ms: self.backoff_ms.unwrap_or(default.backoff_ms),
         }
     }
 }

@@ -1,28 +1,18 @@
-//! Finding the `{{…}}` of a text, in one pass.
+//! The scanner for `{{…}}`, in one pass.
 //!
-//! Of three braces the last two open: `{{{input.x}}}` is `{`, the input and `}`, as a prompt that
-//! shows JSON writes it. Deliberately absent: escapes. A `{{` that is meant as text can be given
-//! as an input.
+//! Of three opening braces the last two count: `{{{input.x}}}` is `{`, the input and `}`, as in a
+//! prompt that contains JSON. Deliberately absent: escapes. A literal `{{` can be passed as an input.
 
 use super::{Meta, Part, Reference};
 use crate::problem::shortened;
 
-/// How many faults of one text are told.
-pub const MAX_MISREADS: usize = 20;
+/// The most faults reported for one text.
+pub const MAX_FAULTS: usize = 20;
 
-/// A `{{` that cannot be read (rule `placeholder`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misread {
-    /// Where it stands, in characters from 1.
-    pub character: usize,
-    /// What is wrong and what would be right; follows the field's name.
-    pub message: String,
-}
-
-/// The parts of a text, in its order. What cannot be read is a literal.
-pub(super) fn scan(source: &str) -> (Vec<Part>, Vec<Misread>) {
+/// The parts of a text in order, and the faults (rule `placeholder`), which are literals.
+pub(super) fn scan(source: &str) -> (Vec<Part>, Vec<String>) {
     let mut parts = Vec::new();
-    let mut misreads = Vec::new();
+    let mut faults = Vec::new();
     let mut literal = 0;
     let mut at = 0;
     while let Some(open) = find(source, at, source.len(), "{{") {
@@ -38,8 +28,8 @@ pub(super) fn scan(source: &str) -> (Vec<Part>, Vec<Misread>) {
             }
             Err(written) => {
                 let character = source[..open].chars().count() + 1;
-                misreads.push(Misread { character, message: message(character, written) });
-                if misreads.len() == MAX_MISREADS {
+                faults.push(message(character, written));
+                if faults.len() == MAX_FAULTS {
                     break;
                 }
             }
@@ -49,11 +39,11 @@ pub(super) fn scan(source: &str) -> (Vec<Part>, Vec<Misread>) {
     if literal < source.len() {
         parts.push(Part::Literal(literal..source.len()));
     }
-    (parts, misreads)
+    (parts, faults)
 }
 
-/// The placeholder that opens at `open`: where it ends, and what it names. Otherwise what was
-/// written in it, or `None` when it is not closed before the next one or the end.
+/// The placeholder that opens at `open`: its end and its reference. Otherwise its text, or `None` if
+/// it is not closed before the next placeholder or the end.
 fn placeholder(source: &str, open: usize) -> (usize, Result<Reference, Option<&str>>) {
     let start = open + 2;
     let closes = find(source, start, source.len(), "}}");
@@ -71,15 +61,15 @@ fn placeholder(source: &str, open: usize) -> (usize, Result<Reference, Option<&s
 fn message(character: usize, written: Option<&str>) -> String {
     match written {
         Some(written) => format!(
-            "has {} at character {character}, which names no variable: there are input.<field>, \
-             <step>.output, env.<NAME>, meta.templateName and meta.executionId",
+            "has {} at character {character}, which is not a variable; variables are \
+             input.<field>, <step>.output, env.<NAME>, meta.templateName and meta.executionId",
             shortened(written, 64)
         ),
-        None => format!("has {{{{ at character {character} without its }}}}"),
+        None => format!("has {{{{ at character {character} without a closing }}}}"),
     }
 }
 
-/// What the inside of a `{{…}}` names, if it names anything. Spaces around it are allowed.
+/// The reference between `{{` and `}}`; `None` if it is not a variable. Spaces around it are allowed.
 #[must_use]
 pub fn reference(inside: &str) -> Option<Reference> {
     let mut segments = inside.trim().split('.');
@@ -92,9 +82,7 @@ pub fn reference(inside: &str) -> Option<Reference> {
     match (first, second) {
         ("input", field) => Some(Reference::Input { field: field.to_owned(), path }),
         ("env", name) if path.is_empty() => Some(Reference::Env(name.to_owned())),
-        ("meta", name) if path.is_empty() => {
-            Meta::ALL.into_iter().find(|meta| meta.as_str() == name).map(Reference::Meta)
-        }
+        ("meta", name) if path.is_empty() => Meta::parse(name).map(Reference::Meta),
         ("env" | "meta", _) => None,
         (step, "output") => Some(Reference::Output { step: step.to_owned(), path }),
         (_, _) => None,

@@ -47,9 +47,14 @@ fn known() -> Known {
     Known { input, outputs }
 }
 
+fn parsed(source: impl Into<String>) -> PromptTemplate {
+    let (template, faults) = PromptTemplate::parse(source);
+    assert_eq!(faults, [""; 0]);
+    template
+}
+
 fn render(source: &str) -> Result<String, String> {
-    let text = Text::parse(source).map_err(|misreads| misreads[0].message.clone())?;
-    text.render(&known()).map_err(|error| error.to_string())
+    parsed(source).render(&known()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -76,14 +81,17 @@ fn every_kind_of_value_is_inserted_as_the_rules_say() {
 }
 
 #[test]
-fn what_cannot_be_reached_names_the_reference() {
+fn a_failure_names_the_reference() {
     for (source, says) in [
-        ("{{input.nested.c}}", "{{input.nested.c}} names a field that is missing"),
-        ("{{input.nested.b.2}}", "{{input.nested.b.2}} names a field that is missing"),
-        ("{{input.absent.a}}", "{{input.absent.a}} names a field that is missing"),
-        ("{{input.text.a}}", "{{input.text.a}} names a field that is missing"),
-        ("{{plain.output.a}}", "{{plain.output.a}} reaches into an output that is not JSON"),
-        ("{{json-1.output.x}}", "{{json-1.output.x}} names a field that is missing"),
+        ("{{input.nested.c}}", "{{input.nested.c}} refers to a missing field"),
+        ("{{input.nested.b.2}}", "{{input.nested.b.2}} refers to a missing field"),
+        ("{{input.absent.a}}", "{{input.absent.a}} refers to a missing field"),
+        ("{{input.text.a}}", "{{input.text.a}} refers to a missing field"),
+        (
+            "{{plain.output.a}}",
+            "{{plain.output.a}} needs an output in JSON, and the output is not valid JSON",
+        ),
+        ("{{json-1.output.x}}", "{{json-1.output.x}} refers to a missing field"),
         ("{{later.output}}", "{{later.output}} has no value"),
         ("{{env.HOME}}", "{{env.HOME}} has no value"),
         ("{{meta.executionId}}", "{{meta.executionId}} has no value"),
@@ -117,25 +125,24 @@ fn a_placeholder_that_is_not_closed_or_names_nothing_is_told_with_its_place() {
         "{{{{input.a}}",
         "{{input.\"a\"}}",
     ] {
-        assert!(Text::parse(source).is_err(), "{source}");
+        assert!(!PromptTemplate::parse(source).1.is_empty(), "{source}");
     }
-    let (text, misreads) = Text::read("äö {{foo}} {{input.a {{input.b}} {{ ");
-    let places: Vec<_> = misreads.iter().map(|misread| misread.character).collect();
-    assert_eq!(places, [4, 12, 34]);
-    assert!(misreads[0].message.starts_with("has {{foo}} at character 4, which names no variable"));
-    assert_eq!(misreads[1].message, "has {{ at character 12 without its }}");
+    let (text, faults) = PromptTemplate::parse("äö {{foo}} {{input.a {{input.b}} {{ ");
+    assert!(faults[0].starts_with("has {{foo}} at character 4, which is not a variable; "));
+    assert_eq!(faults[1], "has {{ at character 12 without a closing }}");
+    assert_eq!(faults[2], "has {{ at character 34 without a closing }}");
     let good: Vec<_> = text.references().map(ToString::to_string).collect();
     assert_eq!(good, ["input.b"]);
 }
 
 #[test]
-fn a_dry_run_keeps_as_written_what_is_not_known_before_the_run() {
-    let text = Text::parse("{{input.flag}} {{ later.output.a }} {{meta.executionId}}").unwrap();
+fn a_dry_run_keeps_unknown_references_as_written() {
+    let text = parsed("{{input.flag}} {{ later.output.a }} {{meta.executionId}}");
     assert_eq!(
         text.render_known(&known()).as_deref(),
         Ok("true {{ later.output.a }} {{meta.executionId}}")
     );
-    let text = Text::parse("{{input.nested.c}}").unwrap();
+    let text = parsed("{{input.nested.c}}");
     assert!(matches!(text.render_known(&known()), Err(Error::Missing(_))));
 }
 
@@ -143,35 +150,26 @@ fn a_dry_run_keeps_as_written_what_is_not_known_before_the_run() {
 fn a_result_over_the_limit_is_refused_before_it_is_built() {
     let mut known = known();
     known.input.insert("half".to_owned(), Value::String("x".repeat(MAX_PROMPT / 2)));
-    let twice = Text::parse("{{input.half}}{{input.half}}").unwrap();
+    let twice = parsed("{{input.half}}{{input.half}}");
     assert_eq!(twice.render(&known).map(|rendered| rendered.len()), Ok(MAX_PROMPT));
-    let more = Text::parse("{{input.half}}{{input.half}}.").unwrap();
+    let more = parsed("{{input.half}}{{input.half}}.");
     assert_eq!(more.render(&known), Err(Error::TooLong));
-    let often = Text::parse("{{input.half}}".repeat(10_000)).unwrap();
+    let often = parsed("{{input.half}}".repeat(10_000));
     assert_eq!(often.render(&known), Err(Error::TooLong));
 }
 
 #[test]
-fn a_text_serialises_to_its_source() {
-    let text = Text::parse("a {{ input.b }} }}").unwrap();
-    let stored = serde_json::to_string(&text).unwrap();
-    assert_eq!(stored, r#""a {{ input.b }} }}""#);
-    assert_eq!(serde_json::from_str::<Text>(&stored).unwrap(), text);
-    assert!(serde_json::from_str::<Text>(r#""{{""#).is_err());
-}
-
-#[test]
 fn a_text_of_nothing_but_braces_is_read_in_no_time() {
-    let (_, misreads) = Text::read("{{ ".repeat(MAX_PROMPT / 3));
-    assert_eq!(misreads.len(), MAX_MISREADS);
-    let (text, misreads) = Text::read("{{input.a}}".repeat(MAX_PROMPT / 11));
-    assert_eq!((text.references().count(), misreads.len()), (MAX_PROMPT / 11, 0));
+    let (_, faults) = PromptTemplate::parse("{{ ".repeat(MAX_PROMPT / 3));
+    assert_eq!(faults.len(), MAX_FAULTS);
+    let (text, faults) = PromptTemplate::parse("{{input.a}}".repeat(MAX_PROMPT / 11));
+    assert_eq!((text.references().count(), faults.len()), (MAX_PROMPT / 11, 0));
 }
 
 proptest! {
     #[test]
     fn arbitrary_text_never_panics_and_keeps_its_source(source in "([{}. a-cü]|\\{\\{|\\}\\}|input\\.x|meta\\.|out|\\.output){0,30}") {
-        let (text, _) = Text::read(source.clone());
+        let (text, _) = PromptTemplate::parse(source.clone());
         prop_assert_eq!(text.source(), &source);
         let _ = text.render(&known());
         let _ = text.render_known(&known());
@@ -181,7 +179,7 @@ proptest! {
     fn inserted_text_is_never_scanned_again(value in "([{}a.]|\\{\\{input\\.b\\}\\}|\\{\\{){0,20}", around in "[a-z }]{0,5}") {
         let input = Map::from_iter([("a".to_owned(), json!(value)), ("b".to_owned(), json!("INSERTED"))]);
         let known = Known { input, outputs: HashMap::new() };
-        let text = Text::parse(format!("{around}{{{{input.a}}}}{around}")).unwrap();
+        let text = parsed(format!("{around}{{{{input.a}}}}{around}"));
         prop_assert_eq!(text.render(&known), Ok(format!("{around}{value}{around}")));
     }
 
@@ -199,7 +197,7 @@ proptest! {
                 input.insert(format!("f{index}"), json!(value));
             }
         }
-        let text = Text::parse(source).unwrap();
+        let text = parsed(source);
         prop_assert_eq!(text.render(&Known { input, outputs: HashMap::new() }), Ok(expected));
     }
 }

@@ -1,6 +1,6 @@
-//! From the library's faults to ours: a path, a rule, a sentence; and the filling in of defaults.
+//! The conversion of the library's faults to problems with path, rule and text; and the defaults.
 //!
-//! Deliberately absent: the values. A message names the field, never what stood in it.
+//! Deliberately absent: values. A message names the field and never repeats its value.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -11,7 +11,7 @@ use super::refs::properties;
 use crate::error::Rule;
 use crate::problem::{Code, Problem, shortened};
 
-/// Fills in what is absent and has a default.
+/// Adds the default of each absent property.
 pub(super) fn fill(root: &Value, schema: &Value, object: &mut Map<String, Value>) {
     for (name, schema) in properties(root, schema).flatten() {
         if !object.contains_key(name) {
@@ -29,7 +29,7 @@ pub(super) fn fill(root: &Value, schema: &Value, object: &mut Map<String, Value>
     }
 }
 
-/// `input.rows[0].name`.
+/// A path such as `input.rows[0].name`.
 pub(super) fn path(root: &str, location: &Location) -> String {
     location.segments().fold(root.to_owned(), |path, segment| match segment {
         LocationSegment::Property(name) => format!("{path}.{name}"),
@@ -37,7 +37,7 @@ pub(super) fn path(root: &str, location: &Location) -> String {
     })
 }
 
-/// One fault of the library as ours: one for each field that is not declared.
+/// The problems of one fault of the library: one for each undeclared field.
 pub(super) fn faults(root: &str, error: &ValidationError<'_>) -> Vec<Problem> {
     let place = path(root, error.instance_path());
     if let Kind::Required { property } = error.kind() {
@@ -49,7 +49,7 @@ pub(super) fn faults(root: &str, error: &ValidationError<'_>) -> Vec<Problem> {
     {
         let unknown = |name: &String| {
             let field = format!("{place}.{}", shortened(name, 64));
-            Problem::rule(Rule::Unknown, field, "is not a field of the schema")
+            Problem::rule(Rule::Unknown, field, "is not declared by the schema")
         };
         return unexpected.iter().map(unknown).collect();
     }
@@ -57,7 +57,7 @@ pub(super) fn faults(root: &str, error: &ValidationError<'_>) -> Vec<Problem> {
     vec![Problem { code: Code::Validation(rule(error.kind())), field: place, message }]
 }
 
-/// The rule that a keyword stands for.
+/// The rule of a keyword.
 pub(super) fn rule(kind: &Kind) -> Rule {
     match kind {
         Kind::Required { .. } => Rule::Required,

@@ -1,7 +1,7 @@
-//! References within a schema: that they stay inside it and lead to an end.
+//! The check of a schema's references: they stay inside the schema and are not recursive.
 //!
-//! Deliberately absent: `$anchor` and `$dynamicRef` as a way to another place. Only pointers
-//! (`#`, `#/$defs/name`) are followed, and only these are taken.
+//! Deliberately absent: `$anchor` and `$dynamicRef`. Only pointers (`#`, `#/$defs/name`) are allowed
+//! and followed.
 
 use serde_json::{Map, Value};
 
@@ -11,14 +11,14 @@ use crate::problem::{Problem, shortened};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Keywords whose value is data, in which nothing is a schema.
+/// Keywords whose value is data and contains no schemas.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 
-/// Keywords whose members are schemas by name, so that a name is no keyword.
+/// Keywords whose members are named schemas; a name is not a keyword.
 const NAMED: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// Every reference that leads outside, and then whether the schema unfolds to a bounded size.
+/// Checks that no reference leads outside, and then that the schema expands to a bounded size.
 pub(super) fn check(field: &str, schema: &Value) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
@@ -26,8 +26,8 @@ pub(super) fn check(field: &str, schema: &Value) -> Result<(), Vec<Problem>> {
     }
     outside(field, schema, &mut problems);
     if problems.is_empty() {
-        let mut unfolding = Unfolding { root: schema, field, nodes: 0 };
-        unfolding.visit(schema, 0).map_err(|problem| vec![problem])?;
+        let mut expansion = Expansion { root: schema, field, nodes: 0 };
+        expansion.visit(schema, 0).map_err(|problem| vec![problem])?;
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
@@ -53,14 +53,18 @@ fn keyword(place: &str, name: &str, value: &Value, problems: &mut Vec<Problem>) 
         ("$ref", Value::String(to)) if to == "#" || to.starts_with("#/") => {}
         ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
             let says =
-                format!("must be a pointer into this schema (#/…), not {}", shortened(to, 64));
+                format!("must be a pointer within this schema (#/…), not {}", shortened(to, 64));
             problems.push(Problem::rule(Rule::Ref, place, says));
         }
         ("$schema", Value::String(dialect)) if dialect.trim_end_matches('#') != DIALECT => {
             problems.push(Problem::rule(Rule::Enum, place, format!("must be {DIALECT}")));
         }
         ("$id" | "$vocabulary", _) => {
-            problems.push(Problem::rule(Rule::Ref, place, "is not taken: a schema stands alone"));
+            problems.push(Problem::rule(
+                Rule::Ref,
+                place,
+                "is not supported: a schema must be self-contained",
+            ));
         }
         (name, _) if DATA.contains(&name) => {}
         (name, Value::Object(named)) if NAMED.contains(&name) => {
@@ -72,21 +76,20 @@ fn keyword(place: &str, name: &str, value: &Value, problems: &mut Vec<Problem>) 
     }
 }
 
-/// Counts the schemas with every reference followed. A circle of references never ends, so it
-/// meets the depth.
-struct Unfolding<'a> {
+/// Counts the subschemas with every reference expanded. A cycle of references exceeds the depth.
+struct Expansion<'a> {
     root: &'a Value,
     field: &'a str,
     nodes: usize,
 }
 
-impl Unfolding<'_> {
+impl Expansion<'_> {
     fn visit(&mut self, value: &Value, depth: usize) -> Result<(), Problem> {
         self.nodes += 1;
         if depth > 2 * MAX_DEPTH || self.nodes > MAX_NODES {
             let says = format!(
-                "must not refer to itself, nor hold more than {MAX_NODES} schemas or nest them \
-                 deeper than {MAX_DEPTH}, references unfolded"
+                "must not refer to itself, and must have at most {MAX_NODES} subschemas, nested at \
+                 most {MAX_DEPTH} deep, with references expanded"
             );
             return Err(Problem::rule(Rule::Ref, self.field, says));
         }
@@ -95,7 +98,7 @@ impl Unfolding<'_> {
                 members.iter().try_for_each(|(name, value)| match (name.as_str(), value) {
                     ("$ref", Value::String(to)) => {
                         let says =
-                            || format!("refers to {}, which is not there", shortened(to, 64));
+                            || format!("refers to {}, which does not exist", shortened(to, 64));
                         let schema = target(self.root, to);
                         let schema =
                             schema.ok_or_else(|| Problem::rule(Rule::Ref, self.field, says()))?;
@@ -112,7 +115,7 @@ impl Unfolding<'_> {
     }
 }
 
-/// What a pointer leads to.
+/// The target of a pointer.
 fn target<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     let pointer = pointer.strip_prefix('#')?;
     if pointer.contains('%') {
@@ -121,8 +124,8 @@ fn target<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     root.pointer(pointer)
 }
 
-/// The `properties` that hold for an object of this schema: its own, and those of what it refers
-/// to and of all the schemas that it must match besides.
+/// All `properties` that apply to an object of this schema: its own, those of its `$ref`, and those of
+/// its `allOf`.
 pub(super) fn properties<'s>(
     root: &'s Value,
     schema: &'s Value,

@@ -1,4 +1,4 @@
-//! Renewed, used twice, expired, crowded out.
+//! Renewed, reused, expired, evicted.
 
 use proptest::prelude::*;
 
@@ -60,8 +60,8 @@ fn the_current_token_is_replaced_by_another_that_lives_anew() {
 
 #[test]
 fn a_login_begins_with_the_token_it_was_given() {
-    let token = RefreshToken::first(&[7; crate::credential::ENTROPY_BYTES]).expect("enough");
-    let begun = Session::begun(id_at(START, 1), USER, &token, MONTH);
+    let token = RefreshToken::new_family(&[7; crate::credential::ENTROPY_BYTES]).expect("enough");
+    let begun = Session::new(id_at(START, 1), USER, &token, MONTH);
     let state = open(begun.id, token.digest(), START, MONTH, Vec::new());
     assert_eq!((begun.family, begun.state), (token.family(), state));
 }
@@ -69,19 +69,19 @@ fn a_login_begins_with_the_token_it_was_given() {
 #[test]
 fn a_used_token_within_ten_seconds_is_refused_and_nothing_is_revoked() {
     let renewed = session().renewed(Duration::ZERO, 0);
-    for after in [Duration::ZERO, MILLI, GRACE] {
+    for after in [Duration::ZERO, MILLI, REUSE_GRACE] {
         assert_eq!(renewed.at(after, presented(0, 9)), Err(Refusal::JustReplaced));
     }
-    renewed.renewed(GRACE, 1);
+    renewed.renewed(REUSE_GRACE, 1);
 }
 
 #[test]
 fn a_used_token_after_ten_seconds_revokes_the_session() {
     let renewed = session().renewed(Duration::ZERO, 0);
-    let over = renewed.at(GRACE + MILLI, presented(0, 9)).expect("it is heard");
+    let over = renewed.at(REUSE_GRACE + MILLI, presented(0, 9)).expect("it is heard");
     assert_eq!(over.state, State::Revoked);
     for number in 0..2 {
-        assert_eq!(over.at(GRACE + MILLI, presented(number, 9)), Err(Refusal::Over));
+        assert_eq!(over.at(REUSE_GRACE + MILLI, presented(number, 9)), Err(Refusal::Revoked));
     }
 }
 
@@ -137,9 +137,9 @@ fn a_session_ends_after_ninety_days_however_often_it_is_renewed() {
 fn a_session_is_forgotten_once_its_last_access_token_has_expired() {
     let session = session();
     let end = session.expires_at().after(MAX_ACCESS_LIFETIME);
-    assert!(!session.is_forgettable(START));
-    assert!(!session.is_forgettable(Timestamp::from_millis(end.as_millis() - 1)));
-    assert!(session.is_forgettable(end));
+    assert!(!session.is_purgeable(START));
+    assert!(!session.is_purgeable(Timestamp::from_millis(end.as_millis() - 1)));
+    assert!(session.is_purgeable(end));
 }
 
 #[test]
@@ -151,19 +151,19 @@ fn of_a_hundred_sessions_the_one_not_renewed_for_longest_makes_room() {
         Session { id, user: USER, family: Digest::of(&number.to_string()), state }
     };
     let mut sessions: Vec<_> = (0..100).map(begun).collect();
-    assert_eq!(crowded_out(&sessions[..99]), None);
-    assert_eq!(crowded_out(&sessions), Some(&sessions[0]));
+    assert_eq!(evicted_by_login(&sessions[..99]), None);
+    assert_eq!(evicted_by_login(&sessions), Some(&sessions[0]));
     sessions[0] = sessions[0].renewed(Duration::from_hours(1), 0);
-    assert_eq!(crowded_out(&sessions), Some(&sessions[1]));
-    let over = sessions[1].at(Duration::ZERO, Event::CrowdedOut).expect("it is heard");
+    assert_eq!(evicted_by_login(&sessions), Some(&sessions[1]));
+    let over = sessions[1].at(Duration::ZERO, Event::Evicted).expect("it is heard");
     assert_eq!(over.state, State::Revoked);
-    assert_eq!(over.at(Duration::ZERO, Event::CrowdedOut), Err(Refusal::Over));
+    assert_eq!(over.at(Duration::ZERO, Event::Evicted), Err(Refusal::Revoked));
 }
 
 #[test]
 fn refusals_are_told_apart_only_by_expiry() {
     assert!(matches!(Refusal::JustReplaced.into(), Error::InvalidToken(_)));
-    assert!(matches!(Refusal::Over.into(), Error::InvalidToken(_)));
+    assert!(matches!(Refusal::Revoked.into(), Error::InvalidToken(_)));
     assert_eq!(Error::from(Refusal::Expired), Error::TokenExpired("refresh token"));
 }
 
@@ -184,7 +184,7 @@ struct Model {
 impl Model {
     fn present(&mut self, number: usize, now: Timestamp) -> Result<bool, Refusal> {
         if self.revoked {
-            return Err(Refusal::Over);
+            return Err(Refusal::Revoked);
         }
         let current = self.replaced.len();
         match self.replaced.get(number) {
@@ -194,7 +194,7 @@ impl Model {
                 self.expires_at = now.after(MONTH).min(START.after(MAX_LIFETIME));
                 Ok(false)
             }
-            Some(at) if now.since(*at) <= GRACE && number + MAX_REPLACED >= current => {
+            Some(at) if now.since(*at) <= REUSE_GRACE && number + MAX_REPLACED >= current => {
                 Err(Refusal::JustReplaced)
             }
             Some(_) | None => {

@@ -2,6 +2,7 @@
 
 use super::{Chance, Completion, Failure, LeaseId, Status};
 use crate::Timestamp;
+use crate::event::EventName;
 use crate::id::WorkerId;
 use crate::retry::Jitter;
 
@@ -23,6 +24,15 @@ pub enum Event {
         completion: Completion,
         /// Whether it is in the sample, should there be one.
         chance: Chance,
+    },
+    /// The holder of `lease` answered, and the output does not match the output schema.
+    OutputInvalid {
+        /// The lease of the answer.
+        lease: LeaseId,
+        /// The cost of the answer, which counts.
+        completion: Completion,
+        /// The mismatch, for the model.
+        message: String,
     },
     /// The holder of `lease` gave up.
     AttemptFailed {
@@ -86,18 +96,18 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// The event's name.
+    /// The event that reports the fact.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn event(self) -> EventName {
         match self {
-            Self::Created => "task.created",
-            Self::Started => "task.started",
-            Self::Retrying => "task.retrying",
-            Self::AwaitingApproval => "task.awaiting_approval",
-            Self::Completed => "task.completed",
-            Self::Failed => "task.failed",
-            Self::Cancelled => "task.cancelled",
-            Self::Rejected => "task.rejected",
+            Self::Created => EventName::TaskCreated,
+            Self::Started => EventName::TaskStarted,
+            Self::Retrying => EventName::TaskRetrying,
+            Self::AwaitingApproval => EventName::TaskAwaitingApproval,
+            Self::Completed => EventName::TaskCompleted,
+            Self::Failed => EventName::TaskFailed,
+            Self::Cancelled => EventName::TaskCancelled,
+            Self::Rejected => EventName::TaskRejected,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Malformed, TaskId};
+use crate::id::{InvalidId, TaskId};
 
 /// 128 random bits. Every write by a worker is compared with the task's current one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,16 +73,16 @@ impl fmt::Display for LeaseToken {
 }
 
 impl FromStr for LeaseToken {
-    type Err = Malformed;
+    type Err = InvalidId;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        let (task, lease) = text.split_once('.').ok_or(Malformed)?;
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let (task, lease) = text.split_once('.').ok_or(InvalidId)?;
         let in_form =
             lease.len() == 32 && lease.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         if !in_form {
-            return Err(Malformed);
+            return Err(InvalidId);
         }
-        let bits = u128::from_str_radix(lease, 16).map_err(|_| Malformed)?;
+        let bits = u128::from_str_radix(lease, 16).map_err(|_| InvalidId)?;
         Ok(Self { task: task.parse()?, lease: LeaseId(bits) })
     }
 }

@@ -43,7 +43,7 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// How often an attempt is made.
-    #[serde(default, skip_serializing_if = "Policy::is_usual")]
+    #[serde(default, skip_serializing_if = "Policy::is_default")]
     pub retry: Policy,
     /// Where it comes from.
     #[serde(default, skip_serializing_if = "Origin::is_alone")]

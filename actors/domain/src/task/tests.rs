@@ -47,6 +47,10 @@ fn answered(lease: LeaseId, confidence: Option<f64>) -> Event {
     Event::Completed { lease, completion: completion(confidence), chance: Chance(u32::MAX) }
 }
 
+fn output_invalid(lease: LeaseId) -> Event {
+    Event::OutputInvalid { lease, completion: completion(None), message: "no number".into() }
+}
+
 fn failed(lease: LeaseId, retryable: bool) -> Event {
     let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
     let failure = Failure { ending, retryable, retry_after: None };
@@ -219,11 +223,22 @@ fn a_reviewer_lets_a_held_output_pass_or_not_and_nothing_else_does() {
     assert_eq!(held().refused(completed(LEASE_1)), Refusal::Duplicate);
 }
 
+#[test]
+fn an_output_that_misses_its_schema_fails_the_task_and_is_paid_for() {
+    let step = task().running(LEASE_1).on(output_invalid(LEASE_1));
+    assert_eq!((step.next.status(), step.facts), (Status::Failed, vec![Fact::Failed]));
+    assert_eq!(step.next.result, Some(completion(None)));
+    let message = "the output does not match the output schema: no number".into();
+    assert_eq!(step.next.error, Some(Ending { code: EndingCode::OutputInvalid, message }));
+    assert_eq!(step.next.refused(output_invalid(LEASE_1)), Refusal::Duplicate);
+}
+
 fn events() -> impl Strategy<Value = Event> {
     let lease = prop_oneof![Just(LEASE_1), Just(LEASE_2)];
     prop_oneof![
         lease.clone().prop_map(|lease| Event::Leased { lease, worker: WORKER }),
         lease.clone().prop_map(completed),
+        lease.clone().prop_map(output_invalid),
         (lease.clone(), any::<bool>()).prop_map(|(lease, retryable)| failed(lease, retryable)),
         lease.clone().prop_map(|lease| Event::LeaseExpired { lease }),
         lease.prop_map(|lease| Event::Undelivered { lease }),
@@ -250,6 +265,7 @@ proptest! {
             if let Ok(step) = task.transition(event.clone(), now) {
                 prop_assert!(!before.is_finished(), "finished is final");
                 prop_assert_eq!(step.next.version, before.version + 1);
+                prop_assert!(before.can_end_by(&event) || !step.next.is_finished());
                 prop_assert!(step.next.attempt <= 3 && step.next.losses <= 5);
                 let again = before.transition(event, now);
                 prop_assert_eq!(&again, &Ok(step.clone()), "replay agrees");

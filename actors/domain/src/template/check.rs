@@ -1,6 +1,6 @@
-//! The checks of what only templates have, around those of plans.
+//! The checks of the fields that only templates have, around those of plans.
 //!
-//! Deliberately absent: the graph and the fields of steps, which the plan's checker knows.
+//! Deliberately absent: the graph and the fields of steps, which the plan's checker checks.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use super::source::{Defaults, Industry, TemplateSource, Visibility};
 use super::version::{Version, slug};
 use crate::error::Rule;
 use crate::plan::{
-    Checker, Inputs, check_length, check_max_tokens, check_share, check_tags, check_timeout,
+    Checker, Inputs, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
 use crate::problem::{Problem, Problems};
 use crate::schema::Schema;
 use crate::task::MAX_TARGET;
 
-/// The template, or every fault in the order of the document.
+/// The template, or all faults in the order of the document.
 pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
     let input_schema = schema("inputSchema", &source.input_schema);
     let output_schema =
@@ -29,20 +29,21 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
         checker.fault(
             Rule::Pattern,
             "name",
-            "must have a letter a-z or a digit, to make the id of",
+            "must have a letter a-z or a digit, because the id is derived from it",
         );
     }
     let version = source.version.parse::<Version>();
-    if let Err(malformed) = version {
-        checker.fault(Rule::Pattern, "version", &malformed.to_string());
+    if let Err(invalid) = version {
+        checker.fault(Rule::Pattern, "version", &invalid.to_string());
     }
-    let industry = Industry::of(&source.industry);
+    let industry = Industry::parse(&source.industry);
     if industry.is_none() {
         let says = "must be one of legal, finance, devops, marketing, healthcare, custom";
         checker.fault(Rule::Enum, "industry", says);
     }
     check_tags(&mut checker.problems, &source.tags);
-    let visibility = source.visibility.as_deref().map_or(Some(Visibility::Private), Visibility::of);
+    let visibility =
+        source.visibility.as_deref().map_or(Some(Visibility::Private), Visibility::parse);
     if visibility.is_none() {
         let says = "must be one of private, organization, public";
         checker.fault(Rule::Enum, "visibility", says);
@@ -58,7 +59,7 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
 
     let problems = checker.problems;
     Problems::none_of(problems)?;
-    let sound = "a fault of it was told";
+    let sound = "a fault would have been reported";
     let version = version.expect(sound);
     Ok(Template {
         id: format!("{slug}-v{}", version.major),
@@ -88,7 +89,7 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
     }
     check_timeout(problems, "defaults.timeoutMs", *timeout_ms);
     check_max_tokens(problems, "defaults.maxTokens", *max_tokens);
-    check_share(problems, "defaults.temperature", *temperature);
+    check_fraction(problems, "defaults.temperature", *temperature);
 }
 
 fn check_estimates(problems: &mut Vec<Problem>, source: &TemplateSource) {

@@ -1,70 +1,72 @@
-//! What a client gave, with the right types but unchecked; also what is stored.
+//! The source of a template: a client's document with the right types, unchecked; also the stored
+//! form.
 //!
-//! Deliberately absent: defaults, and what the service adds (id, author, createdAt).
+//! Deliberately absent: the fields that the service adds (id, author, createdAt).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::names::names;
 use crate::plan::{HitlSource, StepSource};
 
-/// A template as it was given (SPEC.md, Template).
+/// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TemplateSource {
-    /// For people; makes the id.
+    /// The name for people, whose slug is part of the id.
     pub name: String,
-    /// For people.
+    /// The description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// major.minor.patch.
+    /// The version, major.minor.patch.
     pub version: String,
-    /// One of [`Industry`].
+    /// The name of an [`Industry`].
     pub industry: String,
-    /// For filtering.
+    /// Labels for filtering lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// One of [`Visibility`].
+    /// The name of a [`Visibility`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visibility: Option<String>,
-    /// What an input must be.
+    /// The JSON Schema of the input.
     pub input_schema: Value,
-    /// What the last step's output must be.
+    /// The JSON Schema of the last step's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Its steps, in their order.
+    /// The steps, in the order of the document.
     pub steps: Vec<StepSource>,
-    /// What holds for every step that says nothing itself.
+    /// The defaults of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defaults: Option<Defaults>,
-    /// What is held for a reviewer.
+    /// The review settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlSource>,
-    /// Anything; `estimates` declares cost and duration.
+    /// Free form; `estimates` declares cost and duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// What holds for every step that says nothing itself.
+/// The values for steps that leave a field out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Defaults {
-    /// The model's name.
+    /// The name of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The queue's name.
+    /// The name of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// How long one attempt may take, in milliseconds.
+    /// The time limit of one attempt, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The most tokens to answer with.
+    /// The longest output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// 0 to 1.
+    /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
 }
 
 impl TemplateSource {
-    /// The steps with the template's defaults in what they leave open.
+    /// The steps, with the defaults in the fields that they leave out.
     #[must_use]
     pub fn steps_with_defaults(&self) -> Vec<StepSource> {
         let Some(defaults) = &self.defaults else { return self.steps.clone() };
@@ -79,69 +81,38 @@ impl TemplateSource {
         self.steps.iter().map(filled).collect()
     }
 
-    /// What `metadata.estimates` says of this.
+    /// A member of `metadata.estimates`.
     pub(super) fn estimate(&self, name: &str) -> Option<&Value> {
         self.metadata.as_ref()?.get("estimates")?.get(name)
     }
 }
 
-/// Makes an enum of names, and the list of all.
-macro_rules! names {
-    ($(#[$outer:meta])* $kind:ident { $($(#[$doc:meta])* $name:ident = $text:literal,)* }) => {
-        $(#[$outer])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum $kind {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl $kind {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// Its name on the wire.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$name => $text,)*
-                }
-            }
-
-            /// The one of this name.
-            #[must_use]
-            pub fn of(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.as_str() == name)
-            }
-        }
-    };
-}
-
 names! {
-    /// What a template is for.
+    /// The industry of a template.
     Industry {
         /// Law.
         Legal = "legal",
         /// Finance.
         Finance = "finance",
-        /// Running software.
+        /// Software operations.
         Devops = "devops",
         /// Marketing.
         Marketing = "marketing",
         /// Healthcare.
         Healthcare = "healthcare",
-        /// Anything else.
+        /// Any other.
         Custom = "custom",
     }
 }
 
 names! {
-    /// Who may see a template.
+    /// The visibility of a template.
     Visibility {
-        /// Its author and admins.
+        /// The author and admins see it.
         Private = "private",
-        /// Every user.
+        /// Every user sees it.
         Organization = "organization",
-        /// Every user.
+        /// Every user sees it, as with `organization`: a server has one organization.
         Public = "public",
     }
 }

@@ -1,4 +1,4 @@
-//! The identity of a template: its slug and its version.
+//! The identity of a template: slug and version.
 //!
 //! Deliberately absent: pre-releases and ranges; a version is three numbers.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// major.minor.patch, ordered as numbers. `01.0.0` is the same version as `1.0.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version {
-    /// In the template's id.
+    /// The first number, which is part of the template's id.
     pub major: u64,
     /// The second number.
     pub minor: u64,
@@ -18,22 +18,22 @@ pub struct Version {
     pub patch: u64,
 }
 
-/// The text is not three numbers with dots between.
+/// A text that is not three numbers separated by dots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be three numbers such as 1.0.0, each of 1 to 18 digits")]
-pub struct Malformed;
+pub struct InvalidVersion;
 
 impl FromStr for Version {
-    type Err = Malformed;
+    type Err = InvalidVersion;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         let mut numbers = text.split('.').map(|number| {
             let digits = number.bytes().all(|byte| byte.is_ascii_digit()) && number.len() <= 18;
-            if digits { number.parse().map_err(|_| Malformed) } else { Err(Malformed) }
+            if digits { number.parse().map_err(|_| InvalidVersion) } else { Err(InvalidVersion) }
         });
-        let mut next = || numbers.next().ok_or(Malformed)?;
+        let mut next = || numbers.next().ok_or(InvalidVersion)?;
         let version = Self { major: next()?, minor: next()?, patch: next()? };
-        if numbers.next().is_some() { Err(Malformed) } else { Ok(version) }
+        if numbers.next().is_some() { Err(InvalidVersion) } else { Ok(version) }
     }
 }
 
@@ -43,8 +43,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// A name in lower-case ASCII letters and digits, with one hyphen for all that stands between;
-/// empty if there is none of them.
+/// The name as lower-case ASCII letters and digits, with one hyphen for each run of other characters;
+/// empty without letters and digits.
 #[must_use]
 pub fn slug(name: &str) -> String {
     let words = name.split(|character: char| !character.is_ascii_alphanumeric());
@@ -66,7 +66,7 @@ mod tests {
         for text in
             ["", "1", "1.0", "1.0.0.0", "1.0.x", "v1.0.0", "1..0", "-1.0.0", "1.0.0 ", "١.0.0"]
         {
-            assert_eq!(text.parse::<Version>(), Err(Malformed), "{text}");
+            assert_eq!(text.parse::<Version>(), Err(InvalidVersion), "{text}");
         }
         assert!("1.0.9999999999999999999".parse::<Version>().is_err());
     }

@@ -1,4 +1,4 @@
-//! The table of prices: parsing it, finding a model in it, and the cost of a call.
+//! The price table: parsing, look-up of a model, and the cost of a call.
 //!
 //! Deliberately absent: prices of batch and priority tiers, images, audio and tools.
 
@@ -8,44 +8,44 @@ use serde_json::{Map, Value};
 
 use super::{Tokens, Usage};
 
-/// What a reservation assumes for a model whose greatest output is not known, in tokens.
+/// The output that a reservation assumes for a model without a known maximum, in tokens.
 const ASSUMED_MAX_OUTPUT_TOKENS: u64 = 4096;
 
 const INPUT: &str = "input_cost_per_token";
 
-/// USD per token, for one range of prompt lengths.
+/// Prices in USD per token, for one range of prompt lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Rates {
-    /// USD per token of the prompt.
+    /// Per token of the prompt.
     pub input: f64,
-    /// USD per token the model makes.
+    /// Per token of the output.
     pub output: f64,
-    /// USD per token of the prompt that was read from the provider's cache.
+    /// Per token of the prompt read from the provider's cache.
     pub cache_read: f64,
-    /// USD per token of the prompt that was written to the provider's cache.
+    /// Per token of the prompt written to the provider's cache.
     pub cache_write: f64,
 }
 
-/// One model's entry. It may say the model's limits without a price.
+/// The entry of one model, which may hold the model's limits without a price.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Price {
     rates: Option<Rates>,
-    /// (prompt tokens, the rates of a call with more than that), ascending.
+    /// (prompt tokens, the rates of a call with more prompt tokens than these), ascending.
     tiers: Vec<(u64, Rates)>,
-    /// The longest prompt the model takes, in tokens.
+    /// The longest prompt that the model accepts, in tokens.
     pub max_input_tokens: Option<u64>,
-    /// The longest output the model makes, in tokens.
+    /// The longest output that the model generates, in tokens.
     pub max_output_tokens: Option<u64>,
 }
 
-/// Why a table of prices was refused.
+/// A fault of a price table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PricesError {
-    /// The text is no JSON object.
-    #[error("the price table is no JSON object: {0}")]
+    /// The text is not a JSON object.
+    #[error("the price table is not a JSON object: {0}")]
     NotAnObject(String),
     /// A model's price is negative or not finite.
-    #[error("the price {member} of model {model} is no amount of money")]
+    #[error("the price {member} of model {model} must be a finite number of at least 0")]
     NotAnAmount {
         /// The model's name in the table.
         model: String,
@@ -61,11 +61,11 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Reads a table in `LiteLLM`'s format. Members it doesn't know are ignored, and so
-    /// are values that are no numbers (that file's `sample_spec` explains itself in them).
+    /// Reads a table in `LiteLLM`'s format. Unknown members are ignored, and so are values that are
+    /// not numbers (the texts of that file's `sample_spec`).
     ///
     /// # Errors
-    /// The text is no JSON object, or a price is negative or not finite.
+    /// The text is not a JSON object, or a price is negative or not finite.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
         let table: Map<String, Value> = serde_json::from_str(text)
             .map_err(|error| PricesError::NotAnObject(error.to_string()))?;
@@ -78,8 +78,8 @@ impl Prices {
         Ok(Self { models })
     }
 
-    /// The entry of a model: by its exact name, then with one provider prefix after
-    /// the other stripped (`openrouter/openai/gpt-5`, `openai/gpt-5`, `gpt-5`).
+    /// The entry of a model: by its exact name, then with one provider prefix after the other removed
+    /// (`openrouter/openai/gpt-5`, `openai/gpt-5`, `gpt-5`).
     #[must_use]
     pub fn get(&self, model: &str) -> Option<&Price> {
         let mut name = model;
@@ -91,7 +91,7 @@ impl Prices {
         }
     }
 
-    /// What a call used and cost. Without a price it costs 0 and says `price_unknown`.
+    /// The usage of a call. Without a price the cost is 0 and `price_unknown` is set.
     #[must_use]
     pub fn usage(&self, model: &str, tokens: Tokens) -> Usage {
         let rates = self.get(model).and_then(|price| price.rates(tokens.input));
@@ -103,9 +103,8 @@ impl Prices {
         }
     }
 
-    /// The most that a call can cost in USD, to be reserved before it: the whole prompt
-    /// at the dearest way to read it, and an output of `max_tokens`, else the model's
-    /// greatest. `None` without a price: nothing can be promised then.
+    /// The highest cost that a call can have, in USD: the whole prompt at the highest input rate, and
+    /// an output of `max_tokens`, or else the model's longest. `None` without a price.
     #[must_use]
     pub fn worst_case(
         &self,
@@ -122,7 +121,7 @@ impl Prices {
 }
 
 impl Price {
-    /// The rates of a call whose prompt has this many tokens, if the model has a price.
+    /// The rates of a call whose prompt has this many tokens; `None` without a price.
     #[must_use]
     pub fn rates(&self, prompt_tokens: u64) -> Option<Rates> {
         let tier = self.tiers.iter().rev().find(|(above, _)| prompt_tokens > *above);
@@ -156,8 +155,8 @@ impl Rates {
             + amount(tokens.output, self.output)
     }
 
-    /// Reads the members that end in `suffix`. Without both prices there are none; a
-    /// cache without a price of its own costs what the input costs.
+    /// Reads the members that end in `suffix`; `None` unless both input and output have a price. A
+    /// cache without a price costs as much as the input.
     fn read(
         model: &str,
         entry: &Map<String, Value>,
@@ -184,7 +183,7 @@ impl Rates {
     }
 }
 
-/// The thousands of tokens and the suffix, of a member such as `input_cost_per_token_above_200k_tokens`.
+/// (thousands of tokens, suffix) of a member such as `input_cost_per_token_above_200k_tokens`.
 fn tier(member: &str) -> Option<(u64, &str)> {
     let suffix = member.strip_prefix(INPUT)?;
     let thousands = suffix.strip_prefix("_above_")?.strip_suffix("k_tokens")?;
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_without_max_tokens_assumes_the_models_greatest_output() {
+    fn a_reservation_without_max_tokens_assumes_the_models_longest_output() {
         let limited = table().worst_case("gpt", 1000, Some(10)).unwrap();
         assert!(close(limited, 0.002 + 0.000_08), "{limited}");
         let unlimited = table().worst_case("gpt", 1000, None).unwrap();
@@ -276,12 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_no_object_or_has_a_negative_price_is_refused() {
+    fn a_table_that_is_not_an_object_or_has_a_negative_price_is_refused() {
         assert!(matches!(Prices::parse("[]"), Err(PricesError::NotAnObject(_))));
         let negative = r#"{"m": {"input_cost_per_token": -1, "output_cost_per_token": 1}}"#;
         assert_eq!(
             Prices::parse(negative).unwrap_err().to_string(),
-            "the price input_cost_per_token of model m is no amount of money"
+            "the price input_cost_per_token of model m must be a finite number of at least 0"
         );
     }
 

@@ -2,11 +2,11 @@ use super::*;
 use crate::id::TaskId;
 use crate::task::LeaseId;
 
-const TERMS: Terms =
-    Terms { lease: Duration::from_secs(30), silent_after: Duration::from_secs(15) };
-const START: Moment = Moment(1_000);
+const POLICY: LeasePolicy =
+    LeasePolicy { lease: Duration::from_secs(30), silent_after: Duration::from_secs(15) };
+const START: Monotonic = Monotonic(1_000);
 
-fn at(seconds: u64) -> Moment {
+fn at(seconds: u64) -> Monotonic {
     START.after(Duration::from_secs(seconds))
 }
 
@@ -26,7 +26,7 @@ fn profile() -> Profile {
 
 fn worker() -> Worker {
     let id = WorkerId::from_u128(1 << 10);
-    Worker::new(id, Some(profile()), TERMS, START)
+    Worker::new(id, Some(profile()), POLICY, START)
 }
 
 #[test]
@@ -38,24 +38,23 @@ fn a_model_is_announced_by_name_by_prefix_or_by_a_star() {
 }
 
 #[test]
-fn credit_is_concurrency_less_what_it_holds() {
+fn a_lease_is_released_once() {
     let mut worker = worker();
-    assert_eq!(worker.credit(at(0)), 2);
     worker.assign(lease(1), at(0));
     worker.assign(lease(2), at(0));
-    assert_eq!(worker.credit(at(0)), 0);
+    assert_eq!(worker.running(), 2);
     assert!(worker.release(lease(1)));
     assert!(!worker.release(lease(1)));
-    assert_eq!(worker.credit(at(0)), 1);
+    assert_eq!(worker.running(), 1);
 }
 
 #[test]
-fn a_silent_worker_gets_nothing_new_until_it_speaks() {
+fn a_silent_worker_is_unreachable_until_it_is_heard_from() {
     let mut worker = worker();
-    assert_eq!(worker.credit(at(14)), 2);
-    assert_eq!(worker.credit(at(15)), 0);
+    assert!(worker.is_reachable(at(14)));
+    assert!(!worker.is_reachable(at(15)));
     worker.heard(at(16));
-    assert_eq!(worker.credit(at(16)), 2);
+    assert!(worker.is_reachable(at(16)));
 }
 
 #[test]
@@ -76,7 +75,8 @@ fn a_dropped_connection_keeps_its_leases_until_they_run_out() {
     let mut worker = worker();
     worker.assign(lease(1), at(0));
     worker.disconnect();
-    assert_eq!((worker.credit(at(1)), worker.status(at(29))), (0, Status::Active));
+    assert!(!worker.is_reachable(at(1)));
+    assert_eq!(worker.status(at(29)), Status::Active);
     let leases = Leases { renewed: vec![lease(1)], lost: vec![] };
     let resumed = worker.resume(profile(), &[lease(1)], at(29));
     assert_eq!(resumed, Resumed { leases, ..Resumed::default() });
@@ -99,7 +99,7 @@ fn a_lease_that_the_worker_does_not_name_goes_back_when_it_resumes() {
 fn a_lease_from_before_a_restart_is_undelivered_until_the_worker_names_it() {
     let mut worker = worker();
     for number in 1..=3 {
-        worker.watch(lease(number), at(0));
+        worker.adopt(lease(number), at(0));
     }
     let resumed = worker.resume(profile(), &[lease(1), lease(2)], at(5));
     assert_eq!((resumed.dropped, resumed.undelivered), (vec![], vec![lease(3)]));
@@ -113,7 +113,7 @@ fn a_lease_from_before_a_restart_is_undelivered_until_the_worker_names_it() {
 fn a_lease_that_is_watched_again_is_one_that_was_given_out() {
     let mut worker = worker();
     worker.assign(lease(1), at(0));
-    worker.watch(lease(1), at(9));
+    worker.adopt(lease(1), at(9));
     assert_eq!(worker.expire(at(38)), []);
     assert_eq!(worker.resume(profile(), &[], at(38)).dropped, [lease(1)]);
 }
@@ -129,10 +129,10 @@ fn it_is_lost_once_it_was_silent_and_all_its_leases_ran_out() {
 }
 
 #[test]
-fn a_draining_worker_gets_nothing_new_and_finishes() {
+fn a_draining_worker_keeps_its_leases() {
     let mut worker = worker();
     worker.assign(lease(1), at(0));
     worker.drain();
-    assert_eq!((worker.credit(at(1)), worker.status(at(1))), (0, Status::Draining));
+    assert_eq!((worker.is_draining(), worker.status(at(1))), (true, Status::Draining));
     assert!(worker.holds(lease(1)));
 }

@@ -11,23 +11,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::execution::{self, Execution, Graph, Report, StepState, Verdict};
+use callboard_domain::execution::program::TaskDefaults;
+use callboard_domain::execution::{self, Execution, Report, StepDecision, StepState};
+use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, WorkerId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::{PlanSource, StepSource};
 use callboard_domain::query::Tasks;
 use callboard_domain::queue::{Queue, Ready};
-use callboard_domain::render::{Meta, Output, Scope, Text};
+use callboard_domain::render::{Meta, Output, PromptTemplate, Scope};
 use callboard_domain::retry::Policy;
 use callboard_domain::task::{
     Chance, Completion, Event, Inputs, LeaseId, Origin, Request, Spec, Task,
 };
 use callboard_domain::usage::Usage;
-use callboard_domain::worker::{Moment, Profile, Terms};
+use callboard_domain::worker::{LeasePolicy, Monotonic, Profile};
 use callboard_runtime::handle::{Start, WorkerLink};
 use callboard_runtime::ports::{Clock, Entropy, Ports};
-use callboard_runtime::script::Usual;
-use callboard_runtime::worker::{Said, Told};
+use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
 use callboard_runtime::{Handle, Owner, Settings, System};
 use callboard_store::memory::MemoryStore;
 use callboard_store::probe::Probe;
@@ -109,9 +110,8 @@ fn task(times: usize) {
 }
 
 fn chain(times: usize) {
-    let steps =
-        (0..5_u16).map(|step| (format!("step-{step}"), step.checked_sub(1).into_iter().collect()));
-    let graph = Arc::new(Graph::new(steps).expect("no circle"));
+    let steps = (0..5_u16).map(|step| (format!("step-{step}"), step.checked_sub(1)));
+    let graph = Arc::new(Graph::new(steps).expect("no cycle"));
     for number in 0..times {
         let spec = execution::Spec {
             id: ExecutionId::from_u128(id(number)),
@@ -128,14 +128,14 @@ fn chain(times: usize) {
         let first = Execution::started(spec, Arc::clone(&graph), NOW).next;
         black_box((0..5).fold(first, |execution, step| {
             let task = TaskId::from_u128(id(step.into()));
-            let verdict = Verdict::Run { task, worst_cost: None };
+            let decision = StepDecision::Run { task, worst_cost: None };
             let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
             let report =
                 Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None };
             let on = |execution: Execution, event| {
                 execution.transition(event, NOW).expect("it applies").next
             };
-            let execution = on(execution, execution::Event::Decided { step, verdict });
+            let execution = on(execution, execution::Event::Decided { step, decision });
             on(execution, execution::Event::StepCompleted { step, report })
         }));
     }
@@ -163,7 +163,7 @@ impl Scope for Known {
 
 fn render(times: usize) {
     let source = "{{input.who}}: {{first.output}} and {{second.output}} of {{meta.executionId}}";
-    let text = Text::parse(source).expect("its references are right");
+    let text = PromptTemplate::parse(source).0;
     let known = Known(Map::from_iter([("who".to_owned(), Value::from("somebody"))]));
     for _ in 0..times {
         black_box(text.render(black_box(&known)).expect("everything is known"));
@@ -190,7 +190,7 @@ const STEPS: Table<(u128, u16), StepState> = Table::new(0x18, 1);
 
 fn step() -> StepState {
     let steps = [("only".to_owned(), vec![])];
-    let graph = Arc::new(Graph::new(steps).expect("no circle"));
+    let graph = Arc::new(Graph::new(steps).expect("no cycle"));
     let spec = execution::Spec {
         id: ExecutionId::from_u128(id(0)),
         plan: PlanId::from_u128(id(1)),
@@ -203,9 +203,9 @@ fn step() -> StepState {
         output_checked: None,
         created_at: NOW,
     };
-    let verdict = Verdict::Run { task: TaskId::from_u128(id(2)), worst_cost: None };
+    let decision = StepDecision::Run { task: TaskId::from_u128(id(2)), worst_cost: None };
     let first = Execution::started(spec, graph, NOW).next;
-    let event = execution::Event::Decided { step: 0, verdict };
+    let event = execution::Event::Decided { step: 0, decision };
     let execution = first.transition(event, NOW).expect("it applies").next;
     let (_, step) = execution.steps().next().expect("it has one");
     step.clone()
@@ -263,8 +263,8 @@ impl Clock for Standing {
         NOW
     }
 
-    fn moment(&self) -> Moment {
-        Moment::default()
+    fn moment(&self) -> Monotonic {
+        Monotonic::default()
     }
 }
 
@@ -288,7 +288,7 @@ struct Whole {
     _system: System,
     handle: Handle,
     link: WorkerLink,
-    told: mpsc::UnboundedReceiver<Told>,
+    told: mpsc::UnboundedReceiver<WorkerCommand>,
 }
 
 impl Whole {
@@ -297,7 +297,10 @@ impl Whole {
             shards: 1,
             active: 50_000,
             aging: Duration::from_mins(1),
-            terms: Terms { lease: Duration::from_secs(30), silent_after: Duration::from_secs(15) },
+            terms: LeasePolicy {
+                lease: Duration::from_secs(30),
+                silent_after: Duration::from_secs(15),
+            },
             heartbeat: Duration::from_secs(10),
             drain_deadline: Duration::from_secs(20),
             prices: Arc::default(),
@@ -305,7 +308,11 @@ impl Whole {
             keep_events: Duration::from_hours(24),
             keep_events_max: 100_000,
             retention: callboard_domain::retention::Policy::default(),
-            usual: Arc::new(Usual { model: "m".into(), env: HashMap::new(), pass_unknown: false }),
+            task_defaults: Arc::new(TaskDefaults {
+                model: "m".into(),
+                env: HashMap::new(),
+                pass_unknown: false,
+            }),
             env_allow: Vec::new(),
             built_in: Vec::new(),
             refresh_token: Duration::from_hours(30 * 24),
@@ -355,11 +362,18 @@ impl Whole {
         let mut left = tasks;
         while left > 0 {
             match self.told.recv().await.expect("it is connected") {
-                Told::Assign(assignment) => {
-                    self.link.say(Said::Completed(assignment.lease, OUTPUT.into(), completion()));
+                WorkerCommand::Assign(assignment) => {
+                    self.link.say(WorkerMessage::Completed(
+                        assignment.lease,
+                        OUTPUT.into(),
+                        completion(),
+                    ));
                 }
-                Told::Ack(..) => left -= 1,
-                Told::Leases(_) | Told::Cancel(..) | Told::Drain(_) | Told::Close => {}
+                WorkerCommand::Ack(..) => left -= 1,
+                WorkerCommand::Leases(_)
+                | WorkerCommand::Cancel(..)
+                | WorkerCommand::Drain(_)
+                | WorkerCommand::Close => {}
             }
         }
     }

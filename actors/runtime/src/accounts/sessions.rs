@@ -5,14 +5,14 @@
 
 use callboard_domain::account::User;
 use callboard_domain::credential::refresh::RefreshToken;
-use callboard_domain::id::{Environment, SessionId, UserId};
+use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::machine::{Machine, Step};
-use callboard_domain::session::{Event, Session, crowded_out};
+use callboard_domain::session::{Event, Session, evicted_by_login};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 
 use super::{Accounts, NUMBER, PARTITION, committed};
-use crate::durable::{self, Persist};
+use crate::durable;
 use crate::tables::SESSIONS;
 
 /// How many sessions are forgotten in one commit.
@@ -29,27 +29,13 @@ pub struct SignedIn {
     pub refresh_token: RefreshToken,
 }
 
-impl Persist for Session {
-    /// The rows of what changes with it.
-    type Texts = Vec<Op>;
-
-    fn partition(&self) -> u8 {
-        PARTITION
-    }
-
-    fn rows(
-        Step { next, .. }: &Step<Self>,
-        _: Environment,
-        _: Timestamp,
-        mut others: Vec<Op>,
-    ) -> Vec<Op> {
-        let id = next.id.as_u128();
-        others.push(if next.is_finished() {
-            SESSIONS.delete(NUMBER, &id)
-        } else {
-            SESSIONS.put(NUMBER, &id, next, None)
-        });
-        others
+/// The row of a step of a session; one that is over has none.
+fn row(session: &Session) -> Op {
+    let id = session.id.as_u128();
+    if session.is_finished() {
+        SESSIONS.delete(NUMBER, &id)
+    } else {
+        SESSIONS.put(NUMBER, &id, session, None)
     }
 }
 
@@ -57,19 +43,17 @@ impl Accounts {
     pub(super) async fn begin_session(&self, user: UserId) -> Result<SignedIn, Error> {
         let register = &self.0.accounts;
         let user = register.user(user).ok_or(Error::InvalidCredentials)?;
-        let refresh_token = self.random(RefreshToken::first);
-        let id = SessionId::from_u128(self.0.fresh_id(PARTITION));
+        let refresh_token = self.random(RefreshToken::new_family);
+        let id = SessionId::from_u128(self.0.fresh_id(self.0.now(), PARTITION));
         let lifetime = self.0.settings.refresh_token;
-        let session = Session::begun(id, user.id, &refresh_token, lifetime);
+        let session = Session::new(id, user.id, &refresh_token, lifetime);
         let others = register.sessions_of(user.id);
-        let crowded = match crowded_out(others.iter().map(AsRef::as_ref)) {
-            Some(session) => Some(session.transition(Event::CrowdedOut, self.0.now())?),
+        let crowded = match evicted_by_login(others.iter().map(AsRef::as_ref)) {
+            Some(session) => Some(session.transition(Event::Evicted, self.0.now())?),
             None => None,
         };
-        let now = self.0.now();
-        let rows = |over| Session::rows(over, Environment::Live, now, Vec::new());
-        let rows = crowded.iter().flat_map(rows);
-        self.settle(Step::to(session), rows.collect()).await?;
+        let rows = crowded.iter().map(|over| row(&over.next)).collect();
+        self.commit_step(Step::to(session), rows).await?;
         if let Some(over) = crowded {
             register.put_session(over.next);
         }
@@ -87,7 +71,7 @@ impl Accounts {
             .session_of_family(&token.family())
             .ok_or_else(|| Error::InvalidToken("the refresh token is not known".to_owned()))?;
         let user = register.user(session.user).ok_or_else(super::user_is_gone)?;
-        let refresh_token = self.random(|entropy| token.sibling(entropy));
+        let refresh_token = self.random(|entropy| token.rotated(entropy));
         let event = Event::Presented {
             token: token.digest(),
             successor: refresh_token.digest(),
@@ -95,7 +79,7 @@ impl Accounts {
         };
         let step = session.transition(event, at)?;
         let is_over = step.next.is_finished();
-        self.settle(step, Vec::new()).await?;
+        self.commit_step(step, Vec::new()).await?;
         if is_over {
             let (session, user) = (session.id, user.id);
             tracing::warn!(%session, %user, "a used refresh token came back: its session is over");
@@ -118,9 +102,9 @@ impl Accounts {
     }
 
     /// Makes a step durable, with `extra` rows; from then on everybody reads it.
-    async fn settle(&self, step: Step<Session>, extra: Vec<Op>) -> Result<(), Error> {
-        let (shard, now) = (self.0.shard(PARTITION), self.0.now());
-        let rows = Session::rows(&step, Environment::Live, now, extra);
+    async fn commit_step(&self, step: Step<Session>, extra: Vec<Op>) -> Result<(), Error> {
+        let (shard, mut rows) = (self.0.shard(PARTITION), extra);
+        rows.push(row(&step.next));
         committed(durable::commit_rows(shard, PARTITION, rows)).await?;
         self.0.accounts.put_session(step.next);
         Ok(())

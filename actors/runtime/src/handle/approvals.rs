@@ -8,9 +8,9 @@ use callboard_domain::{Error, Rule};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, unreadable, within};
-use crate::approval::{Message, NextPrompt, Ruling, Verdict};
+use crate::approval::{Decision, Message, NextPrompt};
 use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
-use crate::shard::Address;
+use crate::shard::TaskAddress;
 use crate::tables;
 
 /// How long the prompt of a task may be, in bytes (PROTOCOL.md 2).
@@ -106,8 +106,8 @@ impl Handle {
         if let (Some(edit), false) = (&edit, found.decision.is_some()) {
             self.check_edit(environment, &found, edit).await?;
         }
-        let ruling = Ruling { by, verdict: Verdict::Approve { edit, comment } };
-        self.tell(environment, task, |reply| Message::Decide(Box::new(ruling), reply)).await
+        let decision = Decision::Approve { by, edit, comment };
+        self.tell(environment, task, |reply| Message::Decide(Box::new(decision), reply)).await
     }
 
     /// Does not let a held output pass: the task is rejected, and tried again as another task if
@@ -129,8 +129,8 @@ impl Handle {
         }
         let prompt = || retry_prompt.map_or(NextPrompt::AsBefore, NextPrompt::Given);
         let retry = retry.then(prompt);
-        let ruling = Ruling { by, verdict: Verdict::Reject { reason, retry } };
-        self.tell(environment, task, |reply| Message::Decide(Box::new(ruling), reply)).await
+        let decision = Decision::Reject { by, reason, retry };
+        self.tell(environment, task, |reply| Message::Decide(Box::new(decision), reply)).await
     }
 
     /// Tells other reviewers for five minutes that somebody looks at it; it bars nobody.
@@ -182,7 +182,7 @@ impl Handle {
         message: impl FnOnce(oneshot::Sender<Result<Approval, Error>>) -> Message,
     ) -> Result<Approval, Error> {
         let (reply, answer) = oneshot::channel();
-        let address = Address { environment, task };
+        let address = TaskAddress { environment, task };
         self.node.shard(task.partition()).approvals.send(address, message(reply));
         within(COMMAND, answer).await?
     }

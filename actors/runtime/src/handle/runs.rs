@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_domain::access::Role;
-use callboard_domain::estimate::{self, DryRun, Estimate, Targets};
+use callboard_domain::estimate::{self, DryRun, Estimate, StepDefaults};
 use callboard_domain::execution;
 use callboard_domain::id::{Environment, ExecutionId, PlanId};
 use callboard_domain::plan::{HitlSource, Plan, PlanSource};
@@ -17,13 +17,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, Owner, intake_key, unreadable, within};
+use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
 use crate::catalog::{self, Publication, Published, Publishing};
 use crate::execution::{Address, Message};
-use crate::intake::{Begin, Made, Options, Order, Runs, Submitted};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
-use crate::script::{Compiled, Script, Terms};
+use crate::submission::{Begin, Made, Options, Order, Runs, Submitted};
 use crate::tables::Deployed;
+use callboard_domain::execution::program::{CompiledPlan, Program, ReviewPolicy};
 
 /// What an execution of a plan is started with.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -60,11 +60,11 @@ impl Start {
 
 /// What a run is made of, checked.
 struct Prepared {
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledPlan>,
     /// Whose past runs an estimate rests on.
     plan: Option<PlanId>,
     template: Option<execution::Template>,
-    terms: Terms,
+    review: ReviewPolicy,
     input: Map<String, Value>,
 }
 
@@ -80,7 +80,7 @@ impl Handle {
     ) -> Result<PlanDetail, Error> {
         let allowed = &self.node.settings.env_allow;
         let plan = Plan::compile(source.clone(), allowed).map_err(Error::InvalidDefinition)?;
-        let compiled = Arc::new(Compiled::new(plan, None));
+        let compiled = Arc::new(CompiledPlan::new(plan, None));
         let order = Order::Plan(Box::new(source), Arc::clone(&compiled));
         let Made::Plan(id, created_at) = self.make(owner, order, None).await?.made else {
             return Err(Error::Internal);
@@ -124,12 +124,12 @@ impl Handle {
     ) -> Result<Submitted, Error> {
         self.admit()?;
         let endpoint = format!("plans/{id}/execute");
-        let key = idempotency_key.map(|key| intake_key(owner, &endpoint, key, &start.same()));
+        let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
         let options = start.options;
         let plan = self.plan(owner.environment, id).await?;
-        let Prepared { compiled, template, terms, input, .. } = of_plan(plan, start)?;
+        let Prepared { compiled, template, review, input, .. } = of_plan(plan, start)?;
         let runs = Runs::Plan(id, template);
-        let begin = Begin { runs, compiled, terms, input, options };
+        let begin = Begin { runs, compiled, review, input, options };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 
@@ -162,12 +162,12 @@ impl Handle {
         self.admit()?;
         let endpoint = format!("templates/{id}/deploy");
         let key = idempotency_key
-            .map(|key| intake_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
+            .map(|key| scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
         let options = deploy.start.options;
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy)?;
-        let Prepared { compiled, terms, input, .. } = prepared;
+        let Prepared { compiled, review, input, .. } = prepared;
         let runs = Runs::Deployed(deployed);
-        let begin = Begin { runs, compiled, terms, input, options };
+        let begin = Begin { runs, compiled, review, input, options };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 
@@ -207,28 +207,35 @@ impl Handle {
             models: overrides.models,
             queues: overrides.queues,
         };
-        let compiled = Arc::new(Compiled::new(made.plan, template.output_schema().cloned()));
-        let terms = Terms { hitl: made.hitl };
+        let compiled = Arc::new(CompiledPlan::new(made.plan, template.output_schema().cloned()));
+        let review = ReviewPolicy { hitl: made.hitl };
         let template = Some(template_of(&deployed));
-        Ok((deployed, Prepared { compiled, plan: None, template, terms, input }))
+        Ok((deployed, Prepared { compiled, plan: None, template, review, input }))
     }
 
     async fn would(&self, environment: Environment, run: Prepared) -> Result<DryRun, Error> {
-        let Prepared { compiled, plan, template, terms, input } = run;
-        let usual = &self.node.settings.usual;
-        let id = ExecutionId::from_u128(self.node.fresh_id(0));
-        let hitl = terms.hitl.clone();
-        let script = Script::new(id, Arc::clone(&compiled), terms, input, Arc::clone(usual));
+        let Prepared { compiled, plan, template, review, input } = run;
+        let usual = &self.node.settings.task_defaults;
+        let id = ExecutionId::from_u128(self.node.fresh_id(self.node.now(), 0));
+        let hitl = review.hitl.clone();
+        let program = Program::new(id, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
-        let targets = Targets { model: &usual.model, queue: Request::DEFAULT_QUEUE };
+        let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
         let prices = &self.node.settings.prices;
         let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
-        estimate::dry_run(&compiled.plan, &script.before(), hitl.as_ref(), targets, known, prices)
-            .map_err(|(step, error)| {
-                let message = format!("the prompt of step {step} cannot be rendered: {error}");
-                Error::invalid("input", Rule::Placeholder, message)
-            })
+        estimate::dry_run(
+            &compiled.plan,
+            &program.scope_at_start(),
+            hitl.as_ref(),
+            targets,
+            known,
+            prices,
+        )
+        .map_err(|(step, error)| {
+            let message = format!("the prompt of step {step} cannot be rendered: {error}");
+            Error::invalid("input", Rule::Placeholder, message)
+        })
     }
 
     /// An execution with its steps and outputs.
@@ -404,7 +411,7 @@ impl Handle {
         let past = runs::past(&self.node, environment, None, Some(&of)).await;
         let past = past.map_err(|error| unreadable(&error))?;
         let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
-        let model = &self.node.settings.usual.model;
+        let model = &self.node.settings.task_defaults.model;
         let Estimate { cost, duration_ms, .. } =
             estimate::of_plan(&plan, model, known, &self.node.settings.prices);
         let estimate = (declared.0.unwrap_or(cost), declared.1.unwrap_or(duration_ms));
@@ -421,7 +428,7 @@ fn of_plan(plan: PlanDetail, start: Start) -> Result<Prepared, Error> {
     let faults = hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
     Problems::none_of(faults).map_err(Error::InvalidDefinition)?;
     compiled.plan.check_input(&input).map_err(Error::InvalidDefinition)?;
-    Ok(Prepared { compiled, plan: Some(id), template, terms: Terms { hitl }, input })
+    Ok(Prepared { compiled, plan: Some(id), template, review: ReviewPolicy { hitl }, input })
 }
 
 fn template_of(deployed: &Deployed) -> execution::Template {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{COMMAND, Handle, Owner, STOPPING, within};
 use crate::node::Node;
-use crate::worker::{self, Registration, Said, Told, View};
+use crate::worker::{self, Registration, View, WorkerCommand, WorkerMessage};
 
 impl Handle {
     /// The workers, lost ones for an hour.
@@ -34,7 +34,7 @@ impl Handle {
     }
 
     /// Registers a worker on a new connection (PROTOCOL.md 11). What it is told arrives on
-    /// `outgoing`; [`Told::Close`] or the channel's end means that the connection is over.
+    /// `outgoing`; [`WorkerCommand::Close`] or the channel's end means that the connection is over.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -43,7 +43,7 @@ impl Handle {
         owner: &Owner,
         profile: Profile,
         resume: Option<(WorkerId, Vec<LeaseToken>)>,
-        outgoing: mpsc::UnboundedSender<Told>,
+        outgoing: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(WorkerLink, Leases), Error> {
         if self.node.is_draining() {
             return Err(STOPPING);
@@ -60,7 +60,7 @@ impl Handle {
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let worker = resumed
             .filter(own)
-            .unwrap_or_else(|| WorkerId::from_u128(self.node.fresh_id(partition)));
+            .unwrap_or_else(|| WorkerId::from_u128(self.node.fresh_id(self.node.now(), partition)));
         let (reply, answer) = oneshot::channel();
         let registration =
             Registration { account: owner.id.clone(), profile, leases, outgoing, reply };
@@ -104,7 +104,7 @@ impl WorkerLink {
     }
 
     /// The worker says something.
-    pub fn say(&self, said: Said) {
+    pub fn say(&self, said: WorkerMessage) {
         let message = worker::Message::Heard(self.number, said);
         self.node.workers.directory.send(self.address, message);
     }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use callboard_domain::approval::{Action, Approval, Entry};
+use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::query::{Approvals, Page};
 use callboard_domain::task::Inputs;
+use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
 
 use crate::node::Node;
-use crate::script::Compiled;
-use crate::tables::approvals::{self, Written};
+use crate::tables::approvals;
 use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
 
 /// How the lists are ordered: by when the output was held.
@@ -55,7 +56,7 @@ pub(crate) async fn approval(
     let approval = row.of(Arc::clone(&found.task.spec));
     let read = async {
         let inputs = found.inputs(store, environment).await?;
-        let Written { edit, remark } = written(store, environment, &approval).await?;
+        let ReviewTexts { edit, remark } = written(store, environment, &approval).await?;
         let output = approvals::original(store, environment, task).await?.unwrap_or_default();
         Ok((inputs, edit, remark, output))
     };
@@ -73,10 +74,10 @@ async fn written(
     store: &dyn Store,
     environment: Environment,
     approval: &Approval,
-) -> Result<Written, Error> {
+) -> Result<ReviewTexts, Error> {
     match approval.decision {
         Some(_) => approvals::written(store, environment, approval.id()).await,
-        None => Ok(Written::default()),
+        None => Ok(ReviewTexts::default()),
     }
 }
 
@@ -122,9 +123,9 @@ pub(crate) async fn history(
     task: TaskId,
 ) -> Result<Option<Vec<HistoryEntry>>, Error> {
     let approval = approvals::approval(store, environment, task).await?;
-    let Written { edit, remark } = match &approval {
+    let ReviewTexts { edit, remark } = match &approval {
         Some(approval) => written(store, environment, approval).await?,
-        None => Written::default(),
+        None => ReviewTexts::default(),
     };
     let entries = approvals::history(store, environment, task).await?;
     // A history outlives its task.
@@ -144,7 +145,7 @@ pub(crate) async fn plan_of(
     node: &Node,
     environment: Environment,
     execution: ExecutionId,
-) -> Result<Option<Arc<Compiled>>, Error> {
+) -> Result<Option<Arc<CompiledPlan>>, Error> {
     let begun = executions::begun(node.store(), environment, execution).await?;
     match begun {
         Some(begun) => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::estimate::Past;
+use callboard_domain::estimate::PastRun;
 use callboard_domain::execution::{Execution, Live, Progress, Stage, Template};
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::machine::Machine;
@@ -14,12 +14,12 @@ use callboard_store::{Error, Filter, Order, Query};
 use serde_json::{Map, Value};
 
 use crate::node::Node;
-use crate::script::Compiled;
 use crate::tables::executions::Begun;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
     executions, plan_list, plan_term, term_of,
 };
+use callboard_domain::execution::program::CompiledPlan;
 
 /// How many past executions an estimate looks at.
 const LOOKED_AT: usize = 20;
@@ -36,7 +36,7 @@ pub struct PlanDetail {
     /// The template that it was made of.
     pub deployed: Option<Deployed>,
     /// What it consists of.
-    pub compiled: Arc<Compiled>,
+    pub compiled: Arc<CompiledPlan>,
 }
 
 /// An execution, and how far its tasks are.
@@ -153,7 +153,7 @@ pub(crate) async fn whole(
     environment: Environment,
     id: ExecutionId,
     head: HeadRow,
-) -> Result<Option<(Execution, Begun, Arc<Compiled>)>, Error> {
+) -> Result<Option<(Execution, Begun, Arc<CompiledPlan>)>, Error> {
     let ended = head.ended_at().is_some();
     let read = node.execution(environment, id, head).await;
     if ended && executions::head(node.store(), environment, id).await?.is_none() {
@@ -269,7 +269,7 @@ pub(crate) async fn executions(
 }
 
 /// The medians of steps and models.
-pub(crate) type Medians = HashMap<(String, String), Past>;
+pub(crate) type Medians = HashMap<(String, String), PastRun>;
 
 /// The medians of past runs of a plan: of the template that it was made of, if it was.
 pub(crate) async fn past(
@@ -288,7 +288,7 @@ pub(crate) async fn past(
     let completed = Filter::AnyOf(execution_term::STATUS, vec![Box::from(*b"completed")]);
     let window = Window { limit: LOOKED_AT, offset: 0 };
     let page = newest(node, execution_list(environment), vec![filter, completed], window).await?;
-    let mut samples: HashMap<(String, String), Vec<Past>> = HashMap::new();
+    let mut samples: HashMap<(String, String), Vec<PastRun>> = HashMap::new();
     for id in page.items {
         let head = ENDED_EXECUTIONS.get(node.store(), environment.number(), &id).await?;
         let Some(head) = head else { continue };
@@ -301,19 +301,19 @@ pub(crate) async fn past(
                 continue;
             };
             let step = compiled.plan.steps()[usize::from(number)].source();
-            let model = step.model.as_ref().unwrap_or(&node.settings.usual.model);
+            let model = step.model.as_ref().unwrap_or(&node.settings.task_defaults.model);
             let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
-            let past = Past { cost: row.usage.total_cost, duration_ms: took };
+            let past = PastRun { cost: row.usage.total_cost, duration_ms: took };
             samples.entry((step.id.clone(), model.clone())).or_default().push(past);
         }
     }
     Ok(samples.into_iter().filter_map(|(key, past)| Some((key, median(past)?))).collect())
 }
 
-fn median(mut past: Vec<Past>) -> Option<Past> {
+fn median(mut past: Vec<PastRun>) -> Option<PastRun> {
     let middle = past.len() / 2;
     past.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let cost = past.get(middle)?.cost;
     past.sort_by_key(|past| past.duration_ms);
-    Some(Past { cost, duration_ms: past.get(middle)?.duration_ms })
+    Some(PastRun { cost, duration_ms: past.get(middle)?.duration_ms })
 }

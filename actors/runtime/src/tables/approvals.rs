@@ -6,20 +6,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use callboard_domain::approval::{
-    Approval, Chain, Claim, Decision, Effect, Entry, Opening, Record, State,
-};
+use callboard_domain::approval::{Approval, Chain, Claim, Decision, Effect, Entry, Opening, State};
+use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId, UserId};
 use callboard_domain::machine::{Machine, Step};
+use callboard_domain::unit::ReviewTexts;
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry as Listed, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ENDED_APPROVALS, EVENTS, EventRow, HISTORY, LIVE_APPROVALS, TEXTS, TRACK, approval_list,
-    approval_term as term, deliveries, events, tasks, term_of, text,
+    ENDED_APPROVALS, EVENTS, EventRow, HISTORY, LIVE_APPROVALS, TEXTS, approval_list,
+    approval_term as term, events, tasks, term_of, text,
 };
-use crate::durable::Persist;
 
 /// What of an approval is not its task's, as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,58 +78,37 @@ impl ApprovalRow {
     }
 }
 
-/// What a reviewer wrote.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Written {
-    /// The text that replaces the output.
-    pub(crate) edit: Option<String>,
-    /// The comment, or the reason of a rejection.
-    pub(crate) remark: Option<String>,
-}
-
-impl Persist for Approval {
-    type Texts = Written;
-
-    fn partition(&self) -> u8 {
-        self.id().partition()
+/// The rows of a step of an approval: its state, its history, its events, and the reviewer's texts.
+pub(super) fn rows(
+    environment: Environment,
+    now: Timestamp,
+    Step { next, facts, .. }: &Step<Approval>,
+    ReviewTexts { edit, remark }: ReviewTexts,
+) -> Vec<Op> {
+    let (number, id) = (environment.number(), next.id().as_u128());
+    let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
+    let mut ops = Vec::with_capacity(5);
+    if let Some(first) = facts.first() {
+        // The machine lets no history grow so long.
+        let place = u16::try_from(first.number).unwrap_or(u16::MAX);
+        ops.push(HISTORY.put(number, &(id, place), facts, None));
     }
-
-    fn rows(
-        Step { next, facts, effects }: &Step<Self>,
-        environment: Environment,
-        now: Timestamp,
-        Written { edit, remark }: Written,
-    ) -> Vec<Op> {
-        let (number, id) = (environment.number(), next.id().as_u128());
-        let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
-        let mut ops = Vec::with_capacity(5);
-        if let Some(first) = facts.first() {
-            // The machine lets no history grow so long.
-            let place = u16::try_from(first.number).unwrap_or(u16::MAX);
-            ops.push(HISTORY.put(number, &(id, place), facts, None));
-        }
-        for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
-            ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
-        }
-        let told: Vec<_> = facts.iter().filter_map(|fact| fact.action.event()).collect();
-        if !told.is_empty() {
-            let row = EventRow::of_approval(now, (next.id(), row.clone(), told));
-            ops.push(EVENTS.append(events(environment), &row));
-        }
-        for effect in effects {
-            if let Effect::Mail(mail) = effect {
-                ops.extend(deliveries::first_rows(environment, mail, now));
-            }
-        }
-        if next.is_finished() {
-            ops.push(LIVE_APPROVALS.delete(number, &id));
-            ops.push(ENDED_APPROVALS.put(number, &id, &row, entry));
-            ops.push(TRACK.put(number, &id, &Record::from(next), None));
-        } else {
-            ops.push(LIVE_APPROVALS.put(number, &id, &row, entry));
-        }
-        ops
+    for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
+        ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
     }
+    let told: Vec<_> =
+        facts.iter().filter_map(|fact| fact.action.event()).map(EventName::as_str).collect();
+    if !told.is_empty() {
+        let row = EventRow::of_approval(now, (next.id(), row.clone(), told));
+        ops.push(EVENTS.append(events(environment), &row));
+    }
+    if next.is_finished() {
+        ops.push(LIVE_APPROVALS.delete(number, &id));
+        ops.push(ENDED_APPROVALS.put(number, &id, &row, entry));
+    } else {
+        ops.push(LIVE_APPROVALS.put(number, &id, &row, entry));
+    }
+    ops
 }
 
 fn listed(environment: Environment, approval: &Approval) -> Listed {
@@ -190,11 +168,11 @@ pub(crate) async fn written(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-) -> Result<Written, Error> {
+) -> Result<ReviewTexts, Error> {
     let (number, id) = (environment.number(), task.as_u128());
     let edit = TEXTS.get(store, number, id, text::EDIT).await?;
     let remark = TEXTS.get(store, number, id, text::REMARK).await?;
-    Ok(Written { edit, remark })
+    Ok(ReviewTexts { edit, remark })
 }
 
 /// What the model wrote, whatever became of it.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::EVENTS;
 use super::approvals::ApprovalRow;
 use super::executions::{self, HeadRow};
-use super::tasks::{self, Life};
+use super::tasks::{self, TaskRow};
 use crate::worker::View;
 
 /// One record of the event log: of a task, a worker, an execution or an approval. What happened to a step of an
@@ -33,7 +33,7 @@ pub(crate) struct EventRow {
     at: Timestamp,
     /// The task that it happened to, as it was then, unless that was its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    task: Option<(TaskId, Option<Life>)>,
+    task: Option<(TaskId, Option<TaskRow>)>,
     /// The worker that it happened to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worker: Option<WorkerRow>,
@@ -90,12 +90,12 @@ pub enum Subject {
     Worker(WorkerRow),
 }
 
-/// The record of something that happened to a task; without a life, of its end.
+/// The record of something that happened to a task; without a row, of its end.
 pub(crate) fn append_of_task(
     environment: Environment,
     event: &'static str,
     at: Timestamp,
-    task: (TaskId, Option<&Life>),
+    task: (TaskId, Option<&TaskRow>),
 ) -> Op {
     /// As [`EventRow`].
     #[derive(Serialize)]
@@ -104,7 +104,7 @@ pub(crate) fn append_of_task(
         event: &'static str,
         #[serde(rename = "t")]
         at: Timestamp,
-        task: (TaskId, Option<&'l Life>),
+        task: (TaskId, Option<&'l TaskRow>),
     }
     EVENTS.append_as(super::events(environment), &OfTask { event, at, task })
 }
@@ -145,13 +145,13 @@ impl EventRow {
         environment: Environment,
     ) -> Result<Vec<Event>, Error> {
         let at = self.at;
-        if let Some((id, life)) = self.task {
-            let life = match life {
-                Some(life) => Some(life),
+        if let Some((id, row)) = self.task {
+            let row = match row {
+                Some(row) => Some(row),
                 None => tasks::end(store, environment, id).await?,
             };
             let made = tasks::made(store, environment, id).await?;
-            let task = life.zip(made).map(|(life, made)| Arc::new(life.of(made.spec)));
+            let task = row.zip(made).map(|(row, made)| Arc::new(row.of(made.spec)));
             return Ok(task.map_or_else(Vec::new, |task| of_task(self.event, at, task)));
         }
         if let Some((id, head, facts)) = self.execution {

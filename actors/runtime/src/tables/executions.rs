@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Budget;
-use callboard_domain::execution::{Cause, Execution, Fact, Graph, Head, Spec, State, StepState};
+use callboard_domain::execution::program::ReviewPolicy;
+use callboard_domain::execution::{Cause, Execution, Fact, Head, Spec, State, StepState};
+use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_store::{Entry, Error, Op, Store};
@@ -27,7 +29,6 @@ use super::{
     ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, STEPS, TEXTS, events, execution_list,
     execution_term, term_of, text,
 };
-use crate::script::Terms;
 
 /// What of an execution changes, as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,7 +138,7 @@ pub(crate) struct Begun {
     pub(crate) spec: Arc<Spec>,
     /// How reviewers are asked, if it was said when it was started.
     #[serde(default)]
-    pub(crate) terms: Terms,
+    pub(crate) terms: ReviewPolicy,
     /// Its input with defaults filled in, if it is short; a long one stands by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Map<String, Value>>,
@@ -147,7 +148,7 @@ pub(crate) struct Begun {
 const SHORT_INPUT: usize = 2_000;
 
 /// The rows of a step of an execution: its own, those of the steps it changed, and its facts.
-pub(crate) fn rows(
+pub(super) fn rows(
     environment: Environment,
     before: Option<&Execution>,
     step: &Step<Execution>,
@@ -193,7 +194,7 @@ pub(crate) fn rows(
 /// A fact as it is written: its name, and the step that it is about.
 fn told(execution: &Execution, fact: Fact) -> (String, Option<String>) {
     let step = fact.step().map(|step| execution.graph().name(step).to_owned());
-    (fact.as_str().to_owned(), step)
+    (fact.event().as_str().to_owned(), step)
 }
 
 fn entry(environment: Environment, execution: &Execution) -> Entry {
@@ -211,7 +212,7 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
 /// The rows that are written once, when an execution is started.
 pub(crate) fn first_rows(
     environment: Environment,
-    (spec, terms): (Arc<Spec>, Terms),
+    (spec, terms): (Arc<Spec>, ReviewPolicy),
     input: &Map<String, Value>,
 ) -> Vec<Op> {
     let (number, id) = (environment.number(), spec.id.as_u128());

@@ -15,16 +15,18 @@ use callboard_domain::budget::Money;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery};
 use callboard_domain::digest::Digest;
+use callboard_domain::event::EventName;
 use callboard_domain::execution::{
-    Event as Happened, Execution, Graph, Report, StepState, Template, Verdict,
+    Event as Happened, Execution, Report, StepDecision, StepState, Template,
 };
+use callboard_domain::graph::Graph;
 use callboard_domain::id::{
     BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId,
     WorkerId,
 };
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
-use callboard_domain::rate::Plan;
+use callboard_domain::rate::Tier;
 use callboard_domain::retry::Policy;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::task::{
@@ -41,10 +43,11 @@ use super::plans::{NameRow, TemplateRow};
 use super::{
     ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS,
     EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS,
-    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, Life, PLAN_NAMES, PLANS, PlanRow, SESSIONS,
-    STEPS, TEMPLATES, TRACK, USERS, WorkerRow, append_of_task, events, tasks::Made, words,
+    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow, REVIEW_RECORDS,
+    SESSIONS, STEPS, TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task, events, tasks::Made,
+    words,
 };
-use crate::script::Terms;
+use callboard_domain::execution::program::ReviewPolicy;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const ID: u128 = 0x018b_cfe5_6800_0000_0000_0000_0000_0407;
@@ -133,12 +136,15 @@ fn pinned(name: &str, written: &[u8]) -> Vec<u8> {
 #[test]
 fn the_rows_of_tasks_are_pinned() {
     let task = full_task();
-    let ended = Ended(Life::from(&task), Some("an output".into()));
+    let ended = Ended(TaskRow::from(&task), Some("an output".into()));
     pinned("task-ended-v1", &bytes(Table::<u128, Ended>::new(0x81, 1).put(0, &ID, &ended, None)));
     pinned("task-ended-v1-squeezed", &bytes(ENDED_TASKS.put(0, &ID, &ended, None)));
     let fresh = Task::submitted((*task.spec).clone()).next;
-    pinned("task-fresh-v1", &bytes(LIVE_TASKS.put_plain(0, &ID, &Life::from(&fresh), None)));
-    let held = Life::from(&held_task());
+    pinned(
+        "task-fresh-v1",
+        &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &TaskRow::from(&fresh), None)),
+    );
+    let held = TaskRow::from(&held_task());
     pinned("task-held-v1-squeezed", &bytes(LIVE_TASKS.put(0, &ID, &held, None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
     let inputs = Inputs { prompt: "p".into(), system_prompt: Some("s".into()), context };
@@ -156,7 +162,7 @@ fn what_squeezed_rows_are_read_with_is_pinned() {
 #[test]
 fn the_records_of_events_are_pinned_and_read_back() {
     let id = TaskId::from_u128(ID);
-    let life = Life::from(&full_task());
+    let life = TaskRow::from(&full_task());
     for (name, life) in [("event-task-ended-v1", None), ("event-task-v1", Some(&life))] {
         let op = append_of_task(Environment::Live, "task.completed", NOW, (id, life));
         let golden = pinned(name, &bytes(op));
@@ -197,7 +203,7 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         email: Email::parse("Ada@example.com").expect("an e-mail"),
         name: "Ada".into(),
         role: Role::Admin,
-        plan: Some(Plan::Pro),
+        tier: Some(Tier::Pro),
         password_hash: PasswordHash::new("$argon2id$".into()),
         created_at: NOW,
     };
@@ -207,7 +213,7 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         name: "k".into(),
         role: Role::Worker,
         environment: Environment::Live,
-        plan: None,
+        tier: None,
         digest: Digest::of("text"),
         prefix: "svc_worker_".into(),
         last4: "abcd".into(),
@@ -233,7 +239,7 @@ fn the_rows_of_deliveries_are_pinned() {
         to: UserId::from_u128(ID),
         cause: MailCause::Escalated,
     };
-    let fresh = Delivery::new(Cargo::Mail(mail), NOW);
+    let fresh = Delivery::created(Cargo::Mail(mail), NOW).next;
     pinned("delivery-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &fresh, None)));
     let dead = Delivery {
         state: callboard_domain::delivery::State::Dead { at: NOW },
@@ -251,7 +257,7 @@ fn full_approval() -> (Approval, Approval, Vec<Entry>) {
     let held =
         Held { why: Why::BelowThreshold, confidence: Some(0.75), shown: Digest::of("an output") };
     let hurry = Hurry { escalate_after: 0.5, rejects: true };
-    let asked = |number| Asked { reviewer: user(number), mail: None };
+    let asked = |number| Asked { reviewer: user(number), by_mail: false };
     let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
     let (edit, comment) = (Some(Digest::of("an edit")), Some(Digest::of("why")));
     let step = Approval::opened(full_task().spec, &held, hurry, asked(1), NOW);
@@ -285,17 +291,19 @@ fn the_rows_of_approvals_are_pinned() {
         let name = format!("history-{}-{}-v1", entry.number, entry.action.as_str());
         let plain = Table::<(u128, u16), Entry>::new(0x1e, 1);
         pinned(&name, &bytes(plain.put(0, &(ID, 1), entry, None)));
-        let squeezed = Table::<(u128, u16), Entry>::new(0x1e, 1).squeezed_by(words::OF_HISTORIES);
+        let squeezed =
+            Table::<(u128, u16), Entry>::new(0x1e, 1).compressed_with(words::OF_HISTORIES);
         pinned(&format!("{name}-squeezed"), &bytes(squeezed.put(0, &(ID, 1), entry, None)));
     }
     let plain = Table::<(u128, u16), Vec<Entry>>::new(0x1e, 2);
     pinned("history-v2", &bytes(plain.put(0, &(ID, 1), &history, None)));
     pinned("history-v2-squeezed", &bytes(HISTORY.put(0, &(ID, 1), &history, None)));
     let mut record = approval::Record::from(&decided);
-    pinned("track-approved-v1", &bytes(TRACK.put(0, &ID, &record, None)));
+    pinned("track-approved-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
     record.fate = Fate::Passed;
-    pinned("track-passed-v1", &bytes(TRACK.put(0, &ID, &record, None)));
-    let facts = history.iter().filter_map(|entry| entry.action.event()).collect();
+    pinned("track-passed-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
+    let facts =
+        history.iter().filter_map(|entry| entry.action.event()).map(EventName::as_str).collect();
     let event = EventRow::of_approval(NOW, (TaskId::from_u128(ID), row, facts));
     let golden =
         pinned("event-approval-v1", &bytes(EVENTS.append(events(Environment::Live), &event)));
@@ -306,7 +314,7 @@ fn the_rows_of_approvals_are_pinned() {
 #[tokio::test]
 async fn a_history_that_an_older_program_began_is_read_as_one() {
     let (_, _, history) = full_approval();
-    let older = Table::<(u128, u16), Entry>::new(0x1e, 1).squeezed_by(words::OF_HISTORIES);
+    let older = Table::<(u128, u16), Entry>::new(0x1e, 1).compressed_with(words::OF_HISTORIES);
     let (first, rest) = history.split_at(3);
     let number = |entry: &Entry| u16::try_from(entry.number).expect("it is small");
     let mut ops: Vec<_> =
@@ -335,9 +343,9 @@ fn full_execution() -> Execution {
     let steps = [("a", vec![]), ("b", vec![0])];
     let graph = Arc::new(Graph::new(steps).expect("a graph"));
     let task = TaskId::from_u128(ID);
-    let run = Verdict::Run { task, worst_cost: Some(Money::from_usd(0.25)) };
+    let run = StepDecision::Run { task, worst_cost: Some(Money::from_usd(0.25)) };
     let mut step = Execution::started(spec, graph, NOW);
-    step.and_then(Happened::Decided { step: 0, verdict: run }, NOW).expect("it is ready");
+    step.and_then(Happened::Decided { step: 0, decision: run }, NOW).expect("it is ready");
     let usage = Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true };
     let report = Report { task, started_at: Some(NOW), attempt: 2, usage, confidence: Some(0.75) };
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
@@ -365,7 +373,7 @@ fn the_rows_of_executions_are_pinned() {
         sample_rate: Some(0.25),
         notify: Some(Channels { email: true, dashboard: false }),
     };
-    let terms = Terms { hitl: Some(hitl) };
+    let terms = ReviewPolicy { hitl: Some(hitl) };
     let begun = Begun { spec: Arc::clone(&execution.head.spec), terms, input: None };
     pinned("begun-v1", serde_json::to_string(&begun).expect("JSON").as_bytes());
     let input = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("an object");

@@ -11,11 +11,10 @@ use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, sort, task_list, term, term_of, text};
-use crate::durable::Persist;
 
 /// What of a task changes, as it is stored: short names, and nothing that is as at the beginning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Life {
+pub(crate) struct TaskRow {
     #[serde(rename = "s")]
     state: task::State,
     #[serde(rename = "v")]
@@ -31,7 +30,7 @@ pub(crate) struct Life {
     #[serde(rename = "w", default, skip_serializing_if = "is_default")]
     worker: Option<WorkerId>,
     #[serde(rename = "d", default, skip_serializing_if = "is_default")]
-    settled: Option<LeaseId>,
+    last_result_lease: Option<LeaseId>,
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     result: Option<Completion>,
     #[serde(rename = "e", default, skip_serializing_if = "is_default")]
@@ -44,7 +43,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl From<&Task> for Life {
+impl From<&Task> for TaskRow {
     fn from(task: &Task) -> Self {
         Self {
             state: task.state.clone(),
@@ -54,7 +53,7 @@ impl From<&Task> for Life {
             losses: task.losses,
             started_at: task.started_at,
             worker: task.worker,
-            settled: task.settled,
+            last_result_lease: task.last_result_lease,
             result: task.result.clone(),
             error: task.error.clone(),
             edited: task.edited,
@@ -62,13 +61,13 @@ impl From<&Task> for Life {
     }
 }
 
-impl Life {
+impl TaskRow {
     /// How far it is.
     pub(crate) const fn state(&self) -> &task::State {
         &self.state
     }
 
-    /// The task that this is the life of.
+    /// The task that this is the row of.
     pub(super) fn of(self, spec: Arc<Spec>) -> Task {
         Task {
             spec,
@@ -79,7 +78,7 @@ impl Life {
             losses: self.losses,
             started_at: self.started_at,
             worker: self.worker,
-            settled: self.settled,
+            last_result_lease: self.last_result_lease,
             result: self.result,
             error: self.error,
             edited: self.edited,
@@ -89,7 +88,7 @@ impl Life {
 
 /// The row of a task that has ended: with its output, if that is short.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended(pub(crate) Life, pub(crate) Option<String>);
+pub(crate) struct Ended(pub(crate) TaskRow, pub(crate) Option<String>);
 
 /// What a task was made with, written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,48 +123,40 @@ fn entry(environment: Environment, task: &Task) -> Entry {
     Entry { list: task_list(environment), terms, sort }
 }
 
-impl Persist for Task {
-    /// The output that came with a step.
-    type Texts = Option<String>;
-
-    fn partition(&self) -> u8 {
-        self.spec.id.partition()
-    }
-
-    fn rows(
-        Step { next: task, facts, .. }: &Step<Self>,
-        environment: Environment,
-        now: Timestamp,
-        output: Option<String>,
-    ) -> Vec<Op> {
-        let (number, id) = (environment.number(), task.spec.id.as_u128());
-        let (short, long) = match output {
-            Some(output) if task.is_finished() && json_length(&output) <= SHORT_OUTPUT => {
-                (Some(output), None)
-            }
-            other => (None, other),
-        };
-        let mut ops = match long {
-            Some(output) => TEXTS.put(number, id, text::OUTPUT, &output),
-            None => Vec::with_capacity(2 + facts.len()),
-        };
-        let life = Life::from(task);
-        ops.extend(facts.iter().map(|fact| {
-            // Its end stands in its row for good.
-            let then = (!task.is_finished()).then_some(&life);
-            append_of_task(environment, fact.as_str(), now, (task.spec.id, then))
-        }));
-        let entry = Some(entry(environment, task));
-        if task.is_finished() {
-            ops.push(LIVE_TASKS.delete(number, &id));
-            ops.push(ENDED_TASKS.put(number, &id, &Ended(life, short), entry));
-        } else if let task::State::AwaitingApproval { .. } = task.state {
-            ops.push(LIVE_TASKS.put(number, &id, &life, entry));
-        } else {
-            ops.push(LIVE_TASKS.put_plain(number, &id, &life, entry));
+/// The rows of a step of a task: its state, its facts, and the output that came with it.
+pub(super) fn rows(
+    environment: Environment,
+    now: Timestamp,
+    Step { next: task, facts, .. }: &Step<Task>,
+    output: Option<String>,
+) -> Vec<Op> {
+    let (number, id) = (environment.number(), task.spec.id.as_u128());
+    let (short, long) = match output {
+        Some(output) if task.is_finished() && json_length(&output) <= SHORT_OUTPUT => {
+            (Some(output), None)
         }
-        ops
+        other => (None, other),
+    };
+    let mut ops = match long {
+        Some(output) => TEXTS.put(number, id, text::OUTPUT, &output),
+        None => Vec::with_capacity(2 + facts.len()),
+    };
+    let row = TaskRow::from(task);
+    ops.extend(facts.iter().map(|fact| {
+        // Its end stands in its row for good.
+        let then = (!task.is_finished()).then_some(&row);
+        append_of_task(environment, fact.event().as_str(), now, (task.spec.id, then))
+    }));
+    let entry = Some(entry(environment, task));
+    if task.is_finished() {
+        ops.push(LIVE_TASKS.delete(number, &id));
+        ops.push(ENDED_TASKS.put(number, &id, &Ended(row, short), entry));
+    } else if let task::State::AwaitingApproval { .. } = task.state {
+        ops.push(LIVE_TASKS.put(number, &id, &row, entry));
+    } else {
+        ops.push(LIVE_TASKS.put_uncompressed(number, &id, &row, entry));
     }
+    ops
 }
 
 /// How long a text is as JSON, in bytes, without its quotes; at least that.
@@ -179,7 +170,7 @@ fn json_length(text: &str) -> usize {
 }
 
 /// The rows that are written once, when a task is made.
-pub(crate) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs) -> Vec<Op> {
+pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs) -> Vec<Op> {
     /// As [`Made`].
     #[derive(Serialize)]
     struct Making<'m> {
@@ -263,15 +254,15 @@ pub(crate) async fn task(
     task: TaskId,
 ) -> Result<Option<Found>, Error> {
     let (number, id) = (environment.number(), task.as_u128());
-    if let Some(life) = LIVE_TASKS.get(store, number, &id).await? {
-        return found(store, environment, task, life, None).await;
+    if let Some(row) = LIVE_TASKS.get(store, number, &id).await? {
+        return found(store, environment, task, row, None).await;
     }
-    if let Some(Ended(life, output)) = ENDED_TASKS.get(store, number, &id).await? {
-        return found(store, environment, task, life, output).await;
+    if let Some(Ended(row, output)) = ENDED_TASKS.get(store, number, &id).await? {
+        return found(store, environment, task, row, output).await;
     }
     // The third look is for one that was made, not moved, between the first two.
     match LIVE_TASKS.get(store, number, &id).await? {
-        Some(life) => found(store, environment, task, life, None).await,
+        Some(row) => found(store, environment, task, row, None).await,
         None => Ok(None),
     }
 }
@@ -281,9 +272,9 @@ pub(super) async fn end(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-) -> Result<Option<Life>, Error> {
+) -> Result<Option<TaskRow>, Error> {
     let ended = ENDED_TASKS.get(store, environment.number(), &task.as_u128()).await?;
-    Ok(ended.map(|Ended(life, _)| life))
+    Ok(ended.map(|Ended(row, _)| row))
 }
 
 /// How far a task is, if it has not ended.
@@ -292,8 +283,8 @@ pub(crate) async fn unfinished_state(
     environment: Environment,
     task: TaskId,
 ) -> Result<Option<task::State>, Error> {
-    let life = LIVE_TASKS.get(store, environment.number(), &task.as_u128()).await?;
-    Ok(life.map(|life| life.state))
+    let row = LIVE_TASKS.get(store, environment.number(), &task.as_u128()).await?;
+    Ok(row.map(|row| row.state))
 }
 
 /// The task whose unfinished row this is; `None` if it has ended and was removed since then.
@@ -301,9 +292,9 @@ pub(crate) async fn unfinished(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-    life: Life,
+    row: TaskRow,
 ) -> Result<Option<Task>, Error> {
-    Ok(found(store, environment, task, life, None).await?.map(|found| found.task))
+    Ok(found(store, environment, task, row, None).await?.map(|found| found.task))
 }
 
 /// `None` if it was removed since its row was read.
@@ -311,11 +302,11 @@ async fn found(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-    life: Life,
+    row: TaskRow,
     output: Option<String>,
 ) -> Result<Option<Found>, Error> {
     match made(store, environment, task).await? {
-        Some(made) => Ok(Some(Found { task: life.of(made.spec), inputs: made.inputs, output })),
+        Some(made) => Ok(Some(Found { task: row.of(made.spec), inputs: made.inputs, output })),
         None if is_removed(store, environment, task).await? => Ok(None),
         None => Err(Error::Corrupt {
             path: format!("texts of {task}"),

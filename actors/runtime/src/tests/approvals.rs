@@ -1,7 +1,7 @@
 //! Approvals on the memory store: one decision wins, gates never mix, timers fire once, crashes lose
 //! nothing.
 
-use callboard_domain::approval::{Action, Approval, Decider, State as Held, Verdict};
+use callboard_domain::approval::{Action, Approval, Decider, Outcome, State as Held};
 use callboard_domain::execution::{Stage, Status as Phase};
 use callboard_domain::id::{ExecutionId, UserId};
 use callboard_domain::plan::{PlanSource, StepSource};
@@ -57,7 +57,7 @@ impl Bench {
     async fn held(&self, worker: &mut Worker, output: &str) -> TaskId {
         let id = self.submit(held_request()).await;
         let lease = worker.assignment().await.lease;
-        assert_eq!(worker.complete(lease, output).await, Settled::Applied);
+        assert_eq!(worker.complete(lease, output).await, AckResult::Applied);
         id
     }
 
@@ -187,7 +187,7 @@ async fn a_rejected_step_ends_its_execution_unless_it_is_tried_again() {
         let rejected = bench.handle.reject(Environment::Live, task, reject("usr_a", retry)).await;
         let decision = rejected.expect("nobody was first").decision.expect("it is decided");
         assert_eq!(bench.task(task).await.status(), Status::Rejected);
-        let Verdict::Rejected { retry: again } = decision.verdict else { panic!("a rejection") };
+        let Outcome::Rejected { retry: again } = decision.outcome else { panic!("a rejection") };
         if let Some(again) = again {
             let second = worker.assignment().await;
             assert_eq!(second.task.spec.id, again);
@@ -368,7 +368,7 @@ async fn a_review(
     let life = async {
         let plan = bench.handle.create_plan(&owner(), gated()).await.ok()?.id;
         let made = bench.handle.execute(&owner(), plan, Start::default(), None).await.ok()?.made;
-        let crate::intake::Made::Execution(execution) = made else { panic!("an execution") };
+        let crate::submission::Made::Execution(execution) = made else { panic!("an execution") };
         let id = execution.head.spec.id;
         *begun = Some(id);
         reviewed(bench, id, decided).await
@@ -384,15 +384,18 @@ async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> 
         if overview.execution.status() != Phase::Running {
             return Some(());
         }
-        worker.link.say(Said::Heartbeat(vec![]));
+        worker.link.say(WorkerMessage::Heartbeat(vec![]));
         while let Ok(told) = worker.told.try_recv() {
             match told {
-                Told::Assign(given) => {
+                WorkerCommand::Assign(given) => {
                     let output = given.inputs.prompt.clone();
-                    worker.link.say(Said::Completed(given.lease, output, completion()));
+                    worker.link.say(WorkerMessage::Completed(given.lease, output, completion()));
                 }
-                Told::Close => return None,
-                Told::Leases(_) | Told::Ack(..) | Told::Cancel(..) | Told::Drain(_) => {}
+                WorkerCommand::Close => return None,
+                WorkerCommand::Leases(_)
+                | WorkerCommand::Ack(..)
+                | WorkerCommand::Cancel(..)
+                | WorkerCommand::Drain(_) => {}
             }
         }
         for (step, task) in bench.waiting().await {
@@ -464,7 +467,7 @@ async fn ten_thousand_approvals_wait_as_rows() {
         bench.handle.submit(&owner(), hundred, true, None).await.expect("taken");
         for _ in 0..100 {
             let given = worker.assignment().await;
-            worker.link.say(Said::Completed(given.lease, "x".into(), completion()));
+            worker.link.say(WorkerMessage::Completed(given.lease, "x".into(), completion()));
         }
     }
     let query = Approvals { statuses: vec![Held::Pending], ..Approvals::default() };

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use callboard_domain::access::Role;
 use callboard_domain::approval::{Action, Decider, MailCause};
-use callboard_domain::delivery::{Delivery, State as Life};
+use callboard_domain::delivery::{Delivery, State as TaskRow};
 use callboard_domain::id::UserId;
 use callboard_domain::task::{Channels, Gate, Why};
 
@@ -107,9 +107,9 @@ impl Bench {
         let mut worker = self.worker(1).await;
         let lease = worker.assignment_or_end().await?.lease;
         let completion = Completion { confidence: Some(0.71), ..completion() };
-        worker.link.say(Said::Completed(lease, "the output".into(), completion));
+        worker.link.say(WorkerMessage::Completed(lease, "the output".into(), completion));
         while let Some(told) = worker.told.recv().await {
-            if let Told::Ack(..) = told {
+            if let WorkerCommand::Ack(..) = told {
                 return Some((ann, made.made.tasks()[0].spec.id));
             }
         }
@@ -151,7 +151,7 @@ impl Bench {
 }
 
 fn is_delivered(delivery: &Delivery) -> bool {
-    matches!(delivery.state, Life::Delivered { .. })
+    matches!(delivery.state, TaskRow::Delivered { .. })
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn a_refusal_for_good_is_kept_for_the_operator() {
     let bench = Bench::with_post(MemoryStore::new(), Some(post.clone())).await;
     bench.held_for_ann().await;
     let ended = bench.outcome().await.remove(0);
-    assert!(matches!(ended.state, Life::Dead { .. }), "{ended:?}");
+    assert!(matches!(ended.state, TaskRow::Dead { .. }), "{ended:?}");
     assert_eq!((ended.attempts, ended.last_error.as_deref()), (1, Some("550 no such user")));
     assert_eq!(post.letters().len(), 1);
 }
@@ -254,7 +254,7 @@ async fn nothing_is_sent_once_the_item_is_decided() {
     let approve = Approve { by, modified_output: None, comment: None };
     bench.handle.approve(Environment::Live, task, approve).await.expect("it waits");
     let ended = bench.outcome().await.remove(0);
-    assert!(matches!(ended.state, Life::Dropped { .. }), "{ended:?}");
+    assert!(matches!(ended.state, TaskRow::Dropped { .. }), "{ended:?}");
     assert_eq!(post.letters().len(), 1);
 }
 
@@ -271,7 +271,7 @@ async fn when_it_is_escalated_the_admin_is_written_to_and_nobody_else_any_more()
     assert_eq!((letters.len(), last.cause), (6, MailCause::Escalated), "{letters:?}");
     assert_eq!(last.to.as_str(), "root@example.com");
     assert_eq!(bench.approval(task).await.assignee, Some(root));
-    assert!(matches!(bench.outcome().await[0].state, Life::Dropped { .. }));
+    assert!(matches!(bench.outcome().await[0].state, TaskRow::Dropped { .. }));
     assert!(post.letters()[6..].iter().all(|(letter, _)| letter.cause == MailCause::Expired));
 }
 

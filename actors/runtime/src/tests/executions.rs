@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::*;
 use crate::handle::{Deploy, Start};
-use crate::intake::{Made, Options};
 use crate::read::runs::ExecutionDetail;
+use crate::submission::{Made, Options};
 
 /// A step that says its name and repeats what it waits for.
 fn step(id: &str, depends_on: &[&str]) -> StepSource {
@@ -83,22 +83,25 @@ async fn echo(mut worker: Worker, applied: Applied) {
             Ok(Some(told)) => told,
             Ok(None) => break,
             Err(_) => {
-                worker.link.say(Said::Heartbeat(vec![]));
+                worker.link.say(WorkerMessage::Heartbeat(vec![]));
                 continue;
             }
         };
         match told {
-            Told::Assign(assignment) => {
+            WorkerCommand::Assign(assignment) => {
                 let prompt = assignment.inputs.prompt.clone();
                 given.insert(assignment.lease, prompt.clone());
-                worker.link.say(Said::Completed(assignment.lease, prompt, completion()));
+                worker.link.say(WorkerMessage::Completed(assignment.lease, prompt, completion()));
             }
-            Told::Ack(lease, _, Settled::Applied) => {
+            WorkerCommand::Ack(lease, _, AckResult::Applied) => {
                 let step = given[&lease].split('(').next().unwrap_or_default().to_owned();
                 *applied.lock().expect("no panic").entry(step).or_default() += 1;
             }
-            Told::Ack(..) | Told::Leases(_) | Told::Cancel(..) | Told::Drain(_) => {}
-            Told::Close => break,
+            WorkerCommand::Ack(..)
+            | WorkerCommand::Leases(_)
+            | WorkerCommand::Cancel(..)
+            | WorkerCommand::Drain(_) => {}
+            WorkerCommand::Close => break,
         }
     }
 }
@@ -149,7 +152,7 @@ async fn a_failed_step_cancels_what_stands_behind_it_and_a_retry_runs_only_that(
     let mut worker = bench.worker(1).await;
     let id = bench.start(plan(vec![step("a", &[]), step("b", &["a"])]), Start::default()).await;
     let lease = worker.assignment().await.lease;
-    worker.link.say(Said::Failed(lease, failure(false)));
+    worker.link.say(WorkerMessage::Failed(lease, failure(false)));
     let detail = bench.ended(id).await;
     assert_eq!(stages(&detail), [Stage::Failed, Stage::Cancelled]);
     bench.handle.retry_execution(Environment::Live, id).await.expect("it failed");
@@ -167,7 +170,9 @@ async fn an_execution_that_takes_too_long_fails_and_its_tasks_stop() {
     let options = Options { timeout_ms: Some(5_000), ..Options::default() };
     let id = bench.start(diamond(), Start { options, ..Start::default() }).await;
     let given = worker.assignment().await;
-    let Some(Told::Cancel(lease, _)) = worker.told.recv().await else { panic!("a cancel frame") };
+    let Some(WorkerCommand::Cancel(lease, _)) = worker.told.recv().await else {
+        panic!("a cancel frame")
+    };
     assert_eq!(lease, given.lease);
     let detail = bench.ended(id).await;
     assert_eq!(detail.overview.execution.status(), Phase::Failed);
@@ -184,7 +189,7 @@ async fn after_an_acknowledged_cancel_no_step_is_given_out() {
     for round in 0..1_000 {
         let id = bench.start(source.clone(), Start::default()).await;
         let given = worker.assignment().await;
-        worker.link.say(Said::Completed(given.lease, "x".into(), completion()));
+        worker.link.say(WorkerMessage::Completed(given.lease, "x".into(), completion()));
         // Twenty steps are on their way out when the cancel comes.
         for _ in 0..round % 50 {
             tokio::task::yield_now().await;
@@ -195,7 +200,7 @@ async fn after_an_acknowledged_cancel_no_step_is_given_out() {
         let next = bench.submit(request()).await;
         let given = worker.assignment().await;
         assert_eq!(given.task.spec.id, next, "round {round}");
-        worker.link.say(Said::Completed(given.lease, "x".into(), completion()));
+        worker.link.say(WorkerMessage::Completed(given.lease, "x".into(), completion()));
         bench.until(next, |task| task.status() == Status::Completed).await;
         let open = |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Ready);
         assert!(!stages(&bench.execution(id).await).iter().any(open));

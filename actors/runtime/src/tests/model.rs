@@ -11,8 +11,8 @@
 //! time. `CALLBOARD_SEED=7 cargo test -p callboard-runtime --lib tests::model -- --nocapture` plays one
 //! and prints what happened.
 //!
-//! To add a planted bug: name it in [`crate::planted`] and ask for it where the rule stands, or let
-//! the disk lie ([`disk`]); then say in [`planted`] that the model finds it. Deliberately absent:
+//! To add a planted bug: name it in [`disk::Flaw`], plant it in the disk or in the workers, outside
+//! the program under test, and add a test to [`planted`] that the model finds it. Deliberately absent:
 //! threads, real disks and sockets, which the crash harness has.
 
 mod alarm;

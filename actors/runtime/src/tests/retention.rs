@@ -14,7 +14,7 @@ use callboard_store::Key;
 use super::executions::diamond;
 use super::*;
 use crate::handle::{Approve, Deploy, Reject, Start};
-use crate::intake::Made;
+use crate::submission::Made;
 
 const HOUR: u64 = 3_600_000;
 /// Where rows stay when their task is gone: its record, deliveries, its history; and the keys.
@@ -283,7 +283,7 @@ async fn an_old_execution_that_runs_again_stays() {
     let mut worker = bench.worker(1).await;
     let id = bench.start(diamond(), Start::default()).await;
     let first = worker.assignment_while_beating().await;
-    worker.link.say(Said::Failed(first.lease, failure(false)));
+    worker.link.say(WorkerMessage::Failed(first.lease, failure(false)));
     assert_eq!(bench.ended(id).await.overview.execution.status(), Phase::Failed);
     bench.wall.fetch_add(2 * HOUR, Ordering::SeqCst);
     bench.handle.retry_execution(Environment::Live, id).await.expect("it failed");

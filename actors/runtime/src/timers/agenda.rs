@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use callboard_domain::Timestamp;
 use foldhash::HashMap;
 
-use super::Sleeper;
+use super::TimerKey;
 
 /// Who is woken when.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    order: BTreeSet<(Instant, Sleeper)>,
-    instants: HashMap<Sleeper, Instant>,
+    order: BTreeSet<(Instant, TimerKey)>,
+    instants: HashMap<TimerKey, Instant>,
 }
 
-/// A timestamp in six bytes, which stands beside a sleeper without padding. Sorts as timestamps do.
+/// A timestamp in six bytes, which stands beside a key without padding. Sorts as timestamps do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Instant([u8; 6]);
 
@@ -37,30 +37,30 @@ impl From<Instant> for Timestamp {
 }
 
 impl Agenda {
-    /// Has a sleeper woken at this instant, and not at any earlier named one.
-    pub(super) fn set(&mut self, sleeper: Sleeper, at: Timestamp) {
+    /// Has a key woken at this instant, and not at any earlier named one.
+    pub(super) fn set(&mut self, key: TimerKey, at: Timestamp) {
         let at = at.into();
-        if let Some(earlier) = self.instants.insert(sleeper, at) {
-            self.order.remove(&(earlier, sleeper));
+        if let Some(earlier) = self.instants.insert(key, at) {
+            self.order.remove(&(earlier, key));
         }
-        self.order.insert((at, sleeper));
+        self.order.insert((at, key));
     }
 
-    /// Has a sleeper not woken.
-    pub(super) fn forget(&mut self, sleeper: Sleeper) {
-        if let Some(at) = self.instants.remove(&sleeper) {
-            self.order.remove(&(at, sleeper));
+    /// Has a key not woken.
+    pub(super) fn forget(&mut self, key: TimerKey) {
+        if let Some(at) = self.instants.remove(&key) {
+            self.order.remove(&(at, key));
         }
     }
 
-    /// Takes out the first sleeper that is to be woken by now.
-    pub(super) fn due(&mut self, now: Timestamp) -> Option<Sleeper> {
-        let (at, sleeper) = *self.order.first()?;
+    /// Takes out the first key that is to be woken by now.
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<TimerKey> {
+        let (at, key) = *self.order.first()?;
         if Timestamp::from(at) > now {
             return None;
         }
-        self.forget(sleeper);
-        Some(sleeper)
+        self.forget(key);
+        Some(key)
     }
 
     /// When the first one is to be woken.
@@ -77,14 +77,15 @@ impl Agenda {
 
 #[cfg(test)]
 mod tests {
+
     use callboard_domain::id::{Environment, TaskId};
 
     use super::*;
-    use crate::shard;
+    use crate::shard::TaskAddress;
 
-    fn task(number: u128) -> Sleeper {
+    fn task(number: u128) -> TimerKey {
         let task = TaskId::from_u128(number);
-        Sleeper::Task(shard::Address { environment: Environment::Live, task })
+        TimerKey::Task(TaskAddress { environment: Environment::Live, task })
     }
 
     #[test]
@@ -108,6 +109,6 @@ mod tests {
         let packed: Vec<Instant> = instants.clone().map(Instant::from).collect();
         assert!(packed.is_sorted());
         assert!(packed.into_iter().map(Timestamp::from).eq(instants));
-        assert_eq!(size_of::<(Instant, Sleeper)>(), 24);
+        assert_eq!(size_of::<(Instant, TimerKey)>(), 24);
     }
 }

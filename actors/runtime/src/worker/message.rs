@@ -9,8 +9,8 @@ use callboard_domain::worker::{Leases, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Address;
+use crate::capacity::SlotPermit;
 use crate::node::Node;
-use crate::seat::Taken;
 
 /// What a worker is told. Everything but `Look` comes by way of the directory.
 #[derive(Debug)]
@@ -18,19 +18,19 @@ pub(crate) enum Message {
     /// It registers on a new connection.
     Register(Box<Registration>),
     /// It says something on its connection of this number.
-    Heard(u64, Said),
+    Heard(u64, WorkerMessage),
     /// Its connection of this number ended.
     Disconnected(u64),
-    /// A task is its own, with a place.
-    Assign(Box<Assignment>, Taken),
+    /// A task is its own, with a slot.
+    Assign(Box<Assignment>, SlotPermit),
     /// A lease from before a restart is watched over.
     Watch(LeaseToken),
     /// A lease is over, and why.
     Revoke(LeaseToken, &'static str),
     /// A task has taken or refused an answer.
-    Settled(LeaseToken, Of, Settled),
+    ResultHandled(LeaseToken, Of, AckResult),
     /// A task's actor broke over an answer: it must be sent again.
-    Unsettled,
+    ResultLost,
     /// Drop this: by then everything was said that it was told to say before.
     Flush(mpsc::Sender<()>),
     /// It is to take nothing new.
@@ -64,14 +64,14 @@ pub struct Registration {
     /// The leases that it works on.
     pub leases: Vec<LeaseToken>,
     /// Where it is told things.
-    pub outgoing: mpsc::UnboundedSender<Told>,
+    pub outgoing: mpsc::UnboundedSender<WorkerCommand>,
     /// The answer: the number of the connection and what became of the leases.
     pub reply: oneshot::Sender<(u64, Leases)>,
 }
 
 /// What a worker says.
 #[derive(Debug)]
-pub enum Said {
+pub enum WorkerMessage {
     /// It is alive and works on these.
     Heartbeat(Vec<LeaseToken>),
     /// A piece of an output.
@@ -86,13 +86,13 @@ pub enum Said {
 
 /// What a worker is told on its connection.
 #[derive(Debug)]
-pub enum Told {
+pub enum WorkerCommand {
     /// A task.
     Assign(Box<Assignment>),
     /// The answer to a heartbeat.
     Leases(Leases),
     /// What became of an answer.
-    Ack(LeaseToken, Of, Settled),
+    Ack(LeaseToken, Of, AckResult),
     /// A lease is over.
     Cancel(LeaseToken, &'static str),
     /// Finish within this time.
@@ -112,7 +112,7 @@ pub enum Of {
 
 /// What became of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum AckResult {
     /// It counts, and is durable.
     Applied,
     /// It had been applied before.
@@ -123,24 +123,24 @@ pub enum Settled {
 
 /// The way back for what became of an answer.
 #[derive(Debug)]
-pub(crate) struct Verdict(Option<(Arc<Node>, Address, LeaseToken, Of)>);
+pub(crate) struct AckSender(Option<(Arc<Node>, Address, LeaseToken, Of)>);
 
-impl Verdict {
+impl AckSender {
     pub(super) const fn new(node: Arc<Node>, worker: Address, lease: LeaseToken, of: Of) -> Self {
         Self(Some((node, worker, lease, of)))
     }
 
-    pub(crate) fn give(mut self, settled: Settled) {
+    pub(crate) fn send(mut self, result: AckResult) {
         if let Some((node, worker, lease, of)) = self.0.take() {
-            node.workers.directory.send(worker, Message::Settled(lease, of, settled));
+            node.workers.directory.send(worker, Message::ResultHandled(lease, of, result));
         }
     }
 }
 
-impl Drop for Verdict {
+impl Drop for AckSender {
     fn drop(&mut self) {
         if let Some((node, worker, ..)) = self.0.take() {
-            node.workers.directory.send_if_awake(&worker, Message::Unsettled);
+            node.workers.directory.send_if_awake(&worker, Message::ResultLost);
         }
     }
 }

@@ -8,8 +8,8 @@ use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::worker::Worker;
 
 use super::{Address, WorkerKind};
+use crate::capacity::WorkerCapacity;
 use crate::node::Node;
-use crate::seat::Seat;
 use crate::supervisor::DirectoryOf;
 
 /// A worker as lists show it.
@@ -25,7 +25,7 @@ pub struct View {
     pub connected_at: Option<Timestamp>,
     /// When it was heard of last.
     pub last_heard_at: Timestamp,
-    pub(crate) seat: Option<Arc<Seat>>,
+    pub(crate) capacity: Option<Arc<WorkerCapacity>>,
 }
 
 /// The workers of this node.
@@ -48,15 +48,15 @@ impl Workers {
             worker,
             connected_at: None,
             last_heard_at: now,
-            seat: None,
+            capacity: None,
         };
         let view = Arc::new(Mutex::new(view));
         let before = self.views().insert(address.worker, Arc::clone(&view));
         if let Some(before) = before {
             let before = before.lock().unwrap_or_else(PoisonError::into_inner);
             view.lock().unwrap_or_else(PoisonError::into_inner).account.clone_from(&before.account);
-            if let Some(seat) = &before.seat {
-                seat.withdraw();
+            if let Some(capacity) = &before.capacity {
+                capacity.withdraw();
             }
         }
         view
@@ -83,12 +83,16 @@ impl Workers {
         Some(view)
     }
 
-    /// The seats of those that serve a queue.
-    pub(crate) fn serving(&self, environment: Environment, queue: &str) -> Vec<Arc<Seat>> {
+    /// The capacities of those that serve a queue.
+    pub(crate) fn serving(
+        &self,
+        environment: Environment,
+        queue: &str,
+    ) -> Vec<Arc<WorkerCapacity>> {
         self.list(environment)
             .into_iter()
-            .filter_map(|view| view.seat)
-            .filter(|seat| !seat.is_gone() && seat.serves(environment, queue))
+            .filter_map(|view| view.capacity)
+            .filter(|capacity| !capacity.is_gone() && capacity.serves(environment, queue))
             .collect()
     }
 

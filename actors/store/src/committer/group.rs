@@ -1,32 +1,31 @@
-//! The batches that share a sync: what they come to together.
+//! Staging: the batches that share a sync come to one set of rows.
 //!
-//! A batch is checked against the store *and* against the batches before it in the group, and
-//! then adds to the group's rows, or changes nothing at all.
+//! A batch is checked against the store *and* against the batches before it in the group. Then its
+//! operations are staged, or none of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Engine, block};
-use crate::batch::{Batch, Entry, Epoch, Key, LogId, Op};
-use crate::index::{Change, Index};
+use super::{Committer, Engine, block};
+use crate::batch::{Batch, Entry, Key, LogId, Op};
+use crate::index::Change;
 use crate::log::{self, Bounds};
 use crate::row;
 use crate::{Error, Outcome, Record};
 
-/// How many rows of a log one trim removes from the disk. The rest is invisible at once, and goes
-/// bit by bit with what is appended.
+/// The most rows of a log that one trim removes from the disk. The others are invisible at once, and are removed
+/// with later appends.
 const TRIM: usize = 1024;
-/// How many of those a group removes that appends, besides as many as it appends records: so they
-/// become fewer.
+/// The most of those that an appending group removes, besides one for each record: so they become fewer.
 const SWEEP: usize = 16;
 
-/// What a row comes to.
+/// A row that the group writes.
 struct Row<'g> {
-    /// `None`: it goes.
+    /// `None` deletes the row.
     write: Option<Write<'g>>,
-    /// How it was listed before the group.
+    /// Its entry block before the group.
     old: Option<Box<[u8]>>,
 }
 
@@ -36,46 +35,32 @@ struct Write<'g> {
     stamp: u64,
 }
 
-/// A group in the making.
-pub(super) struct Group<'e, 'g, E> {
-    engine: &'e E,
-    index: &'e Index,
-    epoch: Epoch,
-    logs: &'e mut BTreeMap<LogId, Bounds>,
-    stamp: &'e mut u64,
-    max_row: usize,
-    /// Logs of which trimmed rows may be left.
-    unswept: &'e mut BTreeSet<LogId>,
-    written: Written<'g>,
+/// The batches so far, above the store.
+pub(super) struct Staging<'c, 'g, E> {
+    committer: &'c mut Committer<E>,
+    staged: Staged<'g>,
 }
 
-/// What a group writes.
+/// The rows and records that a group writes.
 #[derive(Default)]
-pub(super) struct Written<'g> {
+pub(super) struct Staged<'g> {
     rows: HashMap<&'g Key, Row<'g>>,
     records: Vec<Record>,
+    /// The keys of trimmed rows.
     trims: BTreeMap<LogId, Vec<Vec<u8>>>,
 }
 
-impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
-    pub(super) fn new(
-        engine: &'e E,
-        index: &'e Index,
-        epoch: Epoch,
-        logs: &'e mut BTreeMap<LogId, Bounds>,
-        stamp: &'e mut u64,
-        max_row: usize,
-        unswept: &'e mut BTreeSet<LogId>,
-    ) -> Self {
-        Self { engine, index, epoch, logs, stamp, max_row, unswept, written: Written::default() }
+impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
+    pub(super) fn new(committer: &'c mut Committer<E>) -> Self {
+        Self { committer, staged: Staged::default() }
     }
 
-    /// Adds `batch`, or says why not. An error is the engine's, and the end.
+    /// Stages `batch`, unless its outcome is another than [`Outcome::Committed`]. An error is the engine's.
     pub(super) fn stage(&mut self, batch: &'g Batch) -> Result<Outcome, Error> {
-        if batch.guards.iter().any(|(_, epoch)| *epoch != self.epoch) {
+        if batch.guards.iter().any(|(_, epoch)| *epoch != self.committer.epoch) {
             return Ok(Outcome::Fenced);
         }
-        if let Err(error) = batch.ops.iter().try_for_each(|op| check(op, self.max_row)) {
+        if let Err(error) = batch.ops.iter().try_for_each(row::check) {
             return Ok(Outcome::NotApplied(error));
         }
         if let Some(key) = self.conflict(batch)? {
@@ -87,12 +72,8 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
                 Op::Insert { key, value } => self.put(key, value, None)?,
                 Op::Delete { key } => self.row(key)?.write = None,
                 Op::Append { log, record } => {
-                    let sequence = self.logs.entry(*log).or_default().append();
-                    self.written.records.push(Record {
-                        log: *log,
-                        sequence,
-                        bytes: record.clone(),
-                    });
+                    let sequence = self.committer.logs.entry(*log).or_default().append();
+                    self.staged.records.push(Record { log: *log, sequence, bytes: record.clone() });
                 }
                 Op::Trim { log, before } => self.trim(*log, *before)?,
             }
@@ -100,18 +81,18 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
         Ok(Outcome::Committed)
     }
 
-    /// What it comes to, with some of what earlier trims have left. An error is the engine's.
-    pub(super) fn finish(mut self) -> Result<Written<'g>, Error> {
-        for log in self.unswept.clone() {
-            let appended = self.written.records.iter().filter(|record| record.log == log).count();
-            if appended > 0 && !self.written.trims.contains_key(&log) {
+    /// Returns all that is staged, with some rows that earlier trims have left. An error is the engine's.
+    pub(super) fn finish(mut self) -> Result<Staged<'g>, Error> {
+        for log in self.committer.unswept.clone() {
+            let appended = self.staged.records.iter().filter(|record| record.log == log).count();
+            if appended > 0 && !self.staged.trims.contains_key(&log) {
                 self.sweep(log, SWEEP + appended)?;
             }
         }
-        Ok(self.written)
+        Ok(self.staged)
     }
 
-    /// The first key that `batch` wants to insert and that is there by then.
+    /// The first key that `batch` inserts and that exists by then.
     fn conflict(&self, batch: &'g Batch) -> Result<Option<&'g Key>, Error> {
         if !batch.ops.iter().any(|op| matches!(op, Op::Insert { .. })) {
             return Ok(None);
@@ -127,11 +108,13 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
                 }
                 Op::Insert { key, .. } => {
                     let before = within.insert(key, true);
-                    let there = match before.or_else(|| self.written.there(key)) {
-                        Some(there) => there,
-                        None => self.on_disk(key)?,
+                    let exists = match before.or_else(|| self.staged.exists(key)) {
+                        Some(exists) => exists,
+                        None => {
+                            self.committer.engine.read(&row::disk_key(key), |row| row.is_some())?
+                        }
                     };
-                    if there {
+                    if exists {
                         return Ok(Some(key));
                     }
                 }
@@ -141,82 +124,77 @@ impl<'e, 'g, E: Engine> Group<'e, 'g, E> {
         Ok(None)
     }
 
-    fn on_disk(&self, key: &Key) -> Result<bool, Error> {
-        let mut on_disk = Vec::with_capacity(1 + key.0.len());
-        row::encode_key(&key.0, &mut on_disk);
-        self.engine.read(&on_disk, |row| row.is_some())
-    }
-
     fn put(
         &mut self,
         key: &'g Key,
         value: &'g Bytes,
         entry: Option<&'g Entry>,
     ) -> Result<(), Error> {
-        *self.stamp += 1;
-        let stamp = *self.stamp;
+        self.committer.stamp += 1;
+        let stamp = self.committer.stamp;
         self.row(key)?.write = Some(Write { value, entry, stamp });
         Ok(())
     }
 
-    /// The row as the group has it so far; one that may be in a list is looked up, to know what to
-    /// withdraw. Most are new, and the index knows that sooner than the disk does.
+    /// The staged row at `key`. The old entry of a row that may be in a list is read, to be withdrawn. Most
+    /// rows are new, and the index knows that sooner than the disk.
     fn row(&mut self, key: &'g Key) -> Result<&mut Row<'g>, Error> {
-        let vacant = match self.written.rows.entry(key) {
+        let vacant = match self.staged.rows.entry(key) {
             std::collections::hash_map::Entry::Occupied(row) => return Ok(row.into_mut()),
             std::collections::hash_map::Entry::Vacant(vacant) => vacant,
         };
-        let listed = key.is_listed() && self.index.may_list(key);
-        let old = if listed { block(self.engine, key)? } else { None };
+        let listed = key.is_listed() && self.committer.shared.index.may_contain(key);
+        let old = if listed { block(&self.committer.engine, key)? } else { None };
         Ok(vacant.insert(Row { write: None, old }))
     }
 
     fn trim(&mut self, log: LogId, before: u64) -> Result<(), Error> {
-        let Some(bounds) = self.logs.get_mut(&log) else {
+        let Some(bounds) = self.committer.logs.get_mut(&log) else {
             return Ok(());
         };
         bounds.trim(before);
         self.sweep(log, TRIM)
     }
 
-    /// Removes up to `limit` rows of records that are trimmed.
+    /// Removes up to `limit` rows whose records are all trimmed.
     fn sweep(&mut self, log: LogId, limit: usize) -> Result<(), Error> {
-        let oldest = self.logs.get(&log).map_or(0, |bounds| bounds.oldest);
-        let keys = self.engine.keys(&log::key(log, 0, 0), &log::key(log, oldest, 0), limit)?;
+        let oldest = self.committer.logs.get(&log).map_or(0, |bounds| bounds.oldest);
+        let keys =
+            self.committer.engine.keys(&log::key(log, 0, 0), &log::key(log, oldest, 0), limit)?;
         if keys.len() < limit {
-            self.unswept.remove(&log);
+            self.committer.unswept.remove(&log);
         } else {
-            self.unswept.insert(log);
+            self.committer.unswept.insert(log);
         }
         let first = |key: &Vec<u8>| log::read_key(key).map_or(0, |(first, _)| first);
-        // A row goes when the next one begins at or before the oldest record to keep. For the
-        // last of these rows the next one is on the disk, or is what this group appends.
+        // A row is removed when the next row begins at or before the oldest record to keep. For the last
+        // of these rows the next row is on the disk, or this group appends it.
         let next_begins_there = keys.len() < limit
             && (self.first_unwritten(log) <= oldest
                 || !self
+                    .committer
                     .engine
                     .keys(&log::key(log, oldest, 0), &log::key(log, oldest + 1, 0), 1)?
                     .is_empty());
         let last = keys.last().map_or(0, first);
-        let gone = keys.into_iter().filter(|key| next_begins_there || first(key) < last);
-        self.written.trims.entry(log).or_default().extend(gone);
+        let removed = keys.into_iter().filter(|key| next_begins_there || first(key) < last);
+        self.staged.trims.entry(log).or_default().extend(removed);
         Ok(())
     }
 
-    /// The number that the first record of this group gets, or would get.
+    /// The number of the first record that this group appends, or would append.
     fn first_unwritten(&self, log: LogId) -> u64 {
-        let newest = self.logs.get(&log).map_or(0, |bounds| bounds.newest);
-        self.written.first_of(log).unwrap_or(newest + 1)
+        let newest = self.committer.logs.get(&log).map_or(0, |bounds| bounds.newest);
+        self.staged.first_of(log).unwrap_or(newest + 1)
     }
 }
 
-impl Written<'_> {
-    /// Whether there is nothing to write.
+impl Staged<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.records.is_empty() && self.trims.is_empty()
     }
 
-    /// Hands everything to `engine`, and returns what the index and the tail have to learn.
+    /// Hands everything to `engine`. Returns the changes for the index and the records for the tail.
     pub(super) fn write<E: Engine>(
         self,
         engine: &mut E,
@@ -256,8 +234,8 @@ impl Written<'_> {
                 engine.put(key, row);
             });
         }
-        for (log, gone) in self.trims {
-            for key in gone {
+        for (log, keys) in self.trims {
+            for key in keys {
                 engine.delete(&key);
             }
             engine.put(&log::trim_key(log), &log::encode_bounds(logs[&log]));
@@ -265,32 +243,11 @@ impl Written<'_> {
         (changes, self.records)
     }
 
-    fn there(&self, key: &Key) -> Option<bool> {
+    fn exists(&self, key: &Key) -> Option<bool> {
         self.rows.get(key).map(|row| row.write.is_some())
     }
 
     fn first_of(&self, log: LogId) -> Option<u64> {
         self.records.iter().find(|record| record.log == log).map(|record| record.sequence)
     }
-}
-
-/// Whether an operation can be written at all.
-fn check(op: &Op, max_row: usize) -> Result<(), Error> {
-    let misuse = |what: &str| Err(Error::Io(what.into()));
-    match op {
-        Op::Put { key, entry: Some(_), .. } if !key.is_listed() => {
-            misuse("an entry was given for a row of a table that is not listed")
-        }
-        Op::Put { key, entry: Some(_), .. } if key.0.len() < 18 => {
-            misuse("the key of a listed row does not end in a document id")
-        }
-        Op::Put { key, value, entry } => fits(row::size(key, value, entry.as_ref()), max_row),
-        Op::Insert { key, value } => fits(row::size(key, value, None), max_row),
-        Op::Append { record, .. } => fits(record.len(), log::MAX_RECORD),
-        Op::Delete { .. } | Op::Trim { .. } => Ok(()),
-    }
-}
-
-fn fits(size: usize, limit: usize) -> Result<(), Error> {
-    if size > limit { Err(Error::TooLarge(size)) } else { Ok(()) }
 }

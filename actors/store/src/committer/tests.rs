@@ -37,7 +37,7 @@ fn put(n: u8) -> Batch {
     Batch { id: BatchId(u128::from(n)), guards: Vec::new(), ops: vec![op] }
 }
 
-/// What a committer answers to `groups` of batches, and how often it called for help.
+/// The committer's answers to `groups` of batches, and the number of calls of `on_failure`.
 fn answers(groups: &[u8], fails_at: u64, how: fn() -> Result<(), Error>) -> (Vec<String>, u64) {
     let (commits, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (inbox, jobs) = channel();
@@ -47,8 +47,8 @@ fn answers(groups: &[u8], fails_at: u64, how: fn() -> Result<(), Error>) -> (Vec
     for size in groups {
         let tickets: Vec<_> = (0..*size)
             .map(|n| {
-                let (answer, ticket) = Ticket::new();
-                let _ = inbox.send(Job { batch: put(n), answer });
+                let (reply, ticket) = Ticket::new();
+                let _ = inbox.send(Job { batch: put(n), reply });
                 ticket
             })
             .collect();
@@ -56,11 +56,11 @@ fn answers(groups: &[u8], fails_at: u64, how: fn() -> Result<(), Error>) -> (Vec
         if let Some(jobs) = jobs.take() {
             let shared = Arc::new(Shared::new(BTreeMap::new()));
             let engine = Fake { commits: commits.clone(), fails_at, how };
-            let committer = Committer::new(engine, Epoch(1), shared, 4096);
+            let committer = Committer::new(engine, Epoch(1), shared);
             let calls = calls.clone();
-            let on_failure = Box::new(move |_: &Error| {
+            let on_failure = move |_: &Error| {
                 calls.fetch_add(1, Ordering::SeqCst);
-            });
+            };
             running = Some(thread::spawn(move || committer.run(&jobs, on_failure)));
         }
         for ticket in tickets {
@@ -77,7 +77,7 @@ fn a_group_shares_one_sync() {
     let commits = Arc::new(AtomicU64::new(0));
     let engine = Fake { commits: commits.clone(), fails_at: 0, how: || Ok(()) };
     let shared = Arc::new(Shared::new(BTreeMap::new()));
-    let mut committer = Committer::new(engine, Epoch(1), shared.clone(), 4096);
+    let mut committer = Committer::new(engine, Epoch(1), shared.clone());
     let batches: Vec<_> = (0..200).map(put).collect();
     let outcomes = committer.commit(&batches).unwrap();
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Committed)));
@@ -89,8 +89,7 @@ fn a_group_shares_one_sync() {
 fn a_group_of_refused_batches_costs_no_sync() {
     let commits = Arc::new(AtomicU64::new(0));
     let engine = Fake { commits: commits.clone(), fails_at: 0, how: || Ok(()) };
-    let mut committer =
-        Committer::new(engine, Epoch(1), Arc::new(Shared::new(BTreeMap::new())), 4096);
+    let mut committer = Committer::new(engine, Epoch(1), Arc::new(Shared::new(BTreeMap::new())));
     let fenced = Batch { guards: vec![(crate::Partition(0), Epoch(2))], ..put(1) };
     assert!(matches!(committer.commit(&[fenced]).unwrap()[..], [Outcome::Fenced]));
     assert_eq!(commits.load(Ordering::SeqCst), 0);
@@ -156,7 +155,7 @@ fn what_one_trim_is_too_small_for_goes_with_what_is_appended() {
     let batch = |ops| Batch { id: BatchId(0), guards: Vec::new(), ops };
     let append = || batch(vec![Op::Append { log, record: Bytes::from_static(b"r") }]);
     let shared = Arc::new(Shared::new(BTreeMap::new()));
-    let mut committer = Committer::new(Kept::default(), Epoch(1), shared, 4096);
+    let mut committer = Committer::new(Kept::default(), Epoch(1), shared);
     // Each alone, so that each has a row.
     for _ in 0..5_000 {
         committer.commit(&[append()]).unwrap();
@@ -170,7 +169,7 @@ fn what_one_trim_is_too_small_for_goes_with_what_is_appended() {
     let rows = committer.engine.0.len();
     assert!((501..=503).contains(&rows), "{rows} rows");
     let shared = Arc::new(Shared::new(committer.logs.clone()));
-    let mut reopened = Committer::new(committer.engine, Epoch(2), shared, 4096);
+    let mut reopened = Committer::new(committer.engine, Epoch(2), shared);
     reopened.commit(&[batch(vec![Op::Trim { log, before: u64::MAX }]), append()]).unwrap();
     assert!(reopened.engine.0.len() <= 3, "{}", reopened.engine.0.len());
 }

@@ -4,55 +4,59 @@
 
 use std::future::{Ready, ready};
 
-use super::{Lab, batch, commit, get, insert, key, put, value};
+use super::{Fixture, batch, commit, get, insert, key, put, value};
 use crate::batch::{Epoch, Key, MAX_ROW, Op, Partition};
 use crate::{Error, Outcome};
 
-pub async fn a_committed_batch_is_there_and_stays<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![put(1, "a"), insert(2, "b")]).await;
-    commit(lab.store(), vec![put(1, "c"), Op::Delete { key: key(2) }, Op::Delete { key: key(9) }])
-        .await;
-    let lab = lab.reopen();
-    assert_eq!(get(lab.store(), 1).await, Some(value("c")));
-    assert_eq!(get(lab.store(), 2).await, None);
+pub async fn a_committed_batch_is_there_and_stays<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![put(1, "a"), insert(2, "b")]).await;
+    commit(
+        fixture.store(),
+        vec![put(1, "c"), Op::Delete { key: key(2) }, Op::Delete { key: key(9) }],
+    )
+    .await;
+    let fixture = fixture.reopen();
+    assert_eq!(get(fixture.store(), 1).await, Some(value("c")));
+    assert_eq!(get(fixture.store(), 2).await, None);
 }
 
-pub async fn a_refused_batch_changes_nothing<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![put(1, "a")]).await;
+pub async fn a_refused_batch_changes_nothing<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![put(1, "a")]).await;
     let large = Op::Put { key: key(3), value: vec![0; MAX_ROW].into(), entry: None };
-    let outcome = lab.store().commit(batch(vec![put(1, "b"), put(2, "b"), large])).await;
+    let outcome = fixture.store().commit(batch(vec![put(1, "b"), put(2, "b"), large])).await;
     assert!(
         matches!(outcome, Outcome::NotApplied(Error::TooLarge(size)) if size > MAX_ROW),
         "{outcome:?}"
     );
-    let outcome = lab.store().commit(batch(vec![put(1, "b"), put(2, "b"), insert(1, "b")])).await;
+    let outcome =
+        fixture.store().commit(batch(vec![put(1, "b"), put(2, "b"), insert(1, "b")])).await;
     assert!(matches!(outcome, Outcome::Conflict(at) if at == key(1)));
-    let lab = lab.reopen();
-    assert_eq!(get(lab.store(), 1).await, Some(value("a")));
-    assert_eq!(get(lab.store(), 2).await, None);
+    let fixture = fixture.reopen();
+    assert_eq!(get(fixture.store(), 1).await, Some(value("a")));
+    assert_eq!(get(fixture.store(), 2).await, None);
 }
 
-pub async fn of_two_operations_on_one_key_the_later_holds<L: Lab>() {
-    let lab = L::new();
+pub async fn of_two_operations_on_one_key_the_later_holds<F: Fixture>() {
+    let fixture = F::new();
     let delete = |n| Op::Delete { key: key(n) };
     commit(
-        lab.store(),
+        fixture.store(),
         vec![put(1, "a"), put(1, "b"), put(2, "a"), delete(2), delete(3), put(3, "a")],
     )
     .await;
-    let lab = lab.reopen();
-    assert_eq!(get(lab.store(), 1).await, Some(value("b")));
-    assert_eq!(get(lab.store(), 2).await, None);
-    assert_eq!(get(lab.store(), 3).await, Some(value("a")));
+    let fixture = fixture.reopen();
+    assert_eq!(get(fixture.store(), 1).await, Some(value("b")));
+    assert_eq!(get(fixture.store(), 2).await, None);
+    assert_eq!(get(fixture.store(), 3).await, Some(value("a")));
 }
 
-pub async fn an_insert_is_refused_where_a_key_is_taken<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![put(1, "a")]).await;
-    let lab = lab.reopen();
-    let store = lab.store();
+pub async fn an_insert_is_refused_where_a_key_is_taken<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![put(1, "a")]).await;
+    let fixture = fixture.reopen();
+    let store = fixture.store();
     for ops in [
         vec![insert(1, "b")],
         vec![insert(2, "b"), insert(2, "c")],
@@ -67,9 +71,9 @@ pub async fn an_insert_is_refused_where_a_key_is_taken<L: Lab>() {
     assert_eq!(get(store, 2).await, None);
 }
 
-pub async fn batches_in_line_see_those_before_them<L: Lab>() {
-    let lab = L::new();
-    let store = lab.store();
+pub async fn batches_in_line_see_those_before_them<F: Fixture>() {
+    let fixture = F::new();
+    let store = fixture.store();
     let tickets: Vec<_> = (0..40)
         .map(|round| {
             let op = match round % 4 {
@@ -89,78 +93,79 @@ pub async fn batches_in_line_see_those_before_them<L: Lab>() {
     assert_eq!(get(store, 2).await, Some(value("39")));
 }
 
-pub async fn a_batch_with_a_guard_of_another_epoch_is_fenced<L: Lab>() {
-    let lab = L::new();
-    let old = lab.store().epoch();
+pub async fn a_batch_with_a_guard_of_another_epoch_is_fenced<F: Fixture>() {
+    let fixture = F::new();
+    let old = fixture.store().epoch();
     let guarded = |n, epoch| {
         let mut batch = batch(vec![put(n, "a")]);
         batch.guards.push((Partition(7), epoch));
         batch
     };
-    assert!(matches!(lab.store().commit(guarded(1, old)).await, Outcome::Committed));
-    let lab = lab.reopen();
-    assert!(matches!(lab.store().commit(guarded(2, old)).await, Outcome::Fenced));
-    assert!(matches!(lab.store().commit(guarded(2, Epoch(u64::MAX))).await, Outcome::Fenced));
-    assert_eq!(get(lab.store(), 2).await, None);
-    let current = lab.store().epoch();
-    assert!(matches!(lab.store().commit(guarded(2, current)).await, Outcome::Committed));
+    assert!(matches!(fixture.store().commit(guarded(1, old)).await, Outcome::Committed));
+    let fixture = fixture.reopen();
+    assert!(matches!(fixture.store().commit(guarded(2, old)).await, Outcome::Fenced));
+    assert!(matches!(fixture.store().commit(guarded(2, Epoch(u64::MAX))).await, Outcome::Fenced));
+    assert_eq!(get(fixture.store(), 2).await, None);
+    let current = fixture.store().epoch();
+    assert!(matches!(fixture.store().commit(guarded(2, current)).await, Outcome::Committed));
 }
 
-pub fn the_epoch_grows_with_every_opening<L: Lab>() -> Ready<()> {
-    let mut lab = L::new();
+pub fn the_epoch_grows_with_every_opening<F: Fixture>() -> Ready<()> {
+    let mut fixture = F::new();
     for _ in 0..3 {
-        let before = lab.store().epoch();
-        lab = lab.reopen();
-        assert!(lab.store().epoch() > before);
+        let before = fixture.store().epoch();
+        fixture = fixture.reopen();
+        assert!(fixture.store().epoch() > before);
     }
     ready(())
 }
 
-pub async fn a_row_of_exactly_the_limit_fits<L: Lab>() {
-    let lab = L::new();
+pub async fn a_row_of_exactly_the_limit_fits<F: Fixture>() {
+    let fixture = F::new();
     let row = |size: usize| Op::Put { key: key(1), value: vec![7; size].into(), entry: None };
     // A store may add up to 16 bytes of its own to a plain row.
-    commit(lab.store(), vec![row(MAX_ROW - 3 - 16)]).await;
-    let outcome = lab.store().commit(batch(vec![row(MAX_ROW + 1)])).await;
+    commit(fixture.store(), vec![row(MAX_ROW - 3 - 16)]).await;
+    let outcome = fixture.store().commit(batch(vec![row(MAX_ROW + 1)])).await;
     assert!(matches!(outcome, Outcome::NotApplied(Error::TooLarge(_))));
-    let lab = lab.reopen();
-    assert_eq!(get(lab.store(), 1).await.map(|row| row.len()), Some(MAX_ROW - 19));
+    let fixture = fixture.reopen();
+    assert_eq!(get(fixture.store(), 1).await.map(|row| row.len()), Some(MAX_ROW - 19));
 }
 
-pub async fn a_scan_is_in_order_and_within_its_bounds<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), [5, 1, 200, 3, 9].map(|n| put(n, "a")).into()).await;
+pub async fn a_scan_is_in_order_and_within_its_bounds<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), [5, 1, 200, 3, 9].map(|n| put(n, "a")).into()).await;
     let other = Op::Put { key: Key::new(2, 1, &[4]), value: value("other"), entry: None };
     let listed = Op::Put {
         key: Key::new(Key::FIRST_LISTED, 1, &[4; 16]),
         value: value("listed"),
         entry: Some(crate::Entry::default()),
     };
-    commit(lab.store(), vec![other, listed]).await;
-    let lab = lab.reopen();
+    commit(fixture.store(), vec![other, listed]).await;
+    let fixture = fixture.reopen();
     let numbers = async |from: u8, to: u8, limit| {
-        let rows = lab.store().scan(key(from), key(to), limit).await.expect("the store answers");
+        let rows =
+            fixture.store().scan(key(from), key(to), limit).await.expect("the store answers");
         rows.iter().map(|(key, _)| key.0[2]).collect::<Vec<_>>()
     };
     assert_eq!(numbers(0, 255, 10).await, [1, 3, 5, 9, 200]);
     assert_eq!(numbers(3, 9, 10).await, [3, 5]);
     assert_eq!(numbers(2, 255, 2).await, [3, 5]);
     assert_eq!(numbers(9, 3, 10).await, [0; 0]);
-    let all = lab.store().scan(Key::new(0, 0, &[]), Key::new(255, 255, &[]), 100).await;
+    let all = fixture.store().scan(Key::new(0, 0, &[]), Key::new(255, 255, &[]), 100).await;
     let all = all.expect("the store answers");
     assert_eq!(all.len(), 7);
     assert_eq!(all[6].1, value("listed"));
 }
 
-pub async fn answers_can_be_read_at_once<L: Lab>() {
-    let lab = L::new();
+pub async fn answers_can_be_read_at_once<F: Fixture>() {
+    let fixture = F::new();
     for round in 0..50_u8 {
-        commit(lab.store(), vec![put(round, "a")]).await;
-        assert_eq!(get(lab.store(), round).await, Some(value("a")));
+        commit(fixture.store(), vec![put(round, "a")]).await;
+        assert_eq!(get(fixture.store(), round).await, Some(value("a")));
     }
 }
 
-pub async fn an_empty_batch_is_committed<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), Vec::new()).await;
+pub async fn an_empty_batch_is_committed<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), Vec::new()).await;
 }

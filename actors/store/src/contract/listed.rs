@@ -3,11 +3,12 @@
 #![expect(clippy::missing_panics_doc, reason = "a check panics if the store fails it")]
 
 use std::future::{Ready, ready};
+use std::thread;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 
-use super::{Lab, block_on, commit, value};
+use super::{Fixture, block_on, commit, value};
 use crate::Store;
 use crate::batch::{Entry, Key, Op};
 use crate::memory::MemoryStore;
@@ -49,85 +50,85 @@ async fn found(store: &dyn Store, query: &Query) -> Vec<u128> {
     page.documents
 }
 
-pub async fn a_row_that_moves_keeps_its_place<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), (1..=4).map(|document| list(OPEN, document, "open")).collect()).await;
-    commit(lab.store(), vec![delete(OPEN, 1), list(DONE, 1, "done")]).await;
-    commit(lab.store(), vec![list(DONE, 2, "done"), delete(OPEN, 2)]).await;
-    commit(lab.store(), vec![list(DONE, 3, "done")]).await;
-    commit(lab.store(), vec![delete(OPEN, 3)]).await;
+pub async fn a_row_that_moves_keeps_its_place<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), (1..=4).map(|document| list(OPEN, document, "open")).collect()).await;
+    commit(fixture.store(), vec![delete(OPEN, 1), list(DONE, 1, "done")]).await;
+    commit(fixture.store(), vec![list(DONE, 2, "done"), delete(OPEN, 2)]).await;
+    commit(fixture.store(), vec![list(DONE, 3, "done")]).await;
+    commit(fixture.store(), vec![delete(OPEN, 3)]).await;
     let check = async |store: &dyn Store| {
         assert_eq!(found(store, &all(Order::Document, false)).await, [1, 2, 3, 4]);
         assert_eq!(found(store, &status("done")).await, [1, 2, 3]);
         assert_eq!(found(store, &status("open")).await, [4]);
     };
-    check(lab.store()).await;
-    check(lab.reopen().store()).await;
+    check(fixture.store()).await;
+    check(fixture.reopen().store()).await;
 }
 
-pub async fn a_document_stands_once_and_as_last_put<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![list(DONE, 1, "first"), list(OPEN, 1, "second")]).await;
-    commit(lab.store(), vec![list(OPEN, 2, "first")]).await;
-    commit(lab.store(), vec![list(DONE, 2, "second")]).await;
-    commit(lab.store(), vec![list(OPEN, 3, "first"), delete(OPEN, 3), list(OPEN, 3, "second")])
+pub async fn a_document_stands_once_and_as_last_put<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![list(DONE, 1, "first"), list(OPEN, 1, "second")]).await;
+    commit(fixture.store(), vec![list(OPEN, 2, "first")]).await;
+    commit(fixture.store(), vec![list(DONE, 2, "second")]).await;
+    commit(fixture.store(), vec![list(OPEN, 3, "first"), delete(OPEN, 3), list(OPEN, 3, "second")])
         .await;
-    assert_eq!(found(lab.store(), &all(Order::Document, true)).await, [3, 2, 1]);
-    let lab = lab.reopen();
-    assert_eq!(found(lab.store(), &all(Order::Document, true)).await, [3, 2, 1]);
-    assert_eq!(found(lab.store(), &status("second")).await, [1, 2, 3]);
+    assert_eq!(found(fixture.store(), &all(Order::Document, true)).await, [3, 2, 1]);
+    let fixture = fixture.reopen();
+    assert_eq!(found(fixture.store(), &all(Order::Document, true)).await, [3, 2, 1]);
+    assert_eq!(found(fixture.store(), &status("second")).await, [1, 2, 3]);
     // Without the row that was put last, the one before it shows again.
-    commit(lab.store(), vec![delete(OPEN, 1), delete(DONE, 2)]).await;
-    assert_eq!(found(lab.store(), &status("first")).await, [1, 2]);
-    assert_eq!(found(lab.reopen().store(), &status("first")).await, [1, 2]);
+    commit(fixture.store(), vec![delete(OPEN, 1), delete(DONE, 2)]).await;
+    assert_eq!(found(fixture.store(), &status("first")).await, [1, 2]);
+    assert_eq!(found(fixture.reopen().store(), &status("first")).await, [1, 2]);
 }
 
-pub async fn a_deleted_row_leaves_its_list<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![list(OPEN, 1, "open"), list(OPEN, 2, "open")]).await;
-    commit(lab.store(), vec![delete(OPEN, 1), delete(OPEN, 9)]).await;
-    assert_eq!(found(lab.store(), &status("open")).await, [2]);
-    let lab = lab.reopen();
-    assert_eq!(found(lab.store(), &status("open")).await, [2]);
-    commit(lab.store(), vec![list(OPEN, 1, "again")]).await;
-    assert_eq!(found(lab.store(), &all(Order::Document, false)).await, [1, 2]);
+pub async fn a_deleted_row_leaves_its_list<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![list(OPEN, 1, "open"), list(OPEN, 2, "open")]).await;
+    commit(fixture.store(), vec![delete(OPEN, 1), delete(OPEN, 9)]).await;
+    assert_eq!(found(fixture.store(), &status("open")).await, [2]);
+    let fixture = fixture.reopen();
+    assert_eq!(found(fixture.store(), &status("open")).await, [2]);
+    commit(fixture.store(), vec![list(OPEN, 1, "again")]).await;
+    assert_eq!(found(fixture.store(), &all(Order::Document, false)).await, [1, 2]);
 }
 
-pub async fn a_listed_row_without_an_entry_is_on_no_list<L: Lab>() {
-    let lab = L::new();
+pub async fn a_listed_row_without_an_entry_is_on_no_list<F: Fixture>() {
+    let fixture = F::new();
     let insert = Op::Insert { key: listed(OPEN, 1), value: value("plain") };
-    commit(lab.store(), vec![insert, list(OPEN, 2, "open")]).await;
+    commit(fixture.store(), vec![insert, list(OPEN, 2, "open")]).await;
     let plain = Op::Put { key: listed(OPEN, 2), value: value("plain"), entry: None };
-    commit(lab.store(), vec![plain]).await;
-    assert_eq!(found(lab.store(), &all(Order::Document, false)).await, [0; 0]);
-    let lab = lab.reopen();
-    assert_eq!(found(lab.store(), &all(Order::Document, false)).await, [0; 0]);
+    commit(fixture.store(), vec![plain]).await;
+    assert_eq!(found(fixture.store(), &all(Order::Document, false)).await, [0; 0]);
+    let fixture = fixture.reopen();
+    assert_eq!(found(fixture.store(), &all(Order::Document, false)).await, [0; 0]);
     for document in [1, 2] {
-        let row = lab.store().get(&listed(OPEN, document)).await.expect("the store answers");
+        let row = fixture.store().get(&listed(OPEN, document)).await.expect("the store answers");
         assert_eq!(row, Some(value("plain")));
     }
 }
 
-pub async fn rows_without_a_value_come_last_in_both_directions<L: Lab>() {
-    let lab = L::new();
+pub async fn rows_without_a_value_come_last_in_both_directions<F: Fixture>() {
+    let fixture = F::new();
     let put = |document, sort| {
         let entry = Some(entry("open", [sort, None]));
         Op::Put { key: listed(OPEN, document), value: value(""), entry }
     };
     let ops =
         vec![put(1, Some(5)), put(2, None), put(3, Some(u64::MAX)), put(4, None), put(5, Some(5))];
-    commit(lab.store(), ops).await;
-    let lab = lab.reopen();
+    commit(fixture.store(), ops).await;
+    let fixture = fixture.reopen();
     let up = all(Order::Sort(0), false);
-    assert_eq!(found(lab.store(), &up).await, [1, 5, 3, 2, 4]);
+    assert_eq!(found(fixture.store(), &up).await, [1, 5, 3, 2, 4]);
     let down = all(Order::Sort(0), true);
-    assert_eq!(found(lab.store(), &down).await, [3, 5, 1, 4, 2]);
-    let page = lab.store().query(&Query { offset: 2, limit: 2, ..down }).await;
+    assert_eq!(found(fixture.store(), &down).await, [3, 5, 1, 4, 2]);
+    let page = fixture.store().query(&Query { offset: 2, limit: 2, ..down }).await;
     assert_eq!(page.expect("the store answers"), Page { documents: vec![1, 4], total: 5 });
 }
 
-pub async fn filters_combine<L: Lab>() {
-    let lab = L::new();
+pub async fn filters_combine<F: Fixture>() {
+    let fixture = F::new();
     for document in 1..=60_u128 {
         let mut terms =
             vec![(1, if document % 2 == 0 { b"even".as_slice() } else { b"odd" }.into())];
@@ -138,8 +139,11 @@ pub async fn filters_combine<L: Lab>() {
                 .map(|n| (2, Box::from([b'0' + u8::try_from(*n).expect("small")]))),
         );
         let entry = Some(Entry { list: LIST, terms, sort: [None, None] });
-        commit(lab.store(), vec![Op::Put { key: listed(OPEN, document), value: value(""), entry }])
-            .await;
+        commit(
+            fixture.store(),
+            vec![Op::Put { key: listed(OPEN, document), value: value(""), entry }],
+        )
+        .await;
     }
     let any = |field, terms: &[&str]| {
         Filter::AnyOf(field, terms.iter().map(|t| t.as_bytes().into()).collect())
@@ -147,8 +151,9 @@ pub async fn filters_combine<L: Lab>() {
     let both = |field, terms: &[&str]| {
         Filter::AllOf(field, terms.iter().map(|t| t.as_bytes().into()).collect())
     };
-    let ask =
-        async |filters| found(lab.store(), &Query { filters, ..all(Order::Document, false) }).await;
+    let ask = async |filters| {
+        found(fixture.store(), &Query { filters, ..all(Order::Document, false) }).await
+    };
     let numbers = |test: &dyn Fn(u128) -> bool| (1..=60).filter(|n| test(*n)).collect::<Vec<_>>();
     assert_eq!(ask(vec![any(1, &["odd"]), both(2, &["3", "5"])]).await, [15, 45]);
     assert_eq!(ask(vec![any(2, &["3", "5", "7"])]).await, numbers(&|n| n % 3 == 0 || n % 5 == 0));
@@ -162,7 +167,7 @@ pub async fn filters_combine<L: Lab>() {
     assert_eq!(ask(vec![within(Some(7), Some(7))]).await, [0; 0]);
 }
 
-/// What is done to a store: in one batch each.
+/// The operations of some batches.
 fn operations() -> impl Strategy<Value = Vec<Vec<Op>>> {
     let table = || prop_oneof![Just(OPEN), Just(DONE)];
     let document = || prop_oneof![3 => 0..60_u128, 1 => any::<u128>()];
@@ -210,39 +215,49 @@ fn questions() -> impl Strategy<Value = Vec<Query>> {
     prop::collection::vec(query, 30)
 }
 
-pub fn queries_agree_with_looking_at_every_row<L: Lab>() -> Ready<()> {
-    let mut runner =
-        TestRunner::new(Config { failure_persistence: None, cases: 24, ..Config::default() });
-    let outcome = runner.run(&(operations(), questions()), |(batches, questions)| {
-        let check = async || {
-            let model = MemoryStore::new();
-            let mut lab = L::new();
-            let middle = batches.len() / 2;
-            for (at, ops) in batches.iter().enumerate() {
-                if at == middle {
-                    lab = lab.reopen();
-                }
-                commit(&model, ops.clone()).await;
-                commit(lab.store(), ops.clone()).await;
+pub fn queries_agree_with_looking_at_every_row<F: Fixture>() -> Ready<()> {
+    // A store mostly waits for its disk.
+    const THREADS: u32 = 4;
+    let config = Config { failure_persistence: None, cases: 24 / THREADS, ..Config::default() };
+    let check = || {
+        let mut runner = TestRunner::new(config.clone());
+        runner.run(&(operations(), questions()), |(batches, questions)| {
+            let mut agrees = Ok(());
+            block_on(async { agrees = agree::<F>(&batches, &questions).await });
+            agrees
+        })
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(check)).collect();
+        for thread in threads {
+            if let Err(failure) = thread.join().expect("a check returns its failure") {
+                panic!("{failure}");
             }
-            for reopened in [false, true] {
-                if reopened {
-                    lab = lab.reopen();
-                }
-                for query in &questions {
-                    let expected = model.query(query).await.expect("the model answers");
-                    let page = lab.store().query(query).await.expect("the store answers");
-                    prop_assert_eq!(page, expected, "{:?}, reopened: {}", query, reopened);
-                }
-            }
-            Ok(())
-        };
-        let mut verdict = Ok(());
-        block_on(async { verdict = check().await });
-        verdict
+        }
     });
-    if let Err(failure) = outcome {
-        panic!("{failure}");
-    }
     ready(())
+}
+
+async fn agree<F: Fixture>(batches: &[Vec<Op>], questions: &[Query]) -> TestCaseResult {
+    let model = MemoryStore::new();
+    let mut fixture = F::new();
+    let middle = batches.len() / 2;
+    for (at, ops) in batches.iter().enumerate() {
+        if at == middle {
+            fixture = fixture.reopen();
+        }
+        commit(&model, ops.clone()).await;
+        commit(fixture.store(), ops.clone()).await;
+    }
+    for reopened in [false, true] {
+        if reopened {
+            fixture = fixture.reopen();
+        }
+        for query in questions {
+            let expected = model.query(query).await.expect("the model answers");
+            let page = fixture.store().query(query).await.expect("the store answers");
+            prop_assert_eq!(page, expected, "{:?}, reopened: {}", query, reopened);
+        }
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{Lab, batch, commit, insert, put, value};
+use super::{Fixture, batch, commit, insert, put, value};
 use crate::batch::{LogId, Op};
 use crate::{Error, Outcome, Store};
 
@@ -27,12 +27,12 @@ async fn bounds(store: &dyn Store, log: LogId) -> (u64, u64) {
     store.log_bounds(log).await.expect("the store answers")
 }
 
-pub async fn log_numbers_are_dense_and_survive<L: Lab>() {
-    let mut lab = L::new();
-    assert_eq!(bounds(lab.store(), LOG).await, (0, 0));
-    assert_eq!(read(lab.store(), LOG, 0, 10).await, []);
+pub async fn log_numbers_are_dense_and_survive<F: Fixture>() {
+    let mut fixture = F::new();
+    assert_eq!(bounds(fixture.store(), LOG).await, (0, 0));
+    assert_eq!(read(fixture.store(), LOG, 0, 10).await, []);
     for round in 0..3 {
-        let store = lab.store();
+        let store = fixture.store();
         let tickets: Vec<_> = (0..30)
             .map(|n| {
                 store.commit(batch(vec![append(LOG, &format!("{round}/{n}")), append(OTHER, "o")]))
@@ -41,70 +41,70 @@ pub async fn log_numbers_are_dense_and_survive<L: Lab>() {
         for ticket in tickets {
             assert!(matches!(ticket.await, Outcome::Committed));
         }
-        lab = lab.reopen();
+        fixture = fixture.reopen();
     }
-    let all = read(lab.store(), LOG, 0, 1000).await;
+    let all = read(fixture.store(), LOG, 0, 1000).await;
     let expected: Vec<_> =
         (0..90).map(|at| (at + 1, value(&format!("{}/{}", at / 30, at % 30)))).collect();
     assert_eq!(all, expected);
-    assert_eq!(bounds(lab.store(), LOG).await, (1, 90));
-    assert_eq!(bounds(lab.store(), OTHER).await, (1, 90));
+    assert_eq!(bounds(fixture.store(), LOG).await, (1, 90));
+    assert_eq!(bounds(fixture.store(), OTHER).await, (1, 90));
     for after in 0..92_usize {
-        let page = read(lab.store(), LOG, after as u64, 4).await;
+        let page = read(fixture.store(), LOG, after as u64, 4).await;
         assert_eq!(page, expected.iter().skip(after).take(4).cloned().collect::<Vec<_>>());
     }
 }
 
-pub async fn log_records_of_every_size_are_read_back<L: Lab>() {
-    let lab = L::new();
+pub async fn log_records_of_every_size_are_read_back<F: Fixture>() {
+    let fixture = F::new();
     let sizes = [0, 10, 4000, 4084, 4085, 4086, 65_536, 1, 20_000, 8170, 2];
     let record = |size: &usize| Op::Append { log: LOG, record: vec![9; *size].into() };
-    commit(lab.store(), sizes.iter().map(record).collect()).await;
-    commit(lab.store(), sizes.iter().map(record).collect()).await;
-    let outcome = lab.store().commit(batch(vec![record(&65_537)])).await;
+    commit(fixture.store(), sizes.iter().map(record).collect()).await;
+    commit(fixture.store(), sizes.iter().map(record).collect()).await;
+    let outcome = fixture.store().commit(batch(vec![record(&65_537)])).await;
     assert!(matches!(outcome, Outcome::NotApplied(Error::TooLarge(65_537))), "{outcome:?}");
-    let lab = lab.reopen();
+    let fixture = fixture.reopen();
     for after in 0..22 {
-        let found = read(lab.store(), LOG, after as u64, 100).await;
+        let found = read(fixture.store(), LOG, after as u64, 100).await;
         let found: Vec<_> = found.into_iter().map(|(_, record)| record.len()).collect();
         let twice: Vec<_> = sizes.iter().chain(&sizes).skip(after).copied().collect();
         assert_eq!(found, twice, "after {after}");
     }
 }
 
-pub async fn a_trimmed_log_goes_on_counting<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), (0..500).map(|_| append(LOG, "some record")).collect()).await;
+pub async fn a_trimmed_log_goes_on_counting<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), (0..500).map(|_| append(LOG, "some record")).collect()).await;
     commit(
-        lab.store(),
+        fixture.store(),
         vec![Op::Trim { log: LOG, before: 9999 }, Op::Trim { log: OTHER, before: 5 }],
     )
     .await;
-    let lab = lab.reopen();
-    assert_eq!(bounds(lab.store(), LOG).await, (501, 500));
-    assert_eq!(bounds(lab.store(), OTHER).await, (0, 0));
-    assert_eq!(read(lab.store(), LOG, 0, 10).await, []);
-    commit(lab.store(), vec![append(LOG, "next")]).await;
-    let lab = lab.reopen();
-    assert_eq!(bounds(lab.store(), LOG).await, (501, 501));
-    assert_eq!(read(lab.store(), LOG, 0, 10).await, [(501, value("next"))]);
+    let fixture = fixture.reopen();
+    assert_eq!(bounds(fixture.store(), LOG).await, (501, 500));
+    assert_eq!(bounds(fixture.store(), OTHER).await, (0, 0));
+    assert_eq!(read(fixture.store(), LOG, 0, 10).await, []);
+    commit(fixture.store(), vec![append(LOG, "next")]).await;
+    let fixture = fixture.reopen();
+    assert_eq!(bounds(fixture.store(), LOG).await, (501, 501));
+    assert_eq!(read(fixture.store(), LOG, 0, 10).await, [(501, value("next"))]);
 }
 
-pub async fn a_trim_keeps_exactly_what_it_should<L: Lab>() {
-    let mut lab = L::new();
+pub async fn a_trim_keeps_exactly_what_it_should<F: Fixture>() {
+    let mut fixture = F::new();
     let large = || Op::Append { log: LOG, record: vec![1; 9000].into() };
     for _ in 0..10 {
         let mut ops: Vec<_> = (0..9).map(|n| append(LOG, &n.to_string())).collect();
         ops.push(large());
-        commit(lab.store(), ops).await;
+        commit(fixture.store(), ops).await;
     }
     for before in [0, 1, 2, 10, 11, 12, 35, 34, 60, 61, 100] {
-        commit(lab.store(), vec![Op::Trim { log: LOG, before }, append(OTHER, "o")]).await;
-        lab = lab.reopen();
-        let (oldest, newest) = bounds(lab.store(), LOG).await;
+        commit(fixture.store(), vec![Op::Trim { log: LOG, before }, append(OTHER, "o")]).await;
+        fixture = fixture.reopen();
+        let (oldest, newest) = bounds(fixture.store(), LOG).await;
         assert_eq!(newest, 100);
         assert!(oldest >= before.max(1));
-        let kept = read(lab.store(), LOG, 0, 1000).await;
+        let kept = read(fixture.store(), LOG, 0, 1000).await;
         assert_eq!(
             kept.iter().map(|(n, _)| *n).collect::<Vec<_>>(),
             (oldest..=100).collect::<Vec<_>>()
@@ -114,30 +114,33 @@ pub async fn a_trim_keeps_exactly_what_it_should<L: Lab>() {
     // In one batch: what is appended after the trim stays, what was appended before it goes.
     let ops =
         vec![append(LOG, "gone"), Op::Trim { log: LOG, before: u64::MAX }, append(LOG, "kept")];
-    commit(lab.store(), ops).await;
-    lab = lab.reopen();
-    assert_eq!(read(lab.store(), LOG, 0, 10).await, [(102, value("kept"))]);
+    commit(fixture.store(), ops).await;
+    fixture = fixture.reopen();
+    assert_eq!(read(fixture.store(), LOG, 0, 10).await, [(102, value("kept"))]);
 }
 
-pub async fn refused_batches_leave_no_gap_in_a_log<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![put(1, "a"), append(LOG, "first")]).await;
-    let outcome = lab.store().commit(batch(vec![append(LOG, "refused"), insert(1, "b")])).await;
+pub async fn refused_batches_leave_no_gap_in_a_log<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![put(1, "a"), append(LOG, "first")]).await;
+    let outcome = fixture.store().commit(batch(vec![append(LOG, "refused"), insert(1, "b")])).await;
     assert!(matches!(outcome, Outcome::Conflict(_)));
-    commit(lab.store(), vec![append(LOG, "second")]).await;
-    let lab = lab.reopen();
-    assert_eq!(read(lab.store(), LOG, 0, 10).await, [(1, value("first")), (2, value("second"))]);
+    commit(fixture.store(), vec![append(LOG, "second")]).await;
+    let fixture = fixture.reopen();
+    assert_eq!(
+        read(fixture.store(), LOG, 0, 10).await,
+        [(1, value("first")), (2, value("second"))]
+    );
 }
 
-pub async fn the_tail_is_in_order_and_before_the_ticket<L: Lab>() {
-    let lab = L::new();
-    commit(lab.store(), vec![append(LOG, "too early")]).await;
-    let mut tail = lab.store().tail();
+pub async fn the_tail_is_in_order_and_before_the_ticket<F: Fixture>() {
+    let fixture = F::new();
+    commit(fixture.store(), vec![append(LOG, "too early")]).await;
+    let mut tail = fixture.store().tail();
     let mut came = VecDeque::new();
     let mut tickets = Vec::new();
     for n in 0..20 {
         let ops = vec![append(LOG, &n.to_string()), append(OTHER, "o"), put(1, "a")];
-        tickets.push(lab.store().commit(batch(ops)));
+        tickets.push(fixture.store().commit(batch(ops)));
     }
     for (n, ticket) in (0..).zip(tickets) {
         assert!(matches!(ticket.await, Outcome::Committed));
@@ -151,14 +154,14 @@ pub async fn the_tail_is_in_order_and_before_the_ticket<L: Lab>() {
     }
 }
 
-pub async fn a_second_tail_closes_the_first<L: Lab>() {
-    let lab = L::new();
-    let mut first = lab.store().tail();
-    let mut second = lab.store().tail();
-    commit(lab.store(), vec![append(LOG, "record")]).await;
+pub async fn a_second_tail_closes_the_first<F: Fixture>() {
+    let fixture = F::new();
+    let mut first = fixture.store().tail();
+    let mut second = fixture.store().tail();
+    commit(fixture.store(), vec![append(LOG, "record")]).await;
     assert!(first.recv().await.is_none());
     let sequences = second.recv().await.map(|records| records.iter().map(|r| r.sequence).collect());
     assert_eq!(sequences, Some(vec![1]));
     drop(second);
-    commit(lab.store(), vec![append(LOG, "nobody listens")]).await;
+    commit(fixture.store(), vec![append(LOG, "nobody listens")]).await;
 }

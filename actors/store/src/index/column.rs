@@ -1,29 +1,29 @@
 //! One sort value of the documents of a list, and their order by it.
 //!
-//! The order is a plain vector of slots. What arrives or changes is put beside it, in `moved`, and
-//! merged in once that is worth the time: values mostly grow, so a merge touches the end only.
+//! The order is a vector of slots. New and changed values stand beside it, in `moved`, and are merged in
+//! batches: values mostly grow, so that a merge touches the end only.
 //!
-//! Deliberately absent: removal. A slot that stands in no bitmap is found by no query.
+//! Deliberately absent: removal. A query finds no slot that is in no bitmap.
 
 use std::collections::BTreeSet;
 
 use roaring::RoaringBitmap;
 
-use super::{YOUNG, grow};
+use super::{MERGE_BATCH, grow};
 
-/// Sort values by slot. A slot that has none stands in `none`.
+/// Sort values by slot. `none` has the slots without one.
 #[derive(Debug, Default)]
 pub(super) struct Column {
     values: Vec<u64>,
     none: RoaringBitmap,
-    /// Slots in order of `(value, slot)`, but for those that are `stale`.
+    /// Slots in the order of `(value, slot)`, but for the `stale` ones.
     sorted: Vec<u32>,
     stale: RoaringBitmap,
     moved: BTreeSet<(u64, u32)>,
 }
 
 impl Column {
-    /// A column of all the values at once.
+    /// A column of all values at once.
     pub(super) fn build(values: impl ExactSizeIterator<Item = Option<u64>>) -> Self {
         let mut column = Self { values: Vec::with_capacity(values.len()), ..Self::default() };
         let mut pairs = Vec::with_capacity(values.len());
@@ -39,9 +39,10 @@ impl Column {
         column
     }
 
-    /// Gives the slot after the last one its value.
+    /// Appends a slot.
     pub(super) fn push(&mut self, value: Option<u64>) {
-        let slot = u32::try_from(self.values.len()).expect("a list has fewer than 2^32 documents");
+        let slot =
+            u32::try_from(self.values.len()).expect("a list contains fewer than 2^32 documents");
         grow(&mut self.values);
         self.values.push(value.unwrap_or(0));
         match value {
@@ -53,7 +54,7 @@ impl Column {
         self.merge_if_due();
     }
 
-    /// Gives a slot another value.
+    /// Changes the value of a slot.
     pub(super) fn set(&mut self, slot: u32, value: Option<u64>) {
         let old = self.get(slot);
         if old == value {
@@ -81,25 +82,23 @@ impl Column {
         self.merge_if_due();
     }
 
-    /// The value of a slot.
     pub(super) fn get(&self, slot: u32) -> Option<u64> {
         (!self.none.contains(slot)).then(|| self.values[slot as usize])
     }
 
-    /// The slots without a value.
     pub(super) fn none(&self) -> &RoaringBitmap {
         &self.none
     }
 
-    /// The first `needed` of `slots` in order of `(value, slot)`; slots without a value are left out.
-    /// The answer is in no order, and may hold more.
+    /// The first `needed` of `slots` in the order of `(value, slot)`, without those that have no value. The
+    /// answer is unordered, and may hold more.
     pub(super) fn first(
         &self,
         slots: &RoaringBitmap,
         needed: usize,
         descending: bool,
     ) -> Vec<(u64, u32)> {
-        /// Up to here collecting all is quicker than walking the order past those that don't match.
+        /// So many slots are collected quicker than found in the order.
         const FEW: u64 = if cfg!(test) { 4 } else { 1 << 16 };
 
         if slots.len() <= FEW {
@@ -130,7 +129,7 @@ impl Column {
         slots: &RoaringBitmap,
         needed: usize,
     ) -> Vec<(u64, u32)> {
-        /// A walk longer than this is worth laying the bitmap out flat.
+        /// A longer walk is worth a flat bitmap.
         const LONG: usize = if cfg!(test) { 8 } else { 1 << 14 };
 
         let mut found = Vec::with_capacity(needed.min(self.sorted.len()));
@@ -154,7 +153,7 @@ impl Column {
     }
 
     fn merge_if_due(&mut self) {
-        let due = (self.values.len() / 64).max(YOUNG);
+        let due = (self.values.len() / 64).max(MERGE_BATCH);
         if self.moved.len() >= due || self.stale.len() >= due as u64 {
             self.merge();
         }
@@ -184,7 +183,7 @@ impl Column {
     }
 }
 
-/// A bitmap as plain words.
+/// A bitmap as a vector of words.
 fn flatten(slots: &RoaringBitmap, length: usize) -> Vec<u64> {
     let mut words = vec![0; length.div_ceil(64)];
     let mut buffer = [0; 1024];

@@ -1,4 +1,4 @@
-//! Collects the rows of a scan and builds the lists of them at once.
+//! Builds the lists from all rows at once.
 //!
 //! Deliberately absent: the scan itself, which is the engine's.
 
@@ -6,15 +6,15 @@ use std::collections::{HashMap, HashSet};
 
 use super::list::{Item, List};
 use super::terms::{TermId, Terms};
-use super::{Change, Lists, Owners};
+use super::{Change, Lists, Prefixes};
 use crate::batch::Key;
 use crate::row::Block;
 
-/// The lists to be.
+/// The rows so far.
 #[derive(Default)]
 pub(crate) struct Loader {
     lists: HashMap<[u8; 2], Building>,
-    owners: Owners,
+    prefixes: Prefixes,
 }
 
 #[derive(Default)]
@@ -25,9 +25,9 @@ struct Building {
 }
 
 impl Loader {
-    /// Takes a listed row. `None` if its bytes make no sense.
+    /// Adds a listed row. `None` if its entry block is malformed.
     pub(crate) fn row(&mut self, key: &Key, block: &[u8]) -> Option<()> {
-        let (owner, document) = self.owners.split(key)?;
+        let (prefix, document) = self.prefixes.split(key)?;
         let block = Block::read(block)?;
         let building = self.lists.entry(block.list).or_default();
         let start = building.end();
@@ -36,21 +36,21 @@ impl Loader {
             building.term_ids.push(id);
         }
         let terms = start..building.end();
-        building.items.push(Item { document, stamp: block.stamp, owner, sort: block.sort, terms });
+        building.items.push(Item { document, stamp: block.stamp, prefix, sort: block.sort, terms });
         Some(())
     }
 
-    /// The lists. Of rows that are among `changes` only what the last change made of them counts.
+    /// The lists. Of a row among `changes` only the last change counts.
     pub(crate) fn build(mut self, changes: &[Change]) -> Lists {
         let mut last = HashMap::new();
         let mut known = HashSet::new();
         for change in changes {
-            known.extend(self.owners.split(&change.key));
+            known.extend(self.prefixes.split(&change.key));
             last.insert(&change.key, change.new.as_deref());
         }
         if !known.is_empty() {
             for building in self.lists.values_mut() {
-                building.items.retain(|item| !known.contains(&(item.owner, item.document)));
+                building.items.retain(|item| !known.contains(&(item.prefix, item.document)));
             }
         }
         for (key, block) in last {
@@ -61,7 +61,7 @@ impl Loader {
         let lists = self.lists.into_iter().map(|(name, building)| {
             (name, List::build(building.terms, &building.term_ids, building.items))
         });
-        Lists { lists: lists.collect(), owners: self.owners }
+        Lists { lists: lists.collect(), prefixes: self.prefixes }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Answers a query from one list.
 //!
-//! The conditions become one bitmap of dense slots and one vector of loose documents; the page is
-//! then walked in order over both.
+//! The filters become one bitmap of main slots and one vector of delta documents. The page is then read in
+//! order from both.
 //!
-//! Deliberately absent: anything about rows. An answer is document ids and their number.
+//! Deliberately absent: rows. An answer is document ids and their number.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use super::list::List;
 use super::terms::TermId;
 use crate::query::{Filter, Order, Page, Query};
 
-/// The conditions of a query in the numbers of one list.
+/// The filters of a query, in the term ids of one list.
 #[derive(Default)]
 struct Conditions {
-    /// One term of each of these.
+    /// A document must have one term of each of these.
     any: Vec<Vec<TermId>>,
-    /// Every one of these.
+    /// A document must have all of these.
     all: Vec<TermId>,
-    /// A term is asked for that no document ever had.
+    /// True if no document can match.
     impossible: bool,
     from: u128,
     to: Option<u128>,
@@ -58,7 +58,7 @@ impl Conditions {
         conditions
     }
 
-    fn dense<'a>(&self, list: &'a List) -> Cow<'a, RoaringBitmap> {
+    fn main<'a>(&self, list: &'a List) -> Cow<'a, RoaringBitmap> {
         let any = self.any.iter().map(|terms| match terms.as_slice() {
             [term] => list.terms.slots(*term),
             terms => {
@@ -88,15 +88,16 @@ impl Conditions {
         matches
     }
 
-    fn loose(&self, list: &List) -> Vec<(u128, [Option<u64>; 2])> {
-        let range = list.loose.range(self.from..);
+    fn delta(&self, list: &List) -> Vec<(u128, [Option<u64>; 2])> {
+        let range = list.delta.range(self.from..);
         range
             .take_while(|(document, _)| self.to.is_none_or(|to| **document < to))
-            .filter(|(_, loose)| {
-                let has = |term: &TermId| loose.terms.contains(term);
-                self.all.iter().all(has) && self.any.iter().all(|terms| terms.iter().any(has))
+            .filter(|(_, delta)| {
+                let contains = |term: &TermId| delta.terms.contains(term);
+                self.all.iter().all(contains)
+                    && self.any.iter().all(|terms| terms.iter().any(contains))
             })
-            .map(|(document, loose)| (*document, loose.sort))
+            .map(|(document, delta)| (*document, delta.sort))
             .collect()
     }
 }
@@ -107,9 +108,9 @@ pub(super) fn select(list: &List, query: &Query) -> Page {
     if conditions.impossible {
         return Page::default();
     }
-    let dense = conditions.dense(list);
-    let loose = conditions.loose(list);
-    let total = dense.len() + loose.len() as u64;
+    let main = conditions.main(list);
+    let delta = conditions.delta(list);
+    let total = main.len() + delta.len() as u64;
     let sorted_by = match query.order {
         Order::Sort(n) if n < list.columns.len() => Some(n),
         Order::Sort(_) | Order::Document => None,
@@ -117,9 +118,9 @@ pub(super) fn select(list: &List, query: &Query) -> Page {
     let documents = if query.limit == 0 || query.offset as u64 >= total {
         Vec::new()
     } else if let Some(n) = sorted_by {
-        by_value(list, n, &dense, &loose, query)
+        by_value(list, n, &main, &delta, query)
     } else {
-        by_document(list, &dense, loose.iter().map(|(document, _)| *document), query)
+        by_document(list, &main, delta.iter().map(|(document, _)| *document), query)
             .skip(query.offset)
             .take(query.limit)
             .collect()
@@ -130,24 +131,24 @@ pub(super) fn select(list: &List, query: &Query) -> Page {
 fn by_value(
     list: &List,
     n: usize,
-    dense: &RoaringBitmap,
-    loose: &[(u128, [Option<u64>; 2])],
+    main: &RoaringBitmap,
+    delta: &[(u128, [Option<u64>; 2])],
     query: &Query,
 ) -> Vec<u128> {
     let column = &list.columns[n];
-    let none = dense & column.none();
-    let loose_none =
-        loose.iter().filter(|(_, sort)| sort[n].is_none()).map(|(document, _)| *document);
-    let loose_some = loose.iter().filter_map(|(document, sort)| Some((sort[n]?, *document)));
+    let none = main & column.none();
+    let delta_none =
+        delta.iter().filter(|(_, sort)| sort[n].is_none()).map(|(document, _)| *document);
+    let delta_some = delta.iter().filter_map(|(document, sort)| Some((sort[n]?, *document)));
 
-    let with_value = dense.len() - none.len() + loose_some.clone().count() as u64;
+    let with_value = main.len() - none.len() + delta_some.clone().count() as u64;
     let with_value = usize::try_from(with_value).expect("documents fit in memory");
     let needed = query.offset.saturating_add(query.limit);
     let mut documents = Vec::new();
     if query.offset < with_value {
-        let found = column.first(dense, needed, query.descending);
+        let found = column.first(main, needed, query.descending);
         let found = found.into_iter().map(|(value, slot)| (value, list.ids[slot as usize]));
-        let mut found: Vec<_> = found.chain(loose_some).collect();
+        let mut found: Vec<_> = found.chain(delta_some).collect();
         if query.descending {
             found.sort_unstable_by(|a, b| b.cmp(a));
         } else {
@@ -159,23 +160,23 @@ fn by_value(
     let rest = query.limit - documents.len();
     if rest > 0 && needed > with_value {
         let passed = query.offset.saturating_sub(with_value);
-        documents.extend(by_document(list, &none, loose_none, query).skip(passed).take(rest));
+        documents.extend(by_document(list, &none, delta_none, query).skip(passed).take(rest));
     }
     documents
 }
 
-/// Dense slots and loose documents, both ascending, as documents in the order of their ids.
+/// Main slots and delta documents, both ascending, as documents in the order of their ids.
 fn by_document<'a>(
     list: &'a List,
-    dense: &'a RoaringBitmap,
-    loose: impl DoubleEndedIterator<Item = u128> + 'a,
+    main: &'a RoaringBitmap,
+    delta: impl DoubleEndedIterator<Item = u128> + 'a,
     query: &Query,
 ) -> Box<dyn Iterator<Item = u128> + 'a> {
-    let dense = dense.iter().map(|slot| list.ids[slot as usize]);
+    let main = main.iter().map(|slot| list.ids[slot as usize]);
     if query.descending {
-        Box::new(merged(dense.rev(), loose.rev(), |a, b| a > b))
+        Box::new(merged(main.rev(), delta.rev(), |a, b| a > b))
     } else {
-        Box::new(merged(dense, loose, |a, b| a < b))
+        Box::new(merged(main, delta, |a, b| a < b))
     }
 }
 

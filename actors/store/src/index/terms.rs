@@ -1,17 +1,17 @@
-//! Which documents of a list have which term.
+//! Posting lists: the slots of a list that have each term.
 //!
-//! Deliberately absent: what a field or a term means.
+//! Deliberately absent: the meaning of fields and terms.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use roaring::RoaringBitmap;
 
-/// The number of a term within its list.
+/// The id of a term within its list.
 pub(super) type TermId = u32;
 
-/// Below this many slots a plain vector is smaller than a bitmap. Terms that few documents
-/// share (the steps of one execution) are the most numerous ones.
+/// A plain vector of so many slots is smaller than a bitmap. The terms that few documents share (the steps
+/// of one execution) are the most numerous ones.
 const FEW: usize = 16;
 
 /// The slots that have one term.
@@ -82,7 +82,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// The number of a term, given on its first use.
+    /// The id of a term, given on its first use.
     pub(super) fn intern(&mut self, field: u8, term: &[u8]) -> TermId {
         self.scratch.clear();
         self.scratch.push(field);
@@ -96,7 +96,7 @@ impl Terms {
         id
     }
 
-    /// The number of a term that was ever used.
+    /// The id of a term; `None` if no document ever had it.
     pub(super) fn find(&self, field: u8, term: &[u8]) -> Option<TermId> {
         let mut name = Vec::with_capacity(1 + term.len());
         name.push(field);
@@ -112,7 +112,7 @@ impl Terms {
         self.postings[term as usize].remove(slot);
     }
 
-    /// Takes a slot out of every term: for the rare case that its terms are not known.
+    /// Removes a slot from every term, in the rare case that its terms are unknown.
     pub(super) fn purge(&mut self, slot: u32) {
         for posting in &mut self.postings {
             posting.remove(slot);
@@ -124,8 +124,8 @@ impl Terms {
         self.postings[term as usize].bitmap()
     }
 
-    /// Moves every slot to another place, keeping their order, and forgets the terms that neither
-    /// a slot nor `used` has. Returns the new numbers of the terms.
+    /// Renumbers every slot, in the same order, and drops the terms that neither a slot nor `used` has.
+    /// Returns the new ids of the terms.
     pub(super) fn renumber(
         &mut self,
         used: &[bool],
@@ -154,7 +154,7 @@ impl Terms {
         moved
     }
 
-    /// Gives back the room that growing bitmaps have taken beyond their need.
+    /// Frees the capacity beyond the length.
     pub(super) fn shrink(&mut self) {
         for posting in &mut self.postings {
             match posting {
@@ -165,7 +165,6 @@ impl Terms {
         }
     }
 
-    /// How many terms there are.
     pub(super) fn len(&self) -> usize {
         self.postings.len()
     }

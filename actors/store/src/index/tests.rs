@@ -1,4 +1,4 @@
-//! The index against looking at every document, with lists long enough for every fold.
+//! The index against looking at every document, with lists long enough for every merge.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,12 @@ fn entry(status: u8, tag: u8, sort: [Option<u64>; 2]) -> Entry {
 type Documents = BTreeMap<u128, Entry>;
 
 fn expected(documents: &Documents, query: &Query) -> Page {
-    let has = |entry: &Entry, field: u8, term: &[u8]| entry.terms.contains(&(field, term.into()));
+    let contains =
+        |entry: &Entry, field: u8, term: &[u8]| entry.terms.contains(&(field, term.into()));
     let matches = |entry: &Entry| {
         query.filters.iter().all(|filter| match filter {
-            Filter::AnyOf(field, terms) => terms.iter().any(|term| has(entry, *field, term)),
-            Filter::AllOf(field, terms) => terms.iter().all(|term| has(entry, *field, term)),
+            Filter::AnyOf(field, terms) => terms.iter().any(|term| contains(entry, *field, term)),
+            Filter::AllOf(field, terms) => terms.iter().all(|term| contains(entry, *field, term)),
             Filter::Documents { .. } => true,
         })
     };
@@ -121,9 +122,9 @@ proptest! {
             prop_assert_eq!(lists.select(query), expected(&documents, query), "{:?}", query);
         }
         for (document, _) in &steps {
-            prop_assert_eq!(lists.has(&key(*document)), documents.contains_key(document));
+            prop_assert_eq!(lists.contains(&key(*document)), documents.contains_key(document));
         }
-        prop_assert!(!lists.has(&Key::new(Key::FIRST_LISTED, 0, &steps[0].0.to_be_bytes())));
+        prop_assert!(!lists.contains(&Key::new(Key::FIRST_LISTED, 0, &steps[0].0.to_be_bytes())));
     }
 
     #[test]
@@ -150,7 +151,7 @@ proptest! {
                 Some(entry) => before.insert(*document, entry.clone()),
                 None => before.remove(document),
             };
-            index.note(vec![change])
+            index.hold_while_loading(vec![change])
         };
         for (n, step) in steps[..at[1]].iter().enumerate() {
             if n < at[0] {
@@ -171,7 +172,7 @@ proptest! {
         for (document, entry) in &seen {
             loader.row(&key(*document), &block(0, entry)).unwrap();
         }
-        index.finish(Ok(loader), &|_| None);
+        index.finish_loading(Ok(loader), &|_| None);
         for step in &steps[at[1]..] {
             let changes = note(&index, &mut before, step).unwrap();
             index.apply(&changes, &|_| None);
@@ -194,5 +195,5 @@ fn a_row_behind_another_is_still_in_the_list() {
             Some(block(1, &entry(0, 0, [None; 2])))
         });
     }
-    assert!(lists.has(&rows[0]) && lists.has(&rows[1]));
+    assert!(lists.contains(&rows[0]) && lists.contains(&rows[1]));
 }

@@ -1,6 +1,6 @@
-//! Makes a store as small as what lives in it.
+//! Makes a store as small as its live data.
 //!
-//! sled uses again what it frees, but its file never becomes smaller. So what lives is written to a new
+//! sled uses freed space again, but its file never becomes smaller. So the live data is written to a new
 //! directory, read back and compared, and the two change places in one step.
 //!
 //! ```text
@@ -8,34 +8,31 @@
 //! store.compact   the new one ─┘           └─▶ the old one, removed
 //! ```
 //!
-//! Whatever cuts this short leaves a whole store. What stands under the second name is never needed: the
-//! next opening removes it.
+//! A crash at any moment leaves a complete store. The directory under the second name is never needed, and
+//! the next opening removes it.
 //!
-//! Deliberately absent: any of this while the store is in use.
+//! Deliberately absent: compaction of a store in use.
 
 use std::fs;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::opening::{check_left, open_tree, sled_failed};
-use super::waker::close;
-use super::{SledOptions, SledStore, message};
-use crate::directory::{FORMAT_FILE, corrupt, failed, lock, read_format};
-use crate::journal;
-use crate::mark::{self, Left, MARK};
-use crate::quiet::quietly;
-use crate::{Error, repair};
+use super::opening::{check_shutdown, in_sled, open_tree, sled_error};
+use super::watchdog::close;
+use super::{SledOptions, SledStore};
+use crate::directory::{FORMAT_FILE, corrupt, io_error, lock, locked, read_format};
+use crate::shutdown::{self, Shutdown};
+use crate::{Error, journal, mark, panics, repair};
 
-/// How many bytes are given to sled at once. Nothing of it is needed before all of it is synced.
+/// The bytes that go to sled in one batch. All are synced at the end.
 const PIECE: usize = 1 << 20;
 
-/// Everything in a store that sled does not make, but for how it was left.
-const FILES: [&str; 4] = [journal::FILES[0], journal::FILES[1], MARK, FORMAT_FILE];
+/// The files that sled does not make, without the state.
+const FILES: [&str; 4] = [journal::FILES[0], journal::FILES[1], mark::FILE, FORMAT_FILE];
 
-/// What a compaction came to.
+/// The sizes of a store around its compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
     /// Bytes of the store's files before.
@@ -44,51 +41,49 @@ pub struct Compacted {
     pub after: u64,
 }
 
-/// Makes the store at `path` as small as what lives in it. It needs as much room as that meanwhile.
+/// Makes the store at `path` as small as its live data. The disk must have that much free space.
 ///
 /// # Errors
-/// [`Error::Locked`] if somebody has it open, [`Error::Corrupt`] if it is damaged, [`Error::Io`] if there
+/// [`Error::Locked`] if a process has it open, [`Error::Corrupt`] if it is damaged, [`Error::Io`] if there
 /// is none, if the disk fails or is full, or if the file system cannot exchange two directories. After an
-/// error all that lived is there, in the old files or in the new ones.
+/// error all live data is there, in the old files or in the new ones.
 pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
     if read_format(path)?.is_none() {
         return Err(Error::Io(format!("there is no store at {}", path.display()).into()));
     }
-    // Opened and closed in order, sled has all that the journal has, and what is wrong was said.
+    // Opening reports damage, and closing brings the whole journal to sled.
     drop(SledStore::open(SledOptions::new(path.into(), cache_bytes, Box::new(|_| ())))?);
     let _lock = lock(path)?;
-    let Left::Closed(_) = check_left(path, read_format(path)?)? else {
-        return Err(Error::Locked(path.display().to_string()));
+    let Shutdown::Clean(_) = check_shutdown(path, read_format(path)?)? else {
+        return Err(locked(path));
     };
-    mark::taken(path, true).map_err(|error| failed(&error))?;
+    shutdown::note_open(path, true).map_err(|error| io_error(&error))?;
     let beside = beside(path);
     // sled panics on a disk that fails, also where it is dropped.
-    let written = catch_unwind(AssertUnwindSafe(|| write(path, &beside, cache_bytes)));
-    let written = written.unwrap_or_else(|panic| Err(Error::Io(said(message(&*panic)).into())));
-    let exchanged = written.and_then(|()| {
+    let exchanged = in_sled(|| write(path, &beside, cache_bytes)).and_then(|()| {
         let exchange = || -> io::Result<Compacted> {
             let sizes = Compacted { before: size(path)?, after: size(&beside)? };
             renameat_with(CWD, path, CWD, &beside, RenameFlags::EXCHANGE)?;
             Ok(sizes)
         };
-        exchange().map_err(|error| failed(&error))
+        exchange().map_err(|error| io_error(&error))
     });
     match exchanged {
-        Ok(sizes) => clear(path).map(|()| sizes).map_err(|error| failed(&error)),
+        Ok(sizes) => clear(path).map(|()| sizes).map_err(|error| io_error(&error)),
         Err(error) => {
-            // It is whole, but not left in order: who knows what a disk has that failed.
+            // The store is complete, and not noted as clean: a disk that failed may have lost writes.
             let _ = remove(&beside);
             Err(error)
         }
     }
 }
 
-/// Removes what stands beside the store at `path`: the old one, or what a compaction has left that was cut
-/// short. The caller has the lock.
+/// Removes the directory beside the store at `path`: the old store, or the incomplete new one. The caller
+/// has the lock.
 pub(super) fn clear(path: &Path) -> io::Result<()> {
     let beside = beside(path);
     if beside.exists() {
-        // The exchange may not be durable yet, and then this is what a power cut would bring back.
+        // Until the exchange is durable, a power cut brings this directory back.
         repair::sync_all(path)?;
         remove(&beside)?;
     }
@@ -101,13 +96,13 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes all that lives in `path` to the new directory `to`, and makes it durable there.
+/// Writes the live data of `path` to the new directory `to`, durably.
 fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
-    let io = |error: io::Error| failed(&error);
+    let io = |error: io::Error| io_error(&error);
     remove(to).and_then(|()| fs::create_dir(to)).map_err(io)?;
     let (old, _) = open_tree(path, cache_bytes)?;
     let (new, db) = open_tree(to, cache_bytes)?;
-    in_sled(|| copy(&old, &new))?;
+    silently(|| copy(&old, &new))?;
     if !close(new) {
         return Err(corrupt(to, "sled could not write it"));
     }
@@ -115,13 +110,16 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
         fs::copy(path.join(file), to.join(file)).map_err(io)?;
     }
     repair::sync_all(to).map_err(io)?;
-    // As the next opening will find it.
+    // As the next opening will read it.
     let (new, _) = open_tree(to, cache_bytes)?;
-    let same = in_sled(|| is_same(&old, &new))?;
+    let same = silently(|| is_same(&old, &new))?;
     if !close(new) || !close(old) || !same {
-        return Err(corrupt(to, "what was written is not what is read back"));
+        return Err(corrupt(to, "its rows are not those that were written"));
     }
-    db.sync_all().and_then(|()| mark::closed(to)).and_then(|()| repair::sync_all(to)).map_err(io)
+    db.sync_all()
+        .and_then(|()| shutdown::note_clean(to))
+        .and_then(|()| repair::sync_all(to))
+        .map_err(io)
 }
 
 fn copy(old: &sled::Db, new: &sled::Db) -> sled::Result<()> {
@@ -150,15 +148,11 @@ fn is_same(old: &sled::Db, new: &sled::Db) -> sled::Result<bool> {
     }
 }
 
-fn in_sled<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, Error> {
-    match quietly(work) {
-        Ok(done) => done.map_err(|error| sled_failed(&error)),
-        Err(panic) => Err(Error::Io(said(&panic).into())),
+fn silently<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, Error> {
+    match panics::catch_silently(work) {
+        Ok(done) => done.map_err(|error| sled_error(&error)),
+        Err(message) => Err(Error::Io(format!("sled says: {message}").into())),
     }
-}
-
-fn said(panic: &str) -> String {
-    format!("sled says: {panic}")
 }
 
 fn remove(directory: &Path) -> io::Result<()> {

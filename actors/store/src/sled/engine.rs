@@ -1,27 +1,27 @@
-//! The committer's side: a group becomes durable in the journal, and readable above sled.
+//! The committer's engine: a group becomes durable in the journal and readable in the overlay.
 //!
-//! Deliberately absent: sled, which hears of it later (see [`super::settle`]).
+//! Deliberately absent: sled, which gets the rows later (see [`super::checkpoint`]).
 
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::checkpoint::Checkpointer;
 use super::layers::Layers;
-use super::settle::Rounds;
 use crate::Error;
+use crate::batch::MAX_ROW;
 use crate::committer::Engine;
 use crate::journal::Group;
 
-/// What the committer writes to.
+/// The journal and the overlay.
 pub(super) struct SledEngine {
     layers: Arc<Layers>,
-    rounds: Arc<Rounds>,
+    checkpointer: Arc<Checkpointer>,
     group: Group,
-    max_row: usize,
 }
 
 impl SledEngine {
-    pub(super) fn new(layers: Arc<Layers>, rounds: Arc<Rounds>, max_row: usize) -> Self {
-        Self { layers, rounds, group: Group::default(), max_row }
+    pub(super) fn new(layers: Arc<Layers>, checkpointer: Arc<Checkpointer>) -> Self {
+        Self { layers, checkpointer, group: Group::default() }
     }
 }
 
@@ -33,7 +33,7 @@ impl Engine for SledEngine {
     fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error> {
         let mut keys = Vec::new();
         if from < to && limit > 0 {
-            self.layers.walk(from, Bound::Excluded(to), |key, _| {
+            self.layers.scan(from, Bound::Excluded(to), |key, _| {
                 keys.push(key.to_vec());
                 Ok(keys.len() < limit)
             })?;
@@ -42,10 +42,10 @@ impl Engine for SledEngine {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        // Checked before; one row too large here would cost everyone's data at a power cut.
+        // The committer has checked it: one row too large could cost all data at a power cut.
         assert!(
-            key.len() + value.len() <= self.max_row,
-            "a row of {} bytes got past the checks",
+            key.len() + value.len() <= MAX_ROW,
+            "a row of {} bytes was let through",
             value.len()
         );
         self.group.put(key, value);
@@ -56,7 +56,7 @@ impl Engine for SledEngine {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        let next = self.group.follower();
-        self.rounds.commit(&self.layers, std::mem::replace(&mut self.group, next))
+        let next = self.group.next();
+        self.checkpointer.commit(&self.layers, std::mem::replace(&mut self.group, next))
     }
 }

@@ -1,11 +1,11 @@
-//! What is read: sled, and above it what it does not have yet.
+//! Reads: the overlay, and sled below it.
 //!
-//! Deliberately absent: how anything gets there.
+//! Deliberately absent: writes.
 
 use std::ops::Bound;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::opening::sled_failed;
+use super::opening::sled_error;
 use crate::Error;
 use crate::overlay::Overlay;
 
@@ -17,11 +17,10 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    pub(super) fn over(tree: sled::Db) -> Self {
+    pub(super) fn new(tree: sled::Db) -> Self {
         Self { tree, overlay: RwLock::default() }
     }
 
-    /// The rows above sled, for a moment.
     pub(super) fn overlay(&self) -> RwLockReadGuard<'_, Overlay> {
         self.overlay.read().expect("no holder panics")
     }
@@ -36,28 +35,28 @@ impl Layers {
         key: &[u8],
         with: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, Error> {
-        // What is not above sled is in it, now and until it is above it again.
+        // A row that is not in the overlay is in sled, until it is in the overlay again.
         let above = self.overlay().get(key).cloned();
         if let Some(row) = above {
             return Ok(with(row.as_deref()));
         }
-        let row = self.tree.get(key).map_err(|error| sled_failed(&error))?;
+        let row = self.tree.get(key).map_err(|error| sled_error(&error))?;
         Ok(with(row.as_deref()))
     }
 
-    /// Hands the rows between two keys to `each`, in order, until it says no.
-    pub(super) fn walk(
+    /// Hands the rows between two keys to `each`, in order, until it returns false.
+    pub(super) fn scan(
         &self,
         from: &[u8],
         to: Bound<&[u8]>,
         mut each: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        // No round ends in the middle: a row would be seen twice, or not at all.
+        // The lock keeps a checkpoint from ending meanwhile: a row would be seen twice, or not at all.
         let overlay = self.overlay();
         let mut above = overlay.range(from, to).peekable();
         let below = self.tree.range::<&[u8], _>((Bound::Included(from), to));
         for row in below {
-            let (key, value) = row.map_err(|error| sled_failed(&error))?;
+            let (key, value) = row.map_err(|error| sled_error(&error))?;
             let mut hidden = false;
             while let Some((newer, row)) = above.next_if(|(newer, _)| newer.as_ref() <= &*key) {
                 hidden = newer.as_ref() == &*key;
@@ -86,7 +85,7 @@ impl Layers {
         let overlay = self.overlay();
         let above = overlay.last(from, to).map(|key| key.to_vec());
         for key in self.tree.range(from..=to).keys().rev() {
-            let key = key.map_err(|error| sled_failed(&error))?;
+            let key = key.map_err(|error| sled_error(&error))?;
             if overlay.get(&key).is_none_or(Option::is_some) {
                 return Ok(above.max(Some(key.to_vec())));
             }

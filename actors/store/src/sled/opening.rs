@@ -1,4 +1,4 @@
-//! Opening a directory: what is there must be what was left, or it is said what is wrong with it.
+//! Opening a directory: checks that it holds what was left in it, and opens sled.
 //!
 //! Deliberately absent: the repair of what a power cut leaves (see `repair.rs`).
 
@@ -8,122 +8,125 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::settle::{self, Below};
+use super::checkpoint::SyncedSled;
 use crate::batch::Epoch;
-use crate::directory::{WITH_JOURNAL, corrupt, failed, retry};
-use crate::journal::{self, Standing};
-use crate::mark::{self, Left};
+use crate::directory::{WITH_JOURNAL, corrupt, io_error, locked, retry};
+use crate::journal::{self, Checkpoint};
 use crate::overlay::Rows;
-use crate::quiet::quietly;
 use crate::row::META;
-use crate::{Error, anchor, repair, scrub};
+use crate::shutdown::{self, Shutdown};
+use crate::{Error, anchor, mark, panics, repair, scrub};
 
 const EPOCH: [u8; 2] = [META, b'e'];
-/// The last group of the journal whose rows are there.
-pub(super) const SETTLED: [u8; 2] = [META, b'j'];
-/// What the CRCs of the journal begin with.
-const SECRET: [u8; 2] = [META, b's'];
+/// The last group of the journal whose rows are in sled.
+pub(super) const CHECKPOINT: [u8; 2] = [META, b'j'];
+const SALT: [u8; 2] = [META, b's'];
 
-/// How often sled collects its garbage, in milliseconds: it does so in the thread that flushes, a segment
-/// of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With its own 500 the file grows for as
-/// long as 1 MB of long texts a second comes and goes (docs/performance.md, Disk).
+/// The interval of sled's garbage collection, in milliseconds. Its own thread does so between two flushes, one
+/// segment of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With sled's default of 500
+/// the file grows for as long as 1 MB of long texts a second comes and goes (docs/performance.md, Disk).
 const COLLECT_EVERY: u64 = 100;
 
-/// How the directory was left; an error if it is damaged where sled would not say so.
-pub(super) fn check_left(path: &Path, known: Option<u32>) -> Result<Left, Error> {
-    let left = mark::left(path)?;
-    if known.is_none() || left == Left::Unknown {
-        return Ok(Left::Unknown);
+/// The last shutdown; an error if the directory is damaged in a way that sled would not report.
+pub(super) fn check_shutdown(path: &Path, format: Option<u32>) -> Result<Shutdown, Error> {
+    let last = shutdown::last(path)?;
+    if format.is_none() || last == Shutdown::Unknown {
+        return Ok(Shutdown::Unknown);
     }
     let length = match fs::metadata(path.join("db")) {
         Ok(db) => db.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(corrupt(path, "its file db is gone"));
+            return Err(corrupt(path, "its file db is missing"));
         }
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(io_error(&error)),
     };
-    match left {
-        Left::Closed(before) if before != length => {
-            let reason = format!("its file db has {length} bytes, and was left with {before}");
+    match last {
+        Shutdown::Clean(before) if before != length => {
+            let reason =
+                format!("its file db has {length} bytes, and had {before} when it was closed");
             return Err(corrupt(path, &reason));
         }
-        Left::Closed(_) | Left::Killed | Left::Unknown => {}
+        Shutdown::Clean(_) | Shutdown::Killed | Shutdown::Unknown => {}
     }
-    match scrub::damage(path).map_err(|error| failed(&error))? {
+    match scrub::damage(path).map_err(|error| io_error(&error))? {
         Some(damage) => Err(corrupt(path, &damage)),
-        None => Ok(left),
+        None => Ok(last),
     }
 }
 
-/// Opens sled in a directory all of which was synced; and its file, before sled does. Whoever has a file
-/// open when a sync of it fails is told so by his own next sync (Linux's `errseq_t`), and nobody else is.
-/// sled has a thread that syncs and tells nobody what came of it, and goes on.
+/// Opens sled in a directory all of which was synced, and its file before that. Linux reports a failed
+/// sync of a file to each descriptor that was open then, at its next sync (`errseq_t`), and to no later
+/// one. sled has a thread that syncs and ignores a failure.
 pub(super) fn open_tree(path: &Path, cache_bytes: u64) -> Result<(sled::Db, File), Error> {
     anchor::set(path)?;
-    let db = open_db(path)?;
+    let mut options = File::options();
+    let db = options.write(true).create(true).truncate(false).open(path.join("db"));
+    let db = db.map_err(|error| io_error(&error))?;
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes);
     let config = config.flush_every_ms(Some(COLLECT_EVERY));
-    let open = || match quietly(|| config.open()) {
+    let open = || match panics::catch_silently(|| config.open()) {
         Ok(Ok(tree)) => Some(Ok(tree)),
         Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => {
             None
         }
-        Ok(Err(sled::Error::Io(error))) if !is_damage(&error) => Some(Err(failed(&error))),
+        Ok(Err(sled::Error::Io(error))) if !is_damage(&error) => Some(Err(io_error(&error))),
         Ok(Err(error)) => Some(Err(corrupt(path, &error.to_string()))),
-        Err(panic) => {
-            // It panics on a disk that fails, as it does on damage.
-            let disk = repair::sync_all(path).map_err(|error| failed(&error));
-            Some(Err(disk.err().unwrap_or_else(|| corrupt(path, &format!("sled says: {panic}")))))
+        Err(message) => {
+            // sled panics on a disk that fails, as it does on damage.
+            let disk = repair::sync_all(path).map_err(|error| io_error(&error));
+            let damage = || corrupt(path, &format!("sled says: {message}"));
+            Some(Err(disk.err().unwrap_or_else(damage)))
         }
     };
-    let tree = retry(open).unwrap_or_else(|| Err(Error::Locked(path.display().to_string())))?;
+    let tree = retry(open).unwrap_or_else(|| Err(locked(path)))?;
     Ok((tree, db))
 }
 
-/// sled's file, for its syncs.
-pub(super) fn open_db(path: &Path) -> Result<File, Error> {
-    let mut options = File::options();
-    let db = options.write(true).create(true).truncate(false).open(path.join("db"));
-    db.map_err(|error| failed(&error))
-}
-
 /// Counts this opening, durably.
-pub(super) fn next_epoch(tree: &sled::Db, path: &Path, known: Option<u32>) -> Result<Epoch, Error> {
+pub(super) fn next_epoch(
+    tree: &sled::Db,
+    path: &Path,
+    format: Option<u32>,
+) -> Result<Epoch, Error> {
     let last = tree.get(EPOCH).map_err(|error| corrupt(path, &error.to_string()))?;
     let last = match last.as_deref().map(<[u8; 8]>::try_from) {
         Some(Ok(bytes)) => u64::from_le_bytes(bytes),
-        None if known.is_none() && tree.is_empty() => 0,
-        // A store that was in use has its counter. Going on would be a silent reset.
-        None | Some(Err(_)) => return Err(corrupt(path, "its contents are lost")),
+        None if format.is_none() && tree.is_empty() => 0,
+        // A store that was in use has an epoch. To begin again would be a silent reset.
+        None | Some(Err(_)) => return Err(emptied(path)),
     };
-    tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_failed(&error))?;
-    tree.flush().map_err(|error| sled_failed(&error))?;
+    tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_error(&error))?;
+    tree.flush().map_err(|error| sled_error(&error))?;
     Ok(Epoch(last + 1))
 }
 
-/// Where the journal stands. Noted for the first time if the directory has none yet.
-pub(super) fn standing(
+/// The last checkpoint. A directory without a journal gets its first note of one.
+pub(super) fn last_checkpoint(
     tree: &sled::Db,
     path: &Path,
-    known: Option<u32>,
-) -> Result<Standing, Error> {
+    format: Option<u32>,
+) -> Result<Checkpoint, Error> {
     let note = |key: [u8; 2]| -> Result<Option<u64>, Error> {
-        let note = tree.get(key).map_err(|error| sled_failed(&error))?;
+        let note = tree.get(key).map_err(|error| sled_error(&error))?;
         Ok(note.and_then(|note| note.as_ref().try_into().ok()).map(u64::from_le_bytes))
     };
-    match (note(SETTLED)?, note(SECRET)?) {
-        (Some(settled), Some(secret)) => Ok(Standing { settled, secret }),
-        (None, None) if known.is_none_or(|known| known < WITH_JOURNAL) => {
-            let standing = Standing { settled: 0, secret: random() };
+    match (note(CHECKPOINT)?, note(SALT)?) {
+        (Some(group), Some(salt)) => Ok(Checkpoint { group, salt }),
+        (None, None) if format.is_none_or(|format| format < WITH_JOURNAL) => {
+            let first = Checkpoint { group: 0, salt: random() };
             let mut notes = sled::Batch::default();
-            notes.insert(&SETTLED, &standing.settled.to_le_bytes());
-            notes.insert(&SECRET, &standing.secret.to_le_bytes());
-            tree.apply_batch(notes).map_err(|error| sled_failed(&error))?;
-            tree.flush().map_err(|error| sled_failed(&error))?;
-            Ok(standing)
+            notes.insert(&CHECKPOINT, &first.group.to_le_bytes());
+            notes.insert(&SALT, &first.salt.to_le_bytes());
+            tree.apply_batch(notes).map_err(|error| sled_error(&error))?;
+            tree.flush().map_err(|error| sled_error(&error))?;
+            Ok(first)
         }
-        _ => Err(corrupt(path, "its contents are lost")),
+        _ => Err(emptied(path)),
     }
+}
+
+fn emptied(path: &Path) -> Error {
+    corrupt(path, "its file db has lost its contents")
 }
 
 /// A number that nobody can guess: the standard library seeds its maps with such.
@@ -132,46 +135,54 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Whether every commit that was noted is there, the newest being `last`.
-pub(super) fn check_noted(path: &Path, last: u64, new: bool) -> Result<(), Error> {
+/// Compares the newest commit, `last`, with the mark.
+pub(super) fn check_mark(path: &Path, last: u64, new: bool) -> Result<(), Error> {
     match mark::read(path)? {
-        Some(noted) if last < noted => {
-            Err(corrupt(path, &format!("its newest commit is {last}, and {noted} was answered")))
+        Some(marked) if last < marked => {
+            let reason =
+                format!("its newest commit is {last}, and commit {marked} was acknowledged");
+            Err(corrupt(path, &reason))
         }
-        None if !new => Err(corrupt(path, "its file callboard-mark is gone")),
+        None if !new => Err(corrupt(path, &format!("its file {} is missing", mark::FILE))),
         Some(_) | None => Ok(()),
     }
 }
 
-/// Brings to sled what stood in the journal only.
-pub(super) fn bring_back(
-    below: &mut Below,
+/// Writes groups of the journal, up to the number `last`, to sled.
+pub(super) fn replay(
+    sled: &mut SyncedSled,
     path: &Path,
-    missing: &[Bytes],
+    groups: &[Bytes],
     last: u64,
 ) -> Result<(), Error> {
-    if missing.is_empty() {
+    if groups.is_empty() {
         return Ok(());
     }
-    let mut all = Rows::new();
-    for group in missing {
-        let rows = journal::rows(group);
-        all.extend(rows.ok_or_else(|| corrupt(path, "a group of its journal makes no sense"))?);
+    let mut rows = Rows::new();
+    for group in groups {
+        let decoded = journal::decode(group);
+        rows.extend(decoded.ok_or_else(|| corrupt(path, "a group of its journal is malformed"))?);
     }
-    settle::write(below, &all, last)
+    sled.write(&rows, last)
 }
 
-/// Whether sled, and not the system, found fault with a file. An error that sled copied has lost its
-/// number, but not its kind.
+/// Runs `work`; a panic of sled's becomes an error.
+pub(super) fn in_sled<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let panicked = |message| Err(Error::Io(format!("sled says: {message}").into()));
+    panics::catch(work).unwrap_or_else(panicked)
+}
+
+/// True if sled found the error in its file, and not the system. An error that sled copied keeps its kind
+/// and loses its number.
 fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
 }
 
-/// What the system says of the disk; or else what sled says of its file, which is damage.
-pub(super) fn sled_failed(error: &sled::Error) -> Error {
+/// An error of the disk, or else of sled's file, which is damage.
+pub(super) fn sled_error(error: &sled::Error) -> Error {
     match error {
-        sled::Error::Io(error) if !is_damage(error) => failed(error),
+        sled::Error::Io(error) if !is_damage(error) => io_error(error),
         sled::Error::Io(_)
         | sled::Error::Corruption { .. }
         | sled::Error::CollectionNotFound(_)

@@ -1,13 +1,13 @@
-//! What rows of a table are told apart by.
+//! The keys of rows.
 
 use std::borrow::Cow;
 
 /// A key of a [`super::Table`]: its bytes sort as it does.
 pub trait TableKey: Sized {
-    /// Its bytes.
+    /// The bytes on disk.
     fn bytes(&self) -> Cow<'_, [u8]>;
 
-    /// Reads what [`TableKey::bytes`] gave.
+    /// Decodes [`TableKey::bytes`].
     fn read(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -29,26 +29,6 @@ impl<const N: usize> TableKey for [u8; N] {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok()
-    }
-}
-
-impl TableKey for String {
-    fn bytes(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(self.as_bytes())
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        std::str::from_utf8(bytes).ok().map(Self::from)
-    }
-}
-
-impl TableKey for Vec<u8> {
-    fn bytes(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(self)
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        Some(bytes.to_vec())
     }
 }
 

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::buffers::EncodeBuffers;
 use super::open;
-use super::room::Room;
 use crate::batch::{LogId, Op};
 use crate::{Error, Record};
 
@@ -18,7 +18,7 @@ pub struct Records<V> {
 }
 
 impl<V: Serialize + DeserializeOwned> Records<V> {
-    /// Records that are written in `version`.
+    /// Records of `version`.
     #[must_use]
     pub const fn new(version: u8) -> Self {
         Self { version, of: PhantomData }
@@ -33,19 +33,22 @@ impl<V: Serialize + DeserializeOwned> Records<V> {
         self.append_as(log, value)
     }
 
-    /// The same for a value that is put together for writing only: it has the JSON form of a `V`.
+    /// The same for a type that is only written; its JSON is that of a `V`.
     ///
     /// # Panics
     /// As [`Records::append`].
     #[must_use]
     pub fn append_as(&self, log: LogId, value: &impl Serialize) -> Op {
-        Op::Append { log, record: Room::with(|room| room.row(self.version, value, None)) }
+        Op::Append {
+            log,
+            record: EncodeBuffers::with(|buffers| buffers.row(self.version, value, None)),
+        }
     }
 
-    /// What a record holds.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it was damaged, or written by a newer program.
+    /// [`Error::Corrupt`] if it is damaged, or if a newer program wrote it.
     pub fn read(&self, record: &Record) -> Result<V, Error> {
         let corrupt = |reason: &dyn std::fmt::Display| Error::Corrupt {
             path: format!("record {} of log {}", record.sequence, record.log.0),

@@ -16,11 +16,11 @@ const NOTES: Table<u128, Note> = Table::new(3, 2).upgraded_by(|_, mut old| {
     old["text"] = old["body"].take();
     old
 });
-const NAMES: Table<String, u32> = Table::new(4, 1);
+const NAMES: Table<[u8; 2], u32> = Table::new(4, 1);
 const TEXTS: Texts = Texts::new(5);
-const WORDS: &[u8] = br#"{"text":"the words that all of these have in common"}"#;
-const SQUEEZED: Table<u128, Note> = NOTES.squeezed_by(WORDS);
-const SQUEEZED_TEXTS: Texts = Texts::new(5).squeezed_by(WORDS);
+const DICTIONARY: &[u8] = br#"{"text":"the words that all of these have in common"}"#;
+const COMPRESSED_NOTES: Table<u128, Note> = NOTES.compressed_with(DICTIONARY);
+const COMPRESSED_TEXTS: Texts = Texts::new(5).compressed_with(DICTIONARY);
 
 fn note(text: &str) -> Note {
     Note { text: text.into() }
@@ -70,14 +70,14 @@ async fn rows_are_read_as_written() {
 #[tokio::test]
 async fn a_scan_goes_on_where_the_last_one_ended() {
     let store = MemoryStore::new();
-    let names = ["a", "ab", "b", "c"].map(String::from);
+    let names = [*b"a ", *b"ab", *b"b ", *b"c "];
     write(&store, names.iter().map(|name| NAMES.put(ENVIRONMENT, name, &1, None)).collect()).await;
-    write(&store, vec![NAMES.put(ENVIRONMENT + 1, &"d".into(), &1, None)]).await;
+    write(&store, vec![NAMES.put(ENVIRONMENT + 1, b"d ", &1, None)]).await;
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = NAMES.scan(&store, ENVIRONMENT, after.as_ref(), 3).await.unwrap();
-        seen.extend(page.iter().map(|(name, _)| name.clone()));
-        after = seen.last().cloned();
+        seen.extend(page.iter().map(|(name, _)| *name));
+        after = seen.last().copied();
         if page.len() < 3 {
             break;
         }
@@ -159,37 +159,39 @@ async fn a_text_with_another_texts_chunk_is_refused() {
 }
 
 #[test]
-fn a_squeezed_row_keeps_its_bytes() {
+fn a_compressed_row_keeps_its_bytes() {
     let alike = note("the words that all of these have in common, and some more");
-    let row = SQUEEZED.put(ENVIRONMENT, &7, &alike, None);
+    let row = COMPRESSED_NOTES.put(ENVIRONMENT, &7, &alike, None);
     assert_eq!(value(&row), b"\x82pZ\xe3\xdfD\x0f5\x00 \xf0\x02, and some more\"}");
     let other = note("nothing of that kind");
-    let (squeezed, plain) =
-        (SQUEEZED.put(ENVIRONMENT, &7, &other, None), NOTES.put(ENVIRONMENT, &7, &other, None));
-    assert_eq!(value(&squeezed), value(&plain));
+    let (compressed, plain) = (
+        COMPRESSED_NOTES.put(ENVIRONMENT, &7, &other, None),
+        NOTES.put(ENVIRONMENT, &7, &other, None),
+    );
+    assert_eq!(value(&compressed), value(&plain));
 }
 
 #[tokio::test]
-async fn squeezed_rows_and_older_ones_are_read_as_written() {
+async fn compressed_rows_and_older_ones_are_read_as_written() {
     let store = MemoryStore::new();
     let alike = note("the words that all of these have in common, and some more");
-    for (key, table) in [(1, NOTES), (2, SQUEEZED)] {
+    for (key, table) in [(1, NOTES), (2, COMPRESSED_NOTES)] {
         write(&store, vec![table.put(ENVIRONMENT, &key, &alike, None)]).await;
-        let read = SQUEEZED.get(&store, ENVIRONMENT, &key).await;
+        let read = COMPRESSED_NOTES.get(&store, ENVIRONMENT, &key).await;
         assert_eq!(read.expect("it is readable"), Some(note(&alike.text)));
     }
     // A program without the dictionary does not take it for something else.
-    let error = NOTES.get(&store, ENVIRONMENT, &2).await.expect_err("it is squeezed");
+    let error = NOTES.get(&store, ENVIRONMENT, &2).await.expect_err("it is compressed");
     assert!(error.to_string().contains("of a newer program"), "{error}");
     // Nor is damage that passes the checksum.
     let crc = crc32fast::hash(b"\xff\xff\x03garbage").to_le_bytes();
     write_raw(&store, &[&[2 | 0x80], &crc[..], b"\xff\xff\x03garbage"].concat()).await;
-    let error = SQUEEZED.get(&store, ENVIRONMENT, &7).await.expect_err("it is no row");
+    let error = COMPRESSED_NOTES.get(&store, ENVIRONMENT, &7).await.expect_err("it is no row");
     assert!(error.to_string().contains("cannot be decompressed"), "{error}");
 }
 
 #[tokio::test]
-async fn squeezed_texts_of_every_length_come_back() {
+async fn compressed_texts_of_every_length_come_back() {
     let store = MemoryStore::new();
     let mut noise = 1_u32;
     for length in [0, 1, 63, 64, 500, 4045, 9_000, 200_000, 256 << 10, (256 << 10) + 1, 2 << 20] {
@@ -200,16 +202,16 @@ async fn squeezed_texts_of_every_length_come_back() {
             char::from(b' ' + noise.to_be_bytes()[0] % 90)
         });
         for text in [alike, unlike.collect()] {
-            let ops = SQUEEZED_TEXTS.put(ENVIRONMENT, 7, 1, &text);
+            let ops = COMPRESSED_TEXTS.put(ENVIRONMENT, 7, 1, &text);
             assert!(ops.len() <= TEXTS.put(ENVIRONMENT, 7, 1, &text).len(), "{length}");
             write(&store, ops).await;
-            let read = SQUEEZED_TEXTS.get(&store, ENVIRONMENT, 7, 1).await;
+            let read = COMPRESSED_TEXTS.get(&store, ENVIRONMENT, 7, 1).await;
             assert!(read.expect("it is readable").as_deref() == Some(&text), "{length} bytes");
         }
     }
     let text = "the words that all of these have in common, once and again";
     write(&store, TEXTS.put(ENVIRONMENT, 8, 1, text)).await;
-    let read = SQUEEZED_TEXTS.get(&store, ENVIRONMENT, 8, 1).await;
+    let read = COMPRESSED_TEXTS.get(&store, ENVIRONMENT, 8, 1).await;
     assert_eq!(read.expect("it is readable").as_deref(), Some(text));
-    assert_eq!(SQUEEZED_TEXTS.put(ENVIRONMENT, 7, 1, &text.repeat(500)).len(), 1);
+    assert_eq!(COMPRESSED_TEXTS.put(ENVIRONMENT, 7, 1, &text.repeat(500)).len(), 1);
 }

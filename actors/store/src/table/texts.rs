@@ -6,18 +6,18 @@
 //! chunk n [version u8][crc32 u32][text …]
 //! ```
 //!
-//! With a dictionary a text of up to 256 KB is squeezed first if that is worth it, and the version
-//! says so (`squeeze.rs`); length and checksum are then those of what is written.
+//! With a dictionary a text of up to 256 KB is compressed first if that pays, and the version says so
+//! (`compress.rs`); length and checksum are then those of the compressed text.
 //!
-//! Chunk 0 says how long the text is, and its checksum: what an earlier, longer text has left in
-//! later chunks is never read, and a mixture of two texts never passes.
+//! Chunk 0 has the length and the checksum of the text: the chunks that an earlier, longer text has left
+//! are never read, and a mixture of two texts is an error.
 //!
-//! Deliberately absent: changing a part of a text. A text is written once, or replaced.
+//! Deliberately absent: changes to a part of a text. A text is written once, or replaced.
 
 use bytes::Bytes;
 
-use super::room::Room;
-use super::squeeze::{SQUEEZED, unsqueezed};
+use super::buffers::EncodeBuffers;
+use super::compress::{COMPRESSED, decompress};
 use super::{HEADER, corrupt, open, seal};
 use crate::batch::{Key, MAX_ROW, Op};
 use crate::{Error, Store};
@@ -25,14 +25,14 @@ use crate::{Error, Store};
 const VERSION: u8 = 1;
 const KEY: usize = 2 + 16 + 1 + 2;
 const HEAD: usize = 8;
-/// What one chunk holds. 16 bytes are left for what a store adds to a row.
+/// The bytes of a text in one chunk. A store may add 16 bytes to a row.
 const CHUNK: usize = MAX_ROW - KEY - HEADER - 16;
-/// How many chunks are asked for at once.
+/// The most chunks that one scan reads.
 const PAGE: usize = 64;
-/// Longer texts stay as they are: they would take the thread for more than a millisecond.
-const SQUEEZABLE: usize = 256 << 10;
+/// A longer text is not compressed: it would take the thread for more than a millisecond.
+const MAX_COMPRESSED: usize = 256 << 10;
 
-/// Long texts by document and field. Not for listed tables.
+/// Long texts by document and field, in a table that is not listed.
 #[derive(Debug)]
 pub struct Texts {
     number: u8,
@@ -50,10 +50,9 @@ impl Texts {
         Self { number, dictionary: None }
     }
 
-    /// The same, with texts in fewer bytes: `dictionary` holds what they have in common, and never
-    /// changes.
+    /// The same, with compressed texts: `dictionary` holds what they have in common, and never changes.
     #[must_use]
-    pub const fn squeezed_by(self, dictionary: &'static [u8]) -> Self {
+    pub const fn compressed_with(self, dictionary: &'static [u8]) -> Self {
         Self { dictionary: Some(dictionary), ..self }
     }
 
@@ -63,16 +62,18 @@ impl Texts {
     /// If the text is longer than 2^16 chunks, some 260 MB.
     #[must_use]
     pub fn put(&self, environment: u8, document: u128, field: u8, text: &str) -> Vec<Op> {
-        let words = self.dictionary.filter(|_| text.len() <= SQUEEZABLE);
-        Room::with(|room| match words.and_then(|words| room.squeezed(text.as_bytes(), words)) {
-            Some(squeezed) => {
-                self.pieces((environment, document, field), VERSION | SQUEEZED, squeezed)
+        let at = (environment, document, field);
+        let dictionary = self.dictionary.filter(|_| text.len() <= MAX_COMPRESSED);
+        let text = text.as_bytes();
+        EncodeBuffers::with(|buffers| {
+            match dictionary.and_then(|dictionary| buffers.compressed(text, dictionary)) {
+                Some(compressed) => self.chunks(at, VERSION | COMPRESSED, compressed),
+                None => self.chunks(at, VERSION, text),
             }
-            None => self.pieces((environment, document, field), VERSION, text.as_bytes()),
         })
     }
 
-    fn pieces(
+    fn chunks(
         &self,
         (environment, document, field): (u8, u128, u8),
         version: u8,
@@ -108,7 +109,7 @@ impl Texts {
         let Some(row) = store.get(&first).await? else {
             return Ok(None);
         };
-        let (is_squeezed, payload) = self.unseal(&first, &row)?;
+        let (is_compressed, payload) = self.open_chunk(&first, &row)?;
         let head = payload.split_first_chunk::<4>();
         let head = head.and_then(|(length, rest)| Some((length, rest.split_first_chunk::<4>()?)));
         let (length, (crc, start)) = head.ok_or_else(|| corrupt("it is cut short"))?;
@@ -127,23 +128,24 @@ impl Texts {
                 return Err(corrupt("a chunk is missing"));
             }
             for (key, row) in rows {
-                text.extend_from_slice(self.unseal(&key, &row)?.1);
+                text.extend_from_slice(self.open_chunk(&key, &row)?.1);
             }
             next = until;
         }
-        // A chunk may be left over from a longer text, but never part of this one.
+        // A chunk of another text must not pass for one of this text.
         if text.len() != length || crc32fast::hash(&text) != u32::from_le_bytes(*crc) {
             return Err(corrupt("its chunks do not belong together"));
         }
-        if is_squeezed {
-            let words = self.dictionary.ok_or_else(|| corrupt("it is squeezed"))?;
-            let whole = unsqueezed(&text, words, SQUEEZABLE);
-            text = whole.ok_or_else(|| corrupt("it cannot be decompressed"))?;
+        if is_compressed {
+            let dictionary =
+                self.dictionary.ok_or_else(|| corrupt("it is compressed, with no dictionary"))?;
+            let decompressed = decompress(&text, dictionary, MAX_COMPRESSED);
+            text = decompressed.ok_or_else(|| corrupt("it cannot be decompressed"))?;
         }
-        String::from_utf8(text).map(Some).map_err(|_| corrupt("it is no text"))
+        String::from_utf8(text).map(Some).map_err(|_| corrupt("it is not UTF-8"))
     }
 
-    /// Removes a text of at most `length` bytes.
+    /// Deletes a text of at most `length` bytes.
     ///
     /// # Panics
     /// As [`Texts::put`].
@@ -155,7 +157,7 @@ impl Texts {
         keys.map(|key| Op::Delete { key }).collect()
     }
 
-    /// Removes every chunk of every text of a document that is in `store` now.
+    /// Deletes every text of a document that is in `store` now.
     ///
     /// # Errors
     /// The store's.
@@ -187,11 +189,11 @@ impl Texts {
         Key::new(self.number, environment, &rest)
     }
 
-    /// Whether the text is squeezed, and a piece of it.
-    fn unseal<'r>(&self, key: &Key, row: &'r [u8]) -> Result<(bool, &'r [u8]), Error> {
+    /// True if the text is compressed, and the chunk's part of it.
+    fn open_chunk<'r>(&self, key: &Key, row: &'r [u8]) -> Result<(bool, &'r [u8]), Error> {
         match open(row) {
             Ok((VERSION, payload)) => Ok((false, payload)),
-            Ok((version, payload)) if version == VERSION | SQUEEZED => Ok((true, payload)),
+            Ok((version, payload)) if version == VERSION | COMPRESSED => Ok((true, payload)),
             Ok((version, _)) => {
                 let reason = format!("it has version {version}, of a newer program");
                 Err(corrupt(self.number, key, &reason))
@@ -201,7 +203,6 @@ impl Texts {
     }
 }
 
-/// A row of two pieces, one after the other.
 fn row(version: u8, pieces: [&[u8]; 2]) -> Bytes {
     let mut row = Vec::with_capacity(HEADER + pieces[0].len() + pieces[1].len());
     row.extend([version, 0, 0, 0, 0]);

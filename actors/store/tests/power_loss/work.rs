@@ -1,19 +1,20 @@
-//! What is written while the power is cut, and what must be there afterwards.
+//! The work of a worker whose power is cut, and the check afterwards.
 //!
-//! Each writer makes its batches one after the other, and batch `n` of a writer is the same
-//! whenever it is made. So a store is right if it holds, for every writer, exactly the batches up
-//! to some number, and that number is not smaller than the last that was acknowledged. The model
-//! of what they come to is the store in memory.
+//! Each writer makes its batches one after the other, and batch `n` of a writer is always the same. So a
+//! store is right if it holds, for every writer, exactly the batches up to some number that is not smaller
+//! than the last acknowledged one. The model is the store in memory.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
-use callboard_disk::Random;
+use callboard_disk::{Counts, Random};
 use callboard_store::contract::block_on;
 use callboard_store::memory::MemoryStore;
-use callboard_store::sled::{Sabotage, SledOptions, SledStore};
+use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::table::{Table, Texts};
 use callboard_store::{
     Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Query, Store,
@@ -25,20 +26,19 @@ const ENVIRONMENT: u8 = 1;
 const HEADS: Table<u128, u32> = Table::new(1, 1);
 const ROWS: u8 = 2;
 const TEXTS: Texts = Texts::new(3);
-const LARGE: u8 = 4;
 const OPEN: Table<u128, String> = Table::new(0x80, 1);
 const DONE: Table<u128, String> = Table::new(0x81, 1);
 const LIST: [u8; 2] = [1, 1];
 const LOG: LogId = LogId(1);
 
-/// How many batches of each writer there are; `None` for none.
+/// The last batch of each writer; `None` without one.
 pub(crate) type Progress = [Option<u32>; WRITERS];
 
 fn document(writer: usize, n: u32) -> u128 {
     u128::from(n) << 64 | writer as u128
 }
 
-fn filler(writer: usize, n: u32, length: usize) -> Vec<u8> {
+pub(crate) fn filler(writer: usize, n: u32, length: usize) -> Vec<u8> {
     let mut random = Random::new((writer as u64) << 32 | u64::from(n));
     (0..length).map(|_| u8::try_from(random.below(256)).expect("a byte")).collect()
 }
@@ -69,7 +69,7 @@ fn listed(writer: usize, n: u32, status: &str) -> Entry {
 }
 
 /// Batch `n` of a writer.
-fn ops(writer: usize, n: u32, large: bool) -> Vec<Op> {
+fn ops(writer: usize, n: u32) -> Vec<Op> {
     let row = |n: u32| Key::new(ROWS, ENVIRONMENT, &document(writer, n).to_be_bytes());
     let sizes = filler(writer, n, 2);
     let size = if n.is_multiple_of(4) {
@@ -108,10 +108,6 @@ fn ops(writer: usize, n: u32, large: bool) -> Vec<Op> {
     if writer == 0 && n.is_multiple_of(10) {
         ops.push(Op::Trim { log: LOG, before: u64::from(n) });
     }
-    if large && n % 6 == 5 {
-        let key = Key::new(LARGE, ENVIRONMENT, &document(writer, n).to_be_bytes());
-        ops.push(Op::Put { key, value: filler(writer, n, 200_000).into(), entry: None });
-    }
     ops
 }
 
@@ -119,43 +115,58 @@ fn batch(ops: Vec<Op>) -> Batch {
     Batch { id: BatchId(0), guards: Vec::new(), ops }
 }
 
-/// `round`: how many bytes stand in the journal until they are brought to sled.
 fn open(
     path: &Path,
-    sabotage: Option<Sabotage>,
-    round: usize,
+    checkpoint_bytes: usize,
     on_failure: fn(&callboard_store::Error),
 ) -> Result<SledStore, String> {
     let options = SledOptions::new(path.into(), 8 << 20, Box::new(on_failure));
-    let options = SledOptions { sabotage, round, ..options };
-    SledStore::open(options).map_err(|error| format!("it does not open: {error}"))
+    SledStore::open(SledOptions { checkpoint_bytes, ..options })
+        .map_err(|error| format!("it does not open: {error}"))
 }
 
-/// Opens the store at `path` and has every writer make `count` batches after those that are
-/// there. Acknowledged batches go to `acks`, a line each. `orderly`: the store is closed at the end.
-/// The process ends with exit code 1 if the store fails.
-pub(crate) fn work(
-    path: &Path,
-    acks: &Path,
-    count: u32,
-    orderly: bool,
-    sabotage: Option<Sabotage>,
-) {
-    // From every group by itself to all of them at the end.
-    let round = [1, 50_000, 500_000, usize::MAX / 2][count as usize % 4];
-    let store = open(path, sabotage, round, |error| end(error)).unwrap_or_else(|error| end(&error));
-    let acks = std::fs::File::create(acks).expect("a file can be made");
-    let acks = Mutex::new(acks);
-    std::thread::scope(|scope| {
+/// The order of a worker.
+pub(crate) struct Work {
+    /// The directory of the store.
+    pub(crate) data: PathBuf,
+    /// The file of acknowledged batches, a line each.
+    pub(crate) acks: PathBuf,
+    /// The number of batches that each writer adds.
+    pub(crate) batches: u32,
+    /// True if the worker closes the store at the end.
+    pub(crate) orderly: bool,
+    /// The shim's counts: the writers go on until the shim has counted a fault. The scheduler decides how
+    /// many changes a number of batches makes, and how soon a thread of sled's runs.
+    pub(crate) until_fault: Option<PathBuf>,
+}
+
+/// The pause of a writer before each batch beyond its number.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Opens the store and has every writer make its batches. The process ends with exit code 1 if the
+/// store fails.
+pub(crate) fn work(work: &Work) {
+    let batches = work.batches;
+    // From a checkpoint after each group to one at the end.
+    let checkpoint_bytes = [1, 50_000, 500_000, usize::MAX / 2][batches as usize % 4];
+    let store = open(&work.data, checkpoint_bytes, |error| end(error));
+    let store = store.unwrap_or_else(|error| end(&error));
+    let acks = Mutex::new(std::fs::File::create(&work.acks).expect("a file can be made"));
+    let is_over = |made: u32| {
+        let faults = |counts: &PathBuf| Counts::read(counts).faults;
+        made >= batches && work.until_fault.as_ref().is_none_or(|counts| faults(counts) > 0)
+    };
+    thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (store, acks) = (&store, &acks);
             scope.spawn(move || {
                 block_on(async {
                     let first = head(store, writer).await.map_or(0, |head| head + 1);
-                    for n in first..first + count {
-                        let outcome = store
-                            .commit(batch(ops(writer, n, sabotage == Some(Sabotage::LargeRows))))
-                            .await;
+                    for n in (first..).take_while(|n| !is_over(n - first)) {
+                        if n - first >= batches {
+                            thread::sleep(PAUSE);
+                        }
+                        let outcome = store.commit(batch(ops(writer, n))).await;
                         if !matches!(outcome, Outcome::Committed) {
                             end(&format!("{outcome:?}"));
                         }
@@ -167,14 +178,14 @@ pub(crate) fn work(
             });
         }
     });
-    if orderly {
+    if work.orderly {
         drop(store);
     } else {
         std::process::exit(0);
     }
 }
 
-/// Ends the process in words.
+/// Ends the process with an error.
 fn end(error: &dyn std::fmt::Display) -> ! {
     eprintln!("the store has failed: {error}");
     std::process::exit(1);
@@ -184,7 +195,7 @@ async fn head(store: &dyn Store, writer: usize) -> Option<u32> {
     HEADS.get(store, ENVIRONMENT, &(writer as u128)).await.expect("the head can be read")
 }
 
-/// Adds what a line of acknowledgements says.
+/// Counts lines of the file of acknowledged batches.
 pub(crate) fn acknowledge(progress: &mut Progress, lines: &str) {
     for line in lines.lines() {
         let (writer, n) = line.split_once(' ').expect("two numbers");
@@ -193,17 +204,13 @@ pub(crate) fn acknowledge(progress: &mut Progress, lines: &str) {
     }
 }
 
-/// Opens the store at `path` and compares all of it with the model. Returns what is there.
-pub(crate) fn check(
-    path: &Path,
-    acknowledged: Progress,
-    sabotage: Option<Sabotage>,
-) -> Result<Progress, String> {
+/// Opens the store at `path` and compares all of it with the model. Returns its progress.
+pub(crate) fn check(path: &Path, acknowledged: Progress) -> Result<Progress, String> {
     let check = || {
-        let store = open(path, sabotage, 1 << 20, |error| panic!("{error}"))?;
+        let store = open(path, 1 << 20, |error| panic!("{error}"))?;
         let mut found = Err(String::new());
         block_on(async {
-            found = compare(&store, acknowledged, sabotage == Some(Sabotage::LargeRows)).await;
+            found = compare(&store, acknowledged).await;
         });
         found
     };
@@ -214,11 +221,7 @@ pub(crate) fn check(
     })
 }
 
-async fn compare(
-    store: &dyn Store,
-    acknowledged: Progress,
-    large: bool,
-) -> Result<Progress, String> {
+async fn compare(store: &dyn Store, acknowledged: Progress) -> Result<Progress, String> {
     let model = MemoryStore::new();
     let mut progress = Progress::default();
     for (writer, reached) in progress.iter_mut().enumerate() {
@@ -230,23 +233,13 @@ async fn compare(
             ));
         }
         for n in 0..reached.map_or(0, |reached| reached + 1) {
-            let outcome = model.commit(batch(ops(writer, n, false))).await;
+            let outcome = model.commit(batch(ops(writer, n))).await;
             assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
-            if large && n % 6 == 5 {
-                let key = Key::new(LARGE, ENVIRONMENT, &document(writer, n).to_be_bytes());
-                let row = store.get(&key).await.map_err(|error| error.to_string())?;
-                if row != Some(filler(writer, n, 200_000).into()) {
-                    return Err(format!(
-                        "the large row of batch {n} of writer {writer} is not right"
-                    ));
-                }
-            }
         }
     }
     let error = |error: callboard_store::Error| error.to_string();
     let (from, to) = (Key::new(0, 0, &[]), Key::new(255, 255, &[255; 32]));
-    let mut rows = store.scan(from.clone(), to.clone(), usize::MAX).await.map_err(error)?;
-    rows.retain(|(key, _)| key.0[0] != LARGE);
+    let rows = store.scan(from.clone(), to.clone(), usize::MAX).await.map_err(error)?;
     let expected = model.scan(from, to, usize::MAX).await.map_err(error)?;
     if let Some((row, other)) = rows.iter().zip(&expected).find(|(row, other)| row != other) {
         return Err(format!("the row {:?} should be {:?}", row.0, other.0));
@@ -263,7 +256,7 @@ async fn compare(
     }
     compare_queries(store, &model).await?;
     compare_log(store, &model, progress).await?;
-    // It must go on, and not only be readable.
+    // The store must be writable, too.
     let outcome =
         store.commit(batch(vec![Op::Append { log: LogId(9), record: Bytes::new() }])).await;
     if !matches!(outcome, Outcome::Committed) {

@@ -125,7 +125,7 @@ fn the_first_entry_that_was_changed_dropped_or_added_is_named() {
     });
     assert_found((2, "cannot be read"), |entries, _| entries[1]["hash"] = "0".into());
     assert_found((2, "cannot be read"), |entries, _| entries[1] = "nothing".into());
-    assert_found((2, "does not follow"), |entries, _| {
+    assert_found((2, "does not contain the hash"), |entries, _| {
         entries[1]["previousHash"] = Digest::ZERO.to_string().into();
     });
 }
@@ -180,7 +180,10 @@ fn a_history_that_was_written_anew_as_a_whole_ends_with_another_hash() {
     let forged = forged.resealed();
     let item = History::approved().item();
     let broken = check(&TASK.to_string(), &item, &forged.json()).unwrap_err();
-    assert_eq!((broken.number, broken.why.as_str()), (3, "is not the last that was written"));
+    assert_eq!(
+        (broken.number, broken.why.as_str()),
+        (3, "is not the last entry that the approval records")
+    );
 }
 
 #[test]

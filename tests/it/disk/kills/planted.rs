@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use callboard_disk::{Fault, Outcome, Random, Shim, Timing, What};
+use callboard_disk::{Call, Fault, Outcome, Random, Shim, Timing};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,7 +29,7 @@ const WITHIN_LEASES: usize = 100;
 async fn found(prepare: impl FnOnce(Shim, &std::path::Path) -> Prepare) -> String {
     let directory = tempfile::tempdir().expect("a directory can be had");
     let prepare = prepare(Shim::build(directory.path()), directory.path());
-    let (_, seed) = Random::chosen();
+    let (_, seed) = Random::from_env();
     first_wrong(Torture::begin(directory.path(), seed, prepare).await, seed, WITHIN).await
 }
 
@@ -51,7 +51,7 @@ async fn a_reply_before_its_commit_is_found() {
         let root = root.to_owned();
         Box::new(move |command| {
             shim.load(command, &root);
-            Shim::hold(command, 8);
+            Shim::delay(command, 8);
         })
     })
     .await;
@@ -62,7 +62,7 @@ async fn a_reply_before_its_commit_is_found() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_counts_under_a_lease_of_an_earlier_life_is_found() {
     let directory = tempfile::tempdir().expect("a directory can be had");
-    let (_, seed) = Random::chosen();
+    let (_, seed) = Random::from_env();
     let mut torture = Torture::begin(directory.path(), seed, Box::new(|_| ())).await;
     torture.between = Some(Careless::before(&torture.keys.worker).await);
     let reason = first_wrong(torture, seed, WITHIN_LEASES).await;
@@ -77,7 +77,7 @@ async fn a_write_that_is_dropped_now_and_then_is_found() {
             shim.load(command, &root);
             let outcome = Outcome::Fails { errno: 0, timing: Timing::Every(7) };
             // Later than the last write of a start.
-            let fault = Fault { what: What::Write, at: 60, outcome };
+            let fault = Fault { call: Call::Write, at: 60, outcome };
             Shim::fail(command, Some(fault), &root.join("counts"));
         })
     })

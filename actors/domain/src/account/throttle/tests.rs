@@ -1,4 +1,4 @@
-//! Failures, addresses, and tries side by side.
+//! Failures, addresses, and attempts side by side.
 
 use super::*;
 
@@ -13,33 +13,36 @@ fn after(seconds: u64) -> Timestamp {
     NOW.after(Duration::from_secs(seconds))
 }
 
-fn fail(throttle: &mut Throttle, who: &str, from: IpAddr, now: Timestamp) -> Verdict {
-    let verdict = throttle.ask(&email(who), from, now);
-    match verdict {
-        Verdict::Go(ticket) => {
-            throttle.settle(ticket, Outcome::Failed, now);
-            Verdict::Wait
+fn fail(throttle: &mut Throttle, who: &str, from: IpAddr, now: Timestamp) -> Admission {
+    let admission = throttle.acquire(&email(who), from, now);
+    match admission {
+        Admission::Admitted(permit) => {
+            throttle.release(permit, Outcome::Failed, now);
+            Admission::Wait
         }
-        Verdict::Wait => panic!("nobody else is trying"),
-        refused @ Verdict::Refused(_) => refused,
+        Admission::Wait => panic!("nobody else is trying"),
+        refused @ Admission::Refused(_) => refused,
     }
 }
 
-fn is_refused(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Refused(_))
+fn is_refused(admission: &Admission) -> bool {
+    matches!(admission, Admission::Refused(_))
 }
 
 #[test]
-fn the_sixth_try_within_a_minute_of_five_failures_is_refused_in_any_case_of_the_email() {
+fn the_sixth_attempt_within_a_minute_of_five_failures_is_refused_in_any_case_of_the_email() {
     let mut throttle = Throttle::default();
     for second in 0..5 {
         assert!(!is_refused(&fail(&mut throttle, "ada@example.com", HOME, after(second))));
     }
-    let refused = throttle.ask(&email("ADA@example.com"), HOME, after(10));
+    let refused = throttle.acquire(&email("ADA@example.com"), HOME, after(10));
     let expected = Error::RateLimited { limit: PER_ACCOUNT, retry_after: 50 };
-    assert_eq!(refused, Verdict::Refused(expected));
-    assert!(is_refused(&throttle.ask(&email("ada@example.com"), HOME, after(59))));
-    assert!(matches!(throttle.ask(&email("ada@example.com"), HOME, after(60)), Verdict::Go(_)));
+    assert_eq!(refused, Admission::Refused(expected));
+    assert!(is_refused(&throttle.acquire(&email("ada@example.com"), HOME, after(59))));
+    assert!(matches!(
+        throttle.acquire(&email("ada@example.com"), HOME, after(60)),
+        Admission::Admitted(_)
+    ));
 }
 
 #[test]
@@ -48,9 +51,9 @@ fn another_account_from_another_address_is_not_held_up() {
     for _ in 0..5 {
         fail(&mut throttle, "ada@example.com", HOME, NOW);
     }
-    assert!(!is_refused(&throttle.ask(&email("bob@example.com"), HOME, NOW)));
+    assert!(!is_refused(&throttle.acquire(&email("bob@example.com"), HOME, NOW)));
     let elsewhere = "198.51.100.7".parse().expect("an address");
-    assert!(is_refused(&throttle.ask(&email("ada@example.com"), elsewhere, NOW)));
+    assert!(is_refused(&throttle.acquire(&email("ada@example.com"), elsewhere, NOW)));
 }
 
 #[test]
@@ -60,9 +63,9 @@ fn twenty_failures_from_one_address_close_it_for_every_account() {
         let who = format!("user{user}@example.com");
         assert!(!is_refused(&fail(&mut throttle, &who, HOME, NOW)));
     }
-    assert!(is_refused(&throttle.ask(&email("new@example.com"), HOME, NOW)));
+    assert!(is_refused(&throttle.acquire(&email("new@example.com"), HOME, NOW)));
     let mapped = "::ffff:192.0.2.1".parse().expect("an address");
-    assert!(is_refused(&throttle.ask(&email("new@example.com"), mapped, NOW)));
+    assert!(is_refused(&throttle.acquire(&email("new@example.com"), mapped, NOW)));
 }
 
 #[test]
@@ -73,58 +76,58 @@ fn an_ipv6_network_counts_as_one_address() {
         fail(&mut throttle, &format!("user{user}@example.com"), from, NOW);
     }
     let neighbour = "2001:db8::ffff".parse().expect("an address");
-    assert!(is_refused(&throttle.ask(&email("new@example.com"), neighbour, NOW)));
+    assert!(is_refused(&throttle.acquire(&email("new@example.com"), neighbour, NOW)));
     let other = "2001:db8:0:1::1".parse().expect("an address");
-    assert!(!is_refused(&throttle.ask(&email("new@example.com"), other, NOW)));
+    assert!(!is_refused(&throttle.acquire(&email("new@example.com"), other, NOW)));
 }
 
 #[test]
-fn tries_at_the_same_time_never_make_more_than_five_failures() {
+fn attempts_at_the_same_time_never_make_more_than_five_failures() {
     let mut throttle = Throttle::default();
     let ada = email("ada@example.com");
-    let mut tickets: Vec<Ticket> = (0..5)
-        .map(|_| match throttle.ask(&ada, HOME, NOW) {
-            Verdict::Go(ticket) => ticket,
-            other @ (Verdict::Wait | Verdict::Refused(_)) => panic!("{other:?}"),
+    let mut permits: Vec<Permit> = (0..5)
+        .map(|_| match throttle.acquire(&ada, HOME, NOW) {
+            Admission::Admitted(permit) => permit,
+            other @ (Admission::Wait | Admission::Refused(_)) => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(throttle.ask(&ada, HOME, NOW), Verdict::Wait);
+    assert_eq!(throttle.acquire(&ada, HOME, NOW), Admission::Wait);
 
-    let one = tickets.pop().expect("five");
-    throttle.settle(one, Outcome::Harmless, NOW);
-    let Verdict::Go(again) = throttle.ask(&ada, HOME, NOW) else {
-        panic!("a harmless try makes room");
+    let one = permits.pop().expect("five");
+    throttle.release(one, Outcome::Harmless, NOW);
+    let Admission::Admitted(again) = throttle.acquire(&ada, HOME, NOW) else {
+        panic!("a harmless attempt makes room");
     };
-    tickets.push(again);
-    for ticket in tickets {
-        throttle.settle(ticket, Outcome::Failed, NOW);
+    permits.push(again);
+    for permit in permits {
+        throttle.release(permit, Outcome::Failed, NOW);
     }
-    assert!(is_refused(&throttle.ask(&ada, HOME, NOW)));
+    assert!(is_refused(&throttle.acquire(&ada, HOME, NOW)));
 }
 
 #[test]
-fn a_lost_ticket_holds_nobody_up_for_more_than_a_minute() {
+fn a_lost_permit_holds_nobody_up_for_more_than_a_minute() {
     let mut throttle = Throttle::default();
     let ada = email("ada@example.com");
-    let lost: Vec<Verdict> = (0..5).map(|_| throttle.ask(&ada, HOME, NOW)).collect();
-    assert!(lost.iter().all(|verdict| matches!(verdict, Verdict::Go(_))));
-    assert_eq!(throttle.ask(&ada, HOME, after(59)), Verdict::Wait);
-    assert!(matches!(throttle.ask(&ada, HOME, after(60)), Verdict::Go(_)));
-    for verdict in lost {
-        if let Verdict::Go(ticket) = verdict {
-            throttle.settle(ticket, Outcome::Failed, after(61));
+    let lost: Vec<Admission> = (0..5).map(|_| throttle.acquire(&ada, HOME, NOW)).collect();
+    assert!(lost.iter().all(|admission| matches!(admission, Admission::Admitted(_))));
+    assert_eq!(throttle.acquire(&ada, HOME, after(59)), Admission::Wait);
+    assert!(matches!(throttle.acquire(&ada, HOME, after(60)), Admission::Admitted(_)));
+    for admission in lost {
+        if let Admission::Admitted(permit) = admission {
+            throttle.release(permit, Outcome::Failed, after(61));
         }
     }
-    assert!(is_refused(&throttle.ask(&ada, HOME, after(61))));
+    assert!(is_refused(&throttle.acquire(&ada, HOME, after(61))));
 }
 
 #[test]
 fn right_passwords_are_never_refused_however_many() {
     let mut throttle = Throttle::default();
     for _ in 0..1_000 {
-        match throttle.ask(&email("ada@example.com"), HOME, NOW) {
-            Verdict::Go(ticket) => throttle.settle(ticket, Outcome::Harmless, NOW),
-            other @ (Verdict::Wait | Verdict::Refused(_)) => panic!("{other:?}"),
+        match throttle.acquire(&email("ada@example.com"), HOME, NOW) {
+            Admission::Admitted(permit) => throttle.release(permit, Outcome::Harmless, NOW),
+            other @ (Admission::Wait | Admission::Refused(_)) => panic!("{other:?}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Event, Report, Retry, Stage, Status, Verdict};
+use super::super::{Event, Report, Retry, Stage, Status, StepDecision};
 use crate::Timestamp;
 use crate::id::TaskId;
 use crate::task::EndingCode;
@@ -101,7 +101,7 @@ impl Naive {
     pub(super) fn accepts(&mut self, event: &Event, now: Timestamp) -> bool {
         let running = self.status() == Status::Running;
         let applies = match event {
-            Event::Decided { step, verdict } => running && self.decided(*step, verdict),
+            Event::Decided { step, decision } => running && self.decided(*step, decision),
             Event::StepCompleted { step, report } => {
                 self.ended(*step, report, Own::Well(Stage::Completed), None)
             }
@@ -150,14 +150,14 @@ impl Naive {
         applies
     }
 
-    fn decided(&mut self, step: u16, verdict: &Verdict) -> bool {
+    fn decided(&mut self, step: u16, decision: &StepDecision) -> bool {
         if self.steps()[usize::from(step)].0 != Stage::Ready {
             return false;
         }
-        match verdict {
-            Verdict::Skip => self.set(step, Own::Well(Stage::Skipped)),
-            Verdict::Fail(ending) => self.set(step, Own::Bad(Stage::Failed, ending.code)),
-            Verdict::Run { task, worst_cost } => {
+        match decision {
+            StepDecision::Skip => self.set(step, Own::Well(Stage::Skipped)),
+            StepDecision::Fail(ending) => self.set(step, Own::Bad(Stage::Failed, ending.code)),
+            StepDecision::Run { task, worst_cost } => {
                 let worst = worst_cost.map(|worst| nanos(worst.as_usd()));
                 match self.room(worst) {
                     Some(true) => self.send(step, *task, worst),

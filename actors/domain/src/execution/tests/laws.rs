@@ -17,13 +17,13 @@ fn events() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => (step.clone(), 0_u16..4, cents).prop_map(|(step, run, cents)| Event::Decided {
             step,
-            verdict: Verdict::Run {
+            decision: StepDecision::Run {
                 task: task(step, run),
                 worst_cost: cents.map(|cents| Money::from_usd(cents * CENT)),
             },
         }),
         1 => step.clone().prop_map(skip),
-        1 => step.prop_map(move |step| Event::Decided { step, verdict: Verdict::Fail(no()) }),
+        1 => step.prop_map(move |step| Event::Decided { step, decision: StepDecision::Fail(no()) }),
         4 => report.clone().prop_map(|(step, report)| Event::StepCompleted { step, report }),
         1 => report.clone().prop_map(move |(step, report)| Event::StepFailed {
             step,

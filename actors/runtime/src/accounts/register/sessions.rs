@@ -52,7 +52,7 @@ impl Sessions {
     }
 
     pub(super) fn forgettable(&self, now: Timestamp) -> Vec<SessionId> {
-        let old = self.all.values().filter(|session| session.is_forgettable(now));
+        let old = self.all.values().filter(|session| session.is_purgeable(now));
         old.map(|session| session.id).collect()
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash};
 use callboard_domain::credential::ENTROPY_BYTES;
-use callboard_domain::session::{GRACE, MAX_ACCESS_LIFETIME, MAX_PER_USER};
-use callboard_domain::worker::Moment;
+use callboard_domain::session::{MAX_ACCESS_LIFETIME, MAX_PER_USER, REUSE_GRACE};
+use callboard_domain::worker::Monotonic;
 use callboard_store::faulty::{Fault, FaultyStore};
 use callboard_store::memory::MemoryStore;
 use callboard_store::{Batch, BatchId, Outcome, Partition, Store};
@@ -37,8 +37,8 @@ impl Clock for Hand {
         Timestamp::from_millis(self.0.load(Ordering::Relaxed))
     }
 
-    fn moment(&self) -> Moment {
-        Moment::default()
+    fn moment(&self) -> Monotonic {
+        Monotonic::default()
     }
 }
 
@@ -150,7 +150,7 @@ async fn a_used_token_ends_its_session_only_after_ten_seconds() {
     let first = bench.signed_in().await;
     let other = bench.handle.sign_in(first.user.id).await.expect("it signs in");
     let second = bench.refresh(&first.refresh_token).await.expect("it is renewed");
-    bench.clock.advance(GRACE);
+    bench.clock.advance(REUSE_GRACE);
     assert!(is_invalid(bench.refresh(&first.refresh_token).await));
     assert!(bench.is_open(&first));
     bench.clock.advance(MILLI);
@@ -204,12 +204,11 @@ async fn the_role_is_read_live() {
 #[tokio::test]
 async fn the_session_of_a_user_who_is_gone_is_nobodys() {
     let memory = Arc::new(MemoryStore::new());
-    let token = RefreshToken::first(&[7; ENTROPY_BYTES]).expect("enough");
+    let token = RefreshToken::new_family(&[7; ENTROPY_BYTES]).expect("enough");
     let (id, user) = (SessionId::from_u128(1 << 120), UserId::from_u128(1 << 10));
-    let session = Session::begun(id, user, &token, Duration::from_hours(24));
+    let session = Session::new(id, user, &token, Duration::from_hours(24));
     let guards = vec![(Partition(PARTITION), memory.epoch())];
-    let step = Step::to(session);
-    let ops = Session::rows(&step, Environment::Live, Timestamp::default(), Vec::new());
+    let ops = vec![row(&session)];
     let stored = memory.commit(Batch { id: BatchId(1), guards, ops }).await;
     assert!(matches!(stored, Outcome::Committed));
 
@@ -279,7 +278,7 @@ async fn a_whole_life(bench: &Bench, told: &mut Acknowledged) -> Result<(), Erro
         session = bench.refresh(&session.refresh_token).await?;
         told.last = Some(session.clone());
     }
-    bench.clock.advance(GRACE + MILLI);
+    bench.clock.advance(REUSE_GRACE + MILLI);
     let first = told.first.clone().expect("it signed in");
     match bench.refresh(&first.refresh_token).await {
         Err(Error::InvalidToken(_)) => told.over = true,

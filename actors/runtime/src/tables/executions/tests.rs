@@ -1,4 +1,4 @@
-use callboard_domain::execution::{Event, Report, Template, Verdict};
+use callboard_domain::execution::{Event, Report, StepDecision, Template};
 use callboard_domain::id::{PlanId, TaskId};
 use callboard_domain::task::{Ending, EndingCode};
 use callboard_domain::usage::Usage;
@@ -15,7 +15,7 @@ fn started(steps: usize) -> Step<Execution> {
     let half = steps.div_ceil(2);
     let graph = Graph::new((0..steps).map(|step| {
         let before = step.checked_sub(half).map(|before| u16::try_from(before).expect("few"));
-        (format!("step-{step}"), before.into_iter().collect())
+        (format!("step-{step}"), before)
     }));
     let spec = Spec {
         id: ExecutionId::from_u128(7 << 10),
@@ -29,7 +29,7 @@ fn started(steps: usize) -> Step<Execution> {
         output_checked: None,
         created_at: NOW,
     };
-    Execution::started(spec, Arc::new(graph.expect("no circle")), NOW)
+    Execution::started(spec, Arc::new(graph.expect("no cycle")), NOW)
 }
 
 fn report(task: TaskId) -> Report {
@@ -82,8 +82,8 @@ async fn fail_all(
     let mut least = usize::MAX;
     while let Some(due) = step.next.due().first() {
         let task = TaskId::from_u128(u128::from(due + 1) << 10 | kept.batches << 80);
-        let verdict = Verdict::Run { task, worst_cost: None };
-        let next = step.next.transition(Event::Decided { step: due, verdict }, NOW);
+        let decision = StepDecision::Run { task, worst_cost: None };
+        let next = step.next.transition(Event::Decided { step: due, decision }, NOW);
         least = least.min(kept.commit(next.as_ref().expect("it is due")).await);
         let ending = Ending { code: EndingCode::ProviderError, message: message.into() };
         let event = Event::StepFailed { step: due, report: report(task), ending };
@@ -136,8 +136,8 @@ async fn what_an_older_program_wrote_is_read_and_gone_on_with() {
     let mut kept = Kept::new();
     let first = started(4);
     let (id, task) = (first.next.head.spec.id, TaskId::from_u128(9 << 10));
-    let verdict = Verdict::Run { task, worst_cost: None };
-    let running = first.next.transition(Event::Decided { step: 0, verdict }, NOW).expect("due");
+    let decision = StepDecision::Run { task, worst_cost: None };
+    let running = first.next.transition(Event::Decided { step: 0, decision }, NOW).expect("due");
     // As it was: the head alone, and a row for each step.
     let heads = callboard_store::table::Table::<u128, HeadRow>::new(0x82, 1);
     let entry = Some(entry(LIVE, &running.next));
@@ -162,7 +162,7 @@ async fn a_long_input_stands_by_itself_and_a_short_one_does_not() {
         let store = MemoryStore::new();
         let spec = Arc::clone(&started(1).next.head.spec);
         let input = Map::from_iter([("text".to_owned(), Value::from("x".repeat(length)))]);
-        let ops = first_rows(LIVE, (Arc::clone(&spec), Terms::default()), &input);
+        let ops = first_rows(LIVE, (Arc::clone(&spec), ReviewPolicy::default()), &input);
         assert_eq!(ops.len() > 1, length >= SHORT_INPUT);
         store.commit(Batch { id: BatchId(1), guards: Vec::new(), ops }).await;
         let mut begun = begun(&store, LIVE, spec.id).await.expect("readable").expect("there");

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::chance::Chance;
 use crate::Owner;
 use crate::handle::Start;
-use crate::intake::Options;
+use crate::submission::Options;
 use crate::tests::{owner, request};
 
 /// How many of its tasks the bounded account may run at once.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use callboard_domain::Error;
 use callboard_domain::access::Role;
-use callboard_domain::approval::{Approval, Decider, Verdict};
+use callboard_domain::approval::{Approval, Decider, Outcome};
 use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::plan::PlanSource;
 use callboard_domain::task::Request;
@@ -16,7 +16,7 @@ use super::asks;
 use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
 use crate::handle::{Approve, Reject, Start};
-use crate::intake::Made;
+use crate::submission::Made;
 use crate::tests::approvals::new_user;
 use crate::{Handle, Submitted};
 
@@ -297,10 +297,10 @@ impl Client {
     fn decided(&self, approval: &Approval, by: &str, edit: Option<String>) {
         let mut shared = self.shared();
         shared.note(format!("{by} has decided about {}", approval.id()));
-        let verdict = approval.decision.as_ref().map(|decision| decision.verdict);
+        let verdict = approval.decision.as_ref().map(|decision| decision.outcome);
         let edit = match verdict {
-            Some(Verdict::Approved { .. }) => Ok(edit),
-            Some(Verdict::Rejected { retry }) => Err(retry),
+            Some(Outcome::Approved { .. }) => Ok(edit),
+            Some(Outcome::Rejected { retry }) => Err(retry),
             None => return shared.oracle.fault(format!("{}: no decision", approval.id())),
         };
         shared.oracle.decided(approval.id(), Decided { by: by.to_owned(), edit });

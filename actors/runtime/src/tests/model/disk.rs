@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callboard_store::memory::MemoryStore;
 use callboard_store::{
-    Answer, Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Query, Record, Row, Stats, Store,
-    Ticket,
+    Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Query, ReadFuture, Record, Row, Stats,
+    Store, Ticket,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -30,11 +30,15 @@ pub(super) struct Manner {
     pub(super) flaw: Option<Flaw>,
 }
 
-/// A planted bug of a disk.
+/// A planted bug, outside the program under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flaw {
     /// It answers before anything is written.
     Lies,
+    /// It answers before anything is written of a batch that creates tasks.
+    LiesToSubmissions,
+    /// A worker's late answer arrives under the task's current lease, as if leases were not compared.
+    LeasesNotCompared,
     /// When the process dies at a commit, half of it is written.
     Tears,
     /// What nobody waits for may come after what names the same keys.
@@ -237,6 +241,13 @@ fn keys(batch: &Batch) -> impl Iterator<Item = &Key> {
     })
 }
 
+/// True if the batch writes unfinished tasks and their texts, and ends none.
+fn creates_tasks(batch: &Batch) -> bool {
+    let of_table = |table: u8| keys(batch).any(move |key| key.0.first() == Some(&table));
+    let ends = batch.ops.iter().any(|op| matches!(op, Op::Delete { .. }));
+    of_table(0x80) && of_table(0x10) && !ends
+}
+
 fn share_a_key(one: &Batch, other: &Batch) -> bool {
     keys(one).any(|key| keys(other).any(|also| also == key))
 }
@@ -245,7 +256,12 @@ impl Store for Disk {
     fn commit(&self, batch: Batch) -> Ticket {
         let (mut answer, ticket) = Ticket::new();
         let mut state = self.0.state();
-        if self.0.manner.flaw == Some(Flaw::Lies) && !state.dead {
+        let lies = match self.0.manner.flaw {
+            Some(Flaw::Lies) => true,
+            Some(Flaw::LiesToSubmissions) => creates_tasks(&batch),
+            Some(Flaw::Tears | Flaw::Reorders | Flaw::LeasesNotCompared) | None => false,
+        };
+        if lies && !state.dead {
             let truth = std::mem::replace(&mut answer, Ticket::new().0);
             let _ = truth.send(Outcome::Committed);
         }
@@ -261,23 +277,23 @@ impl Store for Disk {
         ticket
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>> {
+    fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {
         self.0.store.get(key)
     }
 
-    fn scan(&self, from: Key, to: Key, limit: usize) -> Answer<'_, Vec<Row>> {
+    fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.0.store.scan(from, to, limit)
     }
 
-    fn query<'a>(&'a self, query: &'a Query) -> Answer<'a, Page> {
+    fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         self.0.store.query(query)
     }
 
-    fn read_log(&self, log: LogId, after: u64, limit: usize) -> Answer<'_, Vec<Record>> {
+    fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>> {
         self.0.store.read_log(log, after, limit)
     }
 
-    fn log_bounds(&self, log: LogId) -> Answer<'_, (u64, u64)> {
+    fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)> {
         self.0.store.log_bounds(log)
     }
 

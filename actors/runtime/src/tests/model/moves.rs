@@ -17,7 +17,7 @@ use super::clients::Ruling;
 use super::disk::Trouble;
 use super::workers::Player;
 use super::world::{LIVE, World};
-use crate::worker::Said;
+use crate::worker::WorkerMessage;
 
 /// How many workers there are at most.
 const PLAYERS: usize = 4;
@@ -122,7 +122,7 @@ impl World {
                 let player = &mut shared.players[number];
                 player.draining = true;
                 if let Some(link) = player.link() {
-                    link.say(Said::Draining);
+                    link.say(WorkerMessage::Draining);
                 }
             }
             4 => {

@@ -10,7 +10,7 @@ use callboard_domain::execution::Execution;
 use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::task::{LeaseToken, Task};
 
-use crate::worker::{Assignment, Of, Settled};
+use crate::worker::{AckResult, Assignment, Of};
 
 /// The books.
 #[derive(Debug, Default)]
@@ -28,6 +28,9 @@ pub(super) struct Oracle {
     pub(super) maybe_begun: BTreeSet<PlanId>,
     /// What must not have happened and did.
     pub(super) faults: Vec<String>,
+    /// The planted bug [`super::disk::Flaw::LeasesNotCompared`]: the current lease under which an
+    /// answer arrived, and the lease under which it was sent.
+    pub(super) swapped: Option<BTreeMap<LeaseToken, LeaseToken>>,
 }
 
 /// A task that somebody was told of, or that was found in the store.
@@ -203,7 +206,7 @@ impl Oracle {
     pub(super) fn acknowledged(
         &mut self,
         sent: &mut VecDeque<Sent>,
-        (lease, of, settled): (LeaseToken, Of, Settled),
+        (lease, of, settled): (LeaseToken, Of, AckResult),
         strict: bool,
     ) {
         let same = |sent: &&Sent| sent.lease == lease && sent.of == of;
@@ -217,11 +220,11 @@ impl Oracle {
         }
         let known = self.leases.entry(lease).or_default();
         match settled {
-            Settled::Duplicate if known.sent < 2 => {
+            AckResult::Duplicate if known.sent < 2 => {
                 self.fault(format!("{lease}: the only answer is called a duplicate"));
             }
-            Settled::Duplicate | Settled::Stale => {}
-            Settled::Applied => {
+            AckResult::Duplicate | AckResult::Stale => {}
+            AckResult::Applied => {
                 known.applied += 1;
                 let times = known.applied;
                 if times > 1 {
@@ -254,6 +257,23 @@ impl Oracle {
         if after {
             self.fault(format!("{lease}: an answer counts after one that ended its task"));
         }
+    }
+
+    /// The lease under which an answer arrives at the server.
+    pub(super) fn arrives_under(&mut self, lease: LeaseToken) -> LeaseToken {
+        let current = self.tasks.get(&lease.task).and_then(|known| known.leases.last());
+        match (&mut self.swapped, current) {
+            (Some(swapped), Some(current)) if *current != lease => {
+                swapped.insert(*current, lease);
+                *current
+            }
+            _ => lease,
+        }
+    }
+
+    /// The lease under which the acknowledged answer was sent.
+    pub(super) fn was_sent_under(&mut self, lease: LeaseToken) -> LeaseToken {
+        self.swapped.as_mut().and_then(|swapped| swapped.remove(&lease)).unwrap_or(lease)
     }
 
     /// A worker is told that a lease is over.

@@ -51,9 +51,9 @@ impl World {
         if awake > 0 {
             return Err(format!("{awake} actors are awake with nothing to do"));
         }
-        let sleepers = self.handle.sleepers().await;
-        if sleepers > 0 {
-            return Err(format!("{sleepers} are to be woken with nothing to do"));
+        let timer_count = self.handle.timer_count().await;
+        if timer_count > 0 {
+            return Err(format!("{timer_count} are to be woken with nothing to do"));
         }
         self.verdict()
     }

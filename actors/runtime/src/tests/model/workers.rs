@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::oracle::{Oracle, Sent};
 use crate::handle::WorkerLink;
 use crate::tests::completion;
-use crate::worker::{Of, Said, Told};
+use crate::worker::{Of, WorkerCommand, WorkerMessage};
 
 /// A worker.
 pub(super) struct Player {
@@ -33,7 +33,7 @@ pub(super) struct Player {
 /// A connection.
 struct Line {
     link: Option<WorkerLink>,
-    told: mpsc::UnboundedReceiver<Told>,
+    told: mpsc::UnboundedReceiver<WorkerCommand>,
 }
 
 impl Player {
@@ -62,7 +62,7 @@ impl Player {
     /// holds until then.
     pub(super) fn connecting(
         &mut self,
-        told: mpsc::UnboundedReceiver<Told>,
+        told: mpsc::UnboundedReceiver<WorkerCommand>,
     ) -> (Option<WorkerId>, Vec<LeaseToken>) {
         self.line = Some(Line { link: None, told });
         (self.id, std::mem::take(&mut self.holds))
@@ -117,33 +117,40 @@ impl Player {
         heard
     }
 
-    fn told(&mut self, oracle: &mut Oracle, told: Told, start: u32, strict: bool) -> String {
+    fn told(
+        &mut self,
+        oracle: &mut Oracle,
+        told: WorkerCommand,
+        start: u32,
+        strict: bool,
+    ) -> String {
         let number = self.number;
         match told {
-            Told::Assign(assignment) => {
+            WorkerCommand::Assign(assignment) => {
                 oracle.assigned(start, &assignment, strict);
                 self.holds.push(assignment.lease);
                 format!("w{number} is given {}", assignment.lease)
             }
-            Told::Ack(lease, of, settled) => {
+            WorkerCommand::Ack(lease, of, settled) => {
+                let lease = oracle.was_sent_under(lease);
                 oracle.acknowledged(&mut self.sent, (lease, of, settled), strict);
                 self.forget(lease);
                 format!("w{number} hears {settled:?} of {lease}")
             }
-            Told::Cancel(lease, why) => {
+            WorkerCommand::Cancel(lease, why) => {
                 oracle.revoked(lease);
                 self.forget(lease);
                 format!("w{number} hears that {lease} is over: {why}")
             }
-            Told::Leases(leases) => {
+            WorkerCommand::Leases(leases) => {
                 leases.lost.iter().for_each(|lease| self.forget(*lease));
                 format!("w{number} keeps {} and lost {:?}", leases.renewed.len(), leases.lost)
             }
-            Told::Drain(_) => {
+            WorkerCommand::Drain(_) => {
                 self.draining = true;
                 format!("w{number} is to drain")
             }
-            Told::Close => {
+            WorkerCommand::Close => {
                 self.cut();
                 format!("w{number} is sent away")
             }
@@ -160,7 +167,7 @@ impl Player {
     /// Says that it lives.
     pub(super) fn beat(&self) {
         if let (Some(link), false) = (self.link(), self.silent) {
-            link.say(Said::Heartbeat(self.holds.clone()));
+            link.say(WorkerMessage::Heartbeat(self.holds.clone()));
         }
     }
 
@@ -175,14 +182,15 @@ impl Player {
         let Some(link) = self.line.as_ref().and_then(|line| line.link.as_ref()) else { return };
         let of = if answer.is_ok() { Of::Complete } else { Of::Fail };
         self.sent.push_back(oracle.sends(lease, of, answer.clone()));
+        let lease = oracle.arrives_under(lease);
         link.say(match answer {
             Ok(output) => {
                 let completion = callboard_domain::task::Completion { confidence, ..completion() };
-                Said::Completed(lease, output, completion)
+                WorkerMessage::Completed(lease, output, completion)
             }
             Err(retryable) => {
                 let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-                Said::Failed(lease, Failure { ending, retryable, retry_after: None })
+                WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after: None })
             }
         });
     }

@@ -4,6 +4,7 @@
 //! the books as soon as they hear it. Deliberately absent: what happens next, which
 //! [`super::moves`] draws.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use callboard_domain::approval;
 use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::task::{LeaseToken, State};
-use callboard_domain::worker::Terms;
+use callboard_domain::worker::LeasePolicy;
 use callboard_store::Store;
 use callboard_store::memory::MemoryStore;
 use tokio::sync::mpsc;
@@ -97,7 +98,7 @@ impl World {
         let manner = Manner { slow, flaw };
         let settings = Settings {
             shards: 2,
-            terms: Terms { lease: LEASE, silent_after: LEASE / 2 },
+            terms: LeasePolicy { lease: LEASE, silent_after: LEASE / 2 },
             heartbeat: Duration::from_secs(1),
             approvals: approval::Policy { rejects: chance.percent(30), ..settings().approvals },
             ..settings()
@@ -110,7 +111,8 @@ impl World {
         let system = begin(clock, &settings, &disk, chance.fork()).await;
         let system = system.expect("an empty disk has no trouble");
         let players = Vec::new();
-        let (oracle, trace) = (Oracle::default(), Vec::new());
+        let swapped = (flaw == Some(Flaw::LeasesNotCompared)).then(BTreeMap::new);
+        let (oracle, trace) = (Oracle { swapped, ..Oracle::default() }, Vec::new());
         let (disk_too, started) = (disk.clone(), began);
         let shared = Shared { oracle, players, start: 1, disk: disk_too, began, trace, started };
         Self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_domain::approval::{Action, Approval, Entry, State as Held, Verdict};
+use callboard_domain::approval::{Action, Approval, Entry, Outcome, State as Held};
 use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::query::Approvals;
@@ -55,8 +55,8 @@ fn history(approval: &Approval, entries: &[Entry]) -> Result<(), String> {
         format!("{id}: something is told twice: {entries:?}")
     })?;
     let retried = matches!(
-        approval.decision.as_ref().map(|decision| decision.verdict),
-        Some(Verdict::Rejected { retry: Some(_) })
+        approval.decision.as_ref().map(|decision| decision.outcome),
+        Some(Outcome::Rejected { retry: Some(_) })
     );
     must(count(Action::Retried) == usize::from(retried), || format!("{id}: retried: {retried}"))
 }
@@ -73,15 +73,15 @@ pub(super) fn judge(oracle: &Oracle, picture: &Picture) -> Result<(), String> {
         };
         let approval = &detail.approval;
         let status = task.task.status();
-        match approval.decision.as_ref().map(|decision| decision.verdict) {
-            Some(Verdict::Approved { edited }) => {
+        match approval.decision.as_ref().map(|decision| decision.outcome) {
+            Some(Outcome::Approved { edited }) => {
                 let shown = if edited { detail.edit.as_ref() } else { Some(&detail.output) };
                 let fits = status == Status::Completed && task.output.as_ref() == shown;
                 must(fits && edited == task.task.edited, || {
                     format!("{id} is {status:?} with {:?}, approved: {shown:?}", task.output)
                 })?;
             }
-            Some(Verdict::Rejected { retry }) => {
+            Some(Outcome::Rejected { retry }) => {
                 must(status == Status::Rejected, || format!("{id} is {status:?}, rejected"))?;
                 must(retry.is_none_or(|again| picture.tasks.contains_key(&again)), || {
                     format!("{id} is tried again as {retry:?}, which is not there")
@@ -117,9 +117,9 @@ pub(super) fn judge(oracle: &Oracle, picture: &Picture) -> Result<(), String> {
 /// The decision as whoever made it heard of it.
 fn made(detail: &ApprovalDetail) -> Option<Decided> {
     let decision = detail.approval.decision.as_ref()?;
-    let edit = match decision.verdict {
-        Verdict::Approved { .. } => Ok(detail.edit.clone()),
-        Verdict::Rejected { retry } => Err(retry),
+    let edit = match decision.outcome {
+        Outcome::Approved { .. } => Ok(detail.edit.clone()),
+        Outcome::Rejected { retry } => Err(retry),
     };
     Some(Decided { by: decision.by.name().to_owned(), edit })
 }

@@ -10,7 +10,7 @@ use callboard_store::Store;
 
 use super::super::world::{LIVE, World};
 use super::{Picture, must};
-use crate::events::Told;
+use crate::events::StreamItem;
 use crate::tables::{self, Event, Subject};
 
 /// The place before the first record.
@@ -41,12 +41,12 @@ impl World {
             tokio::time::timeout(Duration::from_millis(50), subscription.next()).await
         {
             match told.map_err(|error| error.to_string())? {
-                Some(Told::Stored(at, event)) => {
+                Some(StreamItem::Stored(at, event)) => {
                     must(at > place, || format!("the log goes from {place} to {at}"))?;
                     place = at;
                     log.take(&event);
                 }
-                Some(Told::Delta { .. }) => {}
+                Some(StreamItem::Delta { .. }) => {}
                 None => break,
             }
         }

@@ -3,12 +3,12 @@
 
 use callboard_domain::approval::Record;
 use callboard_domain::calibration::{Counts, Query};
-use callboard_domain::statistics::Statistics;
+use callboard_domain::review_stats::Totals;
 use callboard_store::Store;
 
 use super::super::world::{LIVE, World};
 use super::{Picture, must};
-use crate::tables::{LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, TRACK};
+use crate::tables::{LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, REVIEW_RECORDS};
 
 impl World {
     /// Compares what is only right at rest.
@@ -23,9 +23,9 @@ impl World {
     }
 
     async fn sums(&self, picture: &Picture) -> Result<(), String> {
-        let (mut statistics, mut counts) = (Statistics::default(), Counts::default());
+        let (mut statistics, mut counts) = (Totals::default(), Counts::default());
         let store: &dyn Store = &*self.memory;
-        let passed = TRACK.scan(store, LIVE.number(), None, usize::MAX).await;
+        let passed = REVIEW_RECORDS.scan(store, LIVE.number(), None, usize::MAX).await;
         let passed = passed.map_err(|e| e.to_string())?;
         let held = picture.approvals.values().map(|one| Record::from(&one.approval));
         let open_or_held: Vec<_> = held.collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::approval::Verdict;
+use callboard_domain::approval::Outcome;
 use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::query::Tasks;
@@ -71,8 +71,8 @@ fn explained(
     let (origin, prompt) = (&detail.task.spec.origin, &detail.inputs.prompt);
     if let Some(before) = origin.retry_of {
         let rejected = picture.approvals.get(&before).and_then(|a| a.approval.decision.as_ref());
-        let verdict = rejected.map(|decision| decision.verdict);
-        must(verdict == Some(Verdict::Rejected { retry: Some(id) }), || {
+        let verdict = rejected.map(|decision| decision.outcome);
+        must(verdict == Some(Outcome::Rejected { retry: Some(id) }), || {
             format!("{id} tries {before} again, which was not rejected for it: {verdict:?}")
         })?;
         let asked = picture.tasks.get(&before).map(|before| before.inputs.prompt.clone());

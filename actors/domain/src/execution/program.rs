@@ -1,0 +1,278 @@
+//! The program of an execution: its compiled plan, its input, and the decision about a ready step.
+//!
+//! Deliberately absent: the order of events. The machine names the step to decide.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Execution, Stage};
+use crate::graph::Graph;
+use crate::id::{ExecutionId, TaskId};
+use crate::plan::{HitlSource, Plan, Step, gate_of};
+use crate::render::{Meta, Output, Scope};
+use crate::retry::Policy;
+use crate::schema::Schema;
+use crate::task::{Ending, EndingCode, Inputs, Request, Task};
+
+/// The size of the outputs that an awake execution remembers, in bytes.
+const REMEMBERED: usize = 256 << 10;
+
+/// The review gates that a start request or a template asks for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ReviewPolicy {
+    /// The outputs that are held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hitl: Option<HitlSource>,
+}
+
+/// A plan, compiled once for all its executions.
+#[derive(Debug)]
+pub struct CompiledPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// The dependencies of the plan's steps, by number.
+    pub graph: Arc<Graph>,
+    /// The schema of the last step's output.
+    pub output_schema: Option<Schema>,
+}
+
+impl CompiledPlan {
+    /// Compiles a checked plan.
+    #[must_use]
+    pub fn new(plan: Plan, output_schema: Option<Schema>) -> Self {
+        let graph = Arc::clone(plan.graph());
+        Self { plan, graph, output_schema }
+    }
+
+    /// The step whose output is checked against the schema.
+    #[must_use]
+    pub fn checked(&self) -> Option<u16> {
+        let last = u16::try_from(self.plan.steps().len()).ok()?.checked_sub(1)?;
+        self.output_schema.as_ref().map(|_| last)
+    }
+}
+
+/// The configured defaults of tasks that plans create.
+#[derive(Debug, Clone, Default)]
+pub struct TaskDefaults {
+    /// The model of a step that names none.
+    pub model: String,
+    /// The environment variables that plans may use.
+    pub env: HashMap<String, String>,
+    /// True if an output without a confidence passes a threshold.
+    pub pass_unknown: bool,
+}
+
+/// The program of one execution.
+#[derive(Debug)]
+pub struct Program {
+    /// The plan.
+    pub compiled: Arc<CompiledPlan>,
+    /// The gates that the start request asked for.
+    pub review: ReviewPolicy,
+    /// The input, with defaults filled in.
+    pub input: Map<String, Value>,
+    id: String,
+    defaults: Arc<TaskDefaults>,
+}
+
+/// The decision about a ready step.
+#[derive(Debug)]
+pub enum Evaluation {
+    /// The step runs as this task.
+    Run(Box<Request>, Policy),
+    /// The step's condition is false.
+    Skip,
+    /// The step's condition or prompt cannot be evaluated.
+    Fail(Ending),
+}
+
+impl Program {
+    /// The program of the execution `id`.
+    #[must_use]
+    pub fn new(
+        id: ExecutionId,
+        compiled: Arc<CompiledPlan>,
+        review: ReviewPolicy,
+        input: Map<String, Value>,
+        defaults: Arc<TaskDefaults>,
+    ) -> Self {
+        Self { compiled, review, input, id: id.to_string(), defaults }
+    }
+
+    /// The number of the step that `task` runs.
+    #[must_use]
+    pub fn step_of(&self, task: &Task) -> Option<u16> {
+        let (_, name) = task.spec.origin.step.as_ref()?;
+        self.compiled.plan.position(name).and_then(|at| u16::try_from(at).ok())
+    }
+
+    /// Checks the output of a step against the output schema.
+    ///
+    /// # Errors
+    /// The first mismatch, as a message for the model.
+    pub fn check(&self, step: u16, output: &str) -> Result<(), String> {
+        match &self.compiled.output_schema {
+            Some(schema) if self.compiled.checked() == Some(step) => schema.check_output(output),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The values that prompts can refer to before any step ran.
+    #[must_use]
+    pub fn scope_at_start(&self) -> impl Scope + '_ {
+        AtStart(self)
+    }
+
+    /// Evaluates the condition of a ready step and renders its prompts.
+    #[must_use]
+    pub fn evaluate(&self, number: u16, execution: &Execution, outputs: &Outputs) -> Evaluation {
+        let step = &self.compiled.plan.steps()[usize::from(number)];
+        let scope = WithOutputs { program: self, execution, outputs };
+        match step.condition().map(|condition| condition.evaluate(&scope)) {
+            None | Some(Ok(true)) => {}
+            Some(Ok(false)) => return Evaluation::Skip,
+            Some(Err(error)) => return failed(EndingCode::ConditionFailed, &error),
+        }
+        let prompt = step.prompt().render(&scope);
+        let system_prompt = step.system_prompt().map(|text| text.render(&scope)).transpose();
+        let (mut prompt, system_prompt) = match (prompt, system_prompt) {
+            (Ok(prompt), Ok(system_prompt)) => (prompt, system_prompt),
+            (Err(error), _) | (_, Err(error)) => return failed(EndingCode::RenderFailed, &error),
+        };
+        if let Some(message) = execution.step(number).and_then(|row| row.correction.as_ref()) {
+            prompt.push_str("\n\nYour previous answer did not have the required structure: ");
+            prompt.push_str(message);
+            prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
+        }
+        let inputs = Inputs { prompt, system_prompt, context: None };
+        Evaluation::Run(Box::new(self.request(step, inputs)), step.retry())
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the signature of Scope::meta")]
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        Some(match meta {
+            Meta::TemplateName => &self.compiled.plan.source().name,
+            Meta::ExecutionId => &self.id,
+        })
+    }
+
+    fn request(&self, step: &Step, inputs: Inputs) -> Request {
+        let source = step.source();
+        Request {
+            model: source.model.clone().unwrap_or_else(|| self.defaults.model.clone()),
+            queue: source.queue.clone().unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
+            priority: Request::DEFAULT_PRIORITY,
+            timeout_ms: source.timeout_ms.unwrap_or(Request::DEFAULT_TIMEOUT_MS),
+            tags: self.compiled.plan.source().tags.clone(),
+            max_tokens: source.max_tokens,
+            temperature: source.temperature,
+            callback_url: None,
+            gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
+            inputs,
+        }
+    }
+}
+
+fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {
+    Evaluation::Fail(Ending { code, message: error.to_string() })
+}
+
+struct AtStart<'a>(&'a Program);
+
+impl Scope for AtStart<'_> {
+    fn input(&self) -> &Map<String, Value> {
+        &self.0.input
+    }
+
+    fn output(&self, _: &str) -> Output<'_> {
+        Output::Unknown
+    }
+
+    fn env(&self, name: &str) -> Option<&str> {
+        self.0.defaults.env.get(name).map(String::as_str)
+    }
+
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        self.0.meta(meta)
+    }
+}
+
+struct WithOutputs<'a> {
+    program: &'a Program,
+    execution: &'a Execution,
+    outputs: &'a Outputs,
+}
+
+impl Scope for WithOutputs<'_> {
+    fn input(&self) -> &Map<String, Value> {
+        &self.program.input
+    }
+
+    fn output(&self, step: &str) -> Output<'_> {
+        let position = self.program.compiled.plan.position(step);
+        let Some(number) = position.and_then(|at| u16::try_from(at).ok()) else {
+            return Output::Unknown;
+        };
+        match self.execution.step(number).map(|row| row.stage) {
+            Some(Stage::Skipped) => Output::Skipped,
+            Some(Stage::Completed) => {
+                let output = self.outputs.known.get(&number);
+                output.map_or(Output::Unknown, |output| Output::Completed(output))
+            }
+            Some(
+                Stage::Waiting
+                | Stage::Ready
+                | Stage::Dispatched
+                | Stage::Failed
+                | Stage::Rejected
+                | Stage::Cancelled,
+            )
+            | None => Output::Unknown,
+        }
+    }
+
+    fn env(&self, name: &str) -> Option<&str> {
+        self.program.defaults.env.get(name).map(String::as_str)
+    }
+
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        self.program.meta(meta)
+    }
+}
+
+/// The outputs of completed steps that an awake execution remembers.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    known: HashMap<u16, String>,
+    size: usize,
+}
+
+impl Outputs {
+    /// Remembers the output of a step.
+    pub fn keep(&mut self, step: u16, output: &str) {
+        self.size += output.len();
+        if let Some(before) = self.known.insert(step, output.to_owned()) {
+            self.size -= before.len();
+        }
+    }
+
+    /// The completed dependencies of `step` whose outputs are not remembered, with the tasks that
+    /// made them. Forgets all other outputs first if those remembered take more than 256 KiB.
+    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, TaskId)> {
+        let wanted = execution.graph().dependencies(step);
+        if self.size > REMEMBERED {
+            self.known.retain(|step, _| wanted.contains(*step));
+            self.size = self.known.values().map(String::len).sum();
+        }
+        let unknown = wanted.into_iter().filter(|step| !self.known.contains_key(step));
+        let completed = unknown.filter_map(|step| {
+            let row = execution.step(step).filter(|row| row.stage == Stage::Completed);
+            row.and_then(|row| row.task).map(|task| (step, task))
+        });
+        completed.collect()
+    }
+}

@@ -1,0 +1,389 @@
+//! The unit of work: one event, decided once, at one instant, committed in one batch.
+//!
+//! ```text
+//!   event + items + now + sources ─▶ decide ─▶ Unit { changes } ─▶ one commit ─▶ effects ─▶ reply
+//!
+//!   items: a task ─┬─ its approval, if its output is held
+//!                  └─ its execution ([`Joint`]), if the event can end the task of a step
+//! ```
+//!
+//! A unit names every item that the event changes: its next state, its facts and its effects, and
+//! with them the new tasks, the deliveries and the review outcomes. Deliberately absent: the commit,
+//! and the way by which items that live in several actors come together.
+
+mod joint;
+#[cfg(test)]
+mod tests;
+
+pub use joint::Joint;
+
+use std::sync::Arc;
+
+use crate::Timestamp;
+use crate::approval::{
+    self, Approval, Asked, Decider, Held, Mail, Policy, Record, TIMED_OUT, Wanted,
+};
+use crate::budget::Money;
+use crate::delivery::{self, Cargo, Delivery};
+use crate::digest::Digest;
+use crate::execution::{Execution, Retry};
+use crate::id::{DeliveryId, TaskId};
+use crate::machine::{Machine, Step};
+use crate::task::{self, Inputs, Origin, Spec, Task};
+
+/// One unit of work.
+#[derive(Debug)]
+pub struct Unit {
+    /// The instant of every change.
+    pub now: Timestamp,
+    /// The changes, in the order in which the event log tells them.
+    pub changes: Vec<Change>,
+    /// True if the effects may precede the commit, because losing the unit in a crash is harmless:
+    /// a lost lease is fenced by the next one, a lost attempt of a delivery is repeated.
+    pub ahead: bool,
+}
+
+/// A change of one item.
+#[derive(Debug)]
+pub enum Change {
+    /// A task takes a step, with the output that came with it.
+    Task(Step<Task>, Option<String>),
+    /// A task is created, with its texts.
+    NewTask(Step<Task>, Inputs),
+    /// An approval takes a step, with the reviewer's texts.
+    Approval(Step<Approval>, ReviewTexts),
+    /// An execution takes a step; its state before tells which of its rows changed. `None` before
+    /// its first step.
+    Execution(Option<Box<Execution>>, Box<Step<Execution>>),
+    /// A delivery is created or takes a step.
+    Delivery(Step<Delivery>),
+    /// The outcome of a gated output changes: the record before, if there was one, and after.
+    Review(TaskId, Option<Record>, Record),
+}
+
+/// The texts that a reviewer wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReviewTexts {
+    /// The text that replaces the output.
+    pub edit: Option<String>,
+    /// The comment, or the reason of a rejection.
+    pub remark: Option<String>,
+}
+
+/// The items that an event concerns.
+#[derive(Debug, Clone, Copy)]
+pub struct Items<'a> {
+    /// The task; `None` for events of the approval alone.
+    pub task: Option<&'a Task>,
+    /// The approval of the task's output, if there is one.
+    pub approval: Option<&'a Approval>,
+}
+
+/// The event of a unit.
+#[derive(Debug)]
+pub enum Event {
+    /// An event of the task; `output` comes with [`task::Event::Completed`].
+    Task {
+        /// The event.
+        event: task::Event,
+        /// The model's output.
+        output: Option<String>,
+    },
+    /// An event that only the approval hears: a claim, a release, the end of its task.
+    Approval(approval::Event),
+    /// The approval's timer fired.
+    ReviewTimePassed,
+    /// A reviewer lets the output pass.
+    Approve {
+        /// The reviewer.
+        by: Decider,
+        /// The text that replaces the output.
+        edit: Option<String>,
+        /// The reviewer's comment.
+        comment: Option<String>,
+    },
+    /// A reviewer rejects the output.
+    Reject {
+        /// The reviewer.
+        by: Decider,
+        /// The reason.
+        reason: String,
+        /// The texts of the task that tries again, if the reviewer asks for one.
+        retry: Option<Inputs>,
+    },
+    /// The held task ends without a decision.
+    EndHeld {
+        /// The account that ends it.
+        by: String,
+        /// The task's event: a cancellation, or giving up.
+        event: task::Event,
+    },
+}
+
+/// The reason why an event changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The task refuses.
+    Task(task::Refusal),
+    /// The approval refuses.
+    Approval(approval::Refusal),
+}
+
+impl From<task::Refusal> for Refusal {
+    fn from(refusal: task::Refusal) -> Self {
+        Self::Task(refusal)
+    }
+}
+
+impl From<approval::Refusal> for Refusal {
+    fn from(refusal: approval::Refusal) -> Self {
+        Self::Approval(refusal)
+    }
+}
+
+/// Everything that a decision needs from outside: fresh identifiers, chosen reviewers, prices.
+pub trait Sources {
+    /// A fresh identifier in the partition of the unit.
+    fn task_id(&mut self, now: Timestamp) -> TaskId;
+    /// A fresh identifier in the partition of the unit.
+    fn delivery_id(&mut self, now: Timestamp) -> DeliveryId;
+    /// The reviewer to ask about the held output of `task`, counted as that reviewer's at once.
+    fn ask(&mut self, task: TaskId, wanted: Wanted) -> Asked;
+    /// The configured policy of every approval.
+    fn policy(&self) -> Policy;
+    /// The highest cost of a task; `None` if its model has no price.
+    fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money>;
+}
+
+/// Decides an event that concerns no execution.
+///
+/// # Errors
+/// The refusal of the item that refuses; nothing changes then.
+pub fn decide(
+    items: Items<'_>,
+    event: Event,
+    now: Timestamp,
+    sources: &mut impl Sources,
+) -> Result<Unit, Refusal> {
+    let mut unit = Unit::at(now);
+    unit.extend(items, event, sources)?;
+    Ok(unit)
+}
+
+/// The unit of an event of a delivery.
+///
+/// # Errors
+/// The delivery's refusal.
+pub fn of_delivery(
+    delivery: &Delivery,
+    event: delivery::Event,
+    now: Timestamp,
+) -> Result<Unit, delivery::Refusal> {
+    let ahead = event == delivery::Event::TimePassed;
+    let step = delivery.transition(event, now)?;
+    Ok(Unit { now, changes: vec![Change::Delivery(step)], ahead })
+}
+
+impl Change {
+    /// The step of a task, whether it is new or not.
+    #[must_use]
+    pub const fn task(&self) -> Option<&Step<Task>> {
+        if let Self::Task(step, _) | Self::NewTask(step, _) = self { Some(step) } else { None }
+    }
+}
+
+impl Unit {
+    /// A unit without changes.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self { now, changes: Vec::with_capacity(2), ahead: false }
+    }
+
+    /// Adds a task that is created.
+    pub fn create(&mut self, spec: Spec, inputs: Inputs) {
+        self.changes.push(Change::NewTask(Task::submitted(spec), inputs));
+    }
+
+    /// Adds the changes that `event` makes; returns the task that tries again, if there is one.
+    fn extend(
+        &mut self,
+        items: Items<'_>,
+        event: Event,
+        sources: &mut impl Sources,
+    ) -> Result<Option<Retry>, Refusal> {
+        match event {
+            Event::Task { event, output } => {
+                self.task_event(items, event, output, sources)?;
+                Ok(None)
+            }
+            Event::Approval(event) => {
+                self.approval_event(items, event, ReviewTexts::default(), sources)?;
+                Ok(None)
+            }
+            Event::ReviewTimePassed => {
+                self.review_time_passed(items, sources)?;
+                Ok(None)
+            }
+            Event::Approve { by, edit, comment } => {
+                let digest = |text: &Option<String>| text.as_deref().map(Digest::of);
+                let decided = approval::Event::Approved {
+                    by,
+                    edit: digest(&edit),
+                    comment: digest(&comment),
+                };
+                let approved = task::Event::Approved { edited: edit.is_some() };
+                let texts = ReviewTexts { edit, remark: comment };
+                self.approval_event(items, decided, texts, sources)?;
+                self.task_event(items, approved, None, sources)?;
+                Ok(None)
+            }
+            Event::Reject { by, reason, retry } => self.rejected(items, by, reason, retry, sources),
+            Event::EndHeld { by, event } => {
+                let ended = approval::Event::TaskEnded { by };
+                // An approval that was decided a moment before stays as it is; the task then refuses.
+                let _ = self.approval_event(items, ended, ReviewTexts::default(), sources);
+                self.task_event(items, event, None, sources)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn task_event(
+        &mut self,
+        items: Items<'_>,
+        event: task::Event,
+        output: Option<String>,
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let task = items.task.ok_or(task::Refusal::StaleLease)?;
+        self.ahead = matches!(event, task::Event::Leased { .. });
+        let step = task.transition(event, self.now)?;
+        let gated = output.as_deref().and_then(|output| self.gated(&step.next, output, sources));
+        self.changes.push(Change::Task(step, output));
+        self.changes.extend(gated.into_iter().flatten());
+        Ok(())
+    }
+
+    /// The changes that follow from a gate that looked at the output: an approval, or the record
+    /// that the output passed.
+    fn gated(&self, next: &Task, output: &str, sources: &mut impl Sources) -> Option<Vec<Change>> {
+        let id = next.spec.id;
+        match next.state {
+            task::State::AwaitingApproval { why, .. } => {
+                let confidence = next.result.as_ref().and_then(|result| result.confidence);
+                let held = Held { why, confidence, shown: Digest::of(output) };
+                let (asked, policy) = (sources.ask(id, Wanted::Anybody), sources.policy());
+                let spec = Arc::clone(&next.spec);
+                let step = Approval::opened(spec, &held, policy, asked, self.now);
+                Some(self.of_approval(None, step, ReviewTexts::default(), sources))
+            }
+            task::State::Completed { .. } => Record::of_passed(next, self.now)
+                .map(|record| vec![Change::Review(id, None, record)]),
+            task::State::Ready
+            | task::State::Backoff { .. }
+            | task::State::Running { .. }
+            | task::State::Failed { .. }
+            | task::State::Cancelled { .. }
+            | task::State::Rejected { .. } => None,
+        }
+    }
+
+    fn approval_event(
+        &mut self,
+        items: Items<'_>,
+        event: approval::Event,
+        texts: ReviewTexts,
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let approval = items.approval.ok_or(approval::Refusal::Cancelled)?;
+        let step = approval.transition(event, self.now)?;
+        let changes = self.of_approval(Some(Record::from(approval)), step, texts, sources);
+        self.changes.extend(changes);
+        Ok(())
+    }
+
+    /// An approval's step with the deliveries that it orders and its outcome.
+    fn of_approval(
+        &self,
+        before: Option<Record>,
+        step: Step<Approval>,
+        texts: ReviewTexts,
+        sources: &mut impl Sources,
+    ) -> Vec<Change> {
+        let task = step.next.id();
+        let notices = step.effects.iter().filter_map(|effect| match *effect {
+            approval::Effect::Notify(to, cause) => Some((to, cause)),
+            approval::Effect::WakeAt(_)
+            | approval::Effect::ForgetWake
+            | approval::Effect::Assign(_) => None,
+        });
+        let mails: Vec<_> = notices
+            .map(|(to, cause)| {
+                let mail = Mail { id: sources.delivery_id(self.now), task, to, cause };
+                Change::Delivery(Delivery::created(Cargo::Mail(mail), self.now))
+            })
+            .collect();
+        let review = Change::Review(task, before, Record::from(&step.next));
+        let mut changes = vec![Change::Approval(step, texts), review];
+        changes.extend(mails);
+        changes
+    }
+
+    fn review_time_passed(
+        &mut self,
+        items: Items<'_>,
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let approval = items.approval.ok_or(approval::Refusal::NotDue)?;
+        if approval.rejects_at(self.now) {
+            let texts = ReviewTexts { edit: None, remark: Some(TIMED_OUT.to_owned()) };
+            let event = approval::Event::TimePassed { asked: Asked::default() };
+            self.approval_event(items, event, texts, sources)?;
+            let rejected = task::Event::Rejected { reason: TIMED_OUT.to_owned() };
+            return self.task_event(items, rejected, None, sources);
+        }
+        if !approval.is_due(self.now) {
+            return Err(approval.finished().unwrap_or(approval::Refusal::NotDue).into());
+        }
+        let asked = sources.ask(approval.id(), Wanted::AdminBut(approval.assignee));
+        let event = approval::Event::TimePassed { asked };
+        self.approval_event(items, event, ReviewTexts::default(), sources)
+    }
+
+    fn rejected(
+        &mut self,
+        items: Items<'_>,
+        by: Decider,
+        reason: String,
+        retry: Option<Inputs>,
+        sources: &mut impl Sources,
+    ) -> Result<Option<Retry>, Refusal> {
+        let id = retry.as_ref().map(|_| sources.task_id(self.now));
+        let event = approval::Event::Rejected { by, reason: Digest::of(&reason), retry: id };
+        let texts = ReviewTexts { edit: None, remark: Some(reason.clone()) };
+        self.approval_event(items, event, texts, sources)?;
+        let mut retried = None;
+        if let (Some(id), Some(inputs), Some(task)) = (id, retry, items.task) {
+            let origin = Origin { retry_of: Some(task.spec.id), ..task.spec.origin.clone() };
+            let spec = Spec { id, origin, ..Spec::clone(&task.spec) };
+            let worst_cost = sources.worst_cost(&spec.model, &inputs, spec.max_tokens);
+            self.create(spec, inputs);
+            retried = Some(Retry { task: id, worst_cost });
+        }
+        self.task_event(items, task::Event::Rejected { reason }, None, sources)?;
+        Ok(retried)
+    }
+}
+
+/// True if `event` can end `task`. The execution of a step's task then decides and commits.
+#[must_use]
+pub fn can_end(task: &Task, event: &Event) -> bool {
+    match event {
+        Event::Task { event, .. } => task.can_end_by(event),
+        Event::Approval(_) => false,
+        Event::ReviewTimePassed
+        | Event::Approve { .. }
+        | Event::Reject { .. }
+        | Event::EndHeld { .. } => true,
+    }
+}

@@ -1,0 +1,323 @@
+use serde_json::{Map, json};
+
+use super::*;
+use crate::approval::MailCause;
+use crate::execution::program::{CompiledPlan, Outputs, Program, ReviewPolicy};
+use crate::execution::{self, Execution, Stage};
+use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
+use crate::plan::{Plan, PlanSource, StepSource};
+use crate::retry;
+use crate::schema::Schema;
+use crate::task::{Chance, Channels, Completion, EndingCode, Gate, LeaseId, Status};
+use crate::usage::Usage;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+const TASK: TaskId = TaskId::from_u128(1 << 10);
+const LEASE: LeaseId = LeaseId::from_random(1);
+const OTHER_LEASE: LeaseId = LeaseId::from_random(2);
+const ANN: UserId = UserId::from_u128(3 << 10);
+
+/// Numbers identifiers from 100, and always asks Ann.
+struct Fake {
+    next: u128,
+}
+
+impl Sources for Fake {
+    fn task_id(&mut self, _: Timestamp) -> TaskId {
+        self.next += 1;
+        TaskId::from_u128(self.next << 10)
+    }
+
+    fn delivery_id(&mut self, _: Timestamp) -> DeliveryId {
+        self.next += 1;
+        DeliveryId::from_u128(self.next << 10)
+    }
+
+    fn ask(&mut self, _: TaskId, _: Wanted) -> Asked {
+        Asked { reviewer: Some(ANN), by_mail: true }
+    }
+
+    fn policy(&self) -> Policy {
+        Policy { escalate_after: 0.5, rejects: true }
+    }
+
+    fn worst_cost(&self, _: &str, _: &Inputs, _: Option<u64>) -> Option<Money> {
+        Some(Money::ZERO)
+    }
+}
+
+const fn sources() -> Fake {
+    Fake { next: 99 }
+}
+
+fn spec(gate: Option<Gate>) -> Spec {
+    Spec {
+        id: TASK,
+        account: "usr_1".into(),
+        concurrent: None,
+        model: "m".into(),
+        queue: "default".into(),
+        priority: 5,
+        timeout_ms: 60_000,
+        tags: vec![],
+        max_tokens: None,
+        temperature: None,
+        callback_url: None,
+        gate,
+        retry: retry::Policy::default(),
+        origin: Origin::default(),
+        checked: false,
+    }
+}
+
+const MAILED: Gate = Gate { notify: Channels { email: true, dashboard: false }, ..Gate::ALWAYS };
+
+fn running(task: &Task) -> Task {
+    let leased = task::Event::Leased { lease: LEASE, worker: WorkerId::from_u128(7 << 10) };
+    task.transition(leased, NOW).expect("it is ready").next
+}
+
+fn completed(lease: LeaseId, output: &str) -> Event {
+    let completion = Completion {
+        usage: Usage { input: 3, output: 4, total_cost: 0.5, price_unknown: false },
+        confidence: Some(0.7),
+        confidence_source: None,
+        finish_reason: None,
+    };
+    let event = task::Event::Completed { lease, completion, chance: Chance(u32::MAX) };
+    Event::Task { event, output: Some(output.into()) }
+}
+
+fn alone(task: &Task, event: Event) -> Result<Unit, Refusal> {
+    decide(Items { task: Some(task), approval: None }, event, NOW, &mut sources())
+}
+
+/// A held task and its approval.
+fn held() -> (Task, Approval) {
+    let task = running(&Task::submitted(spec(Some(MAILED))).next);
+    let unit = alone(&task, completed(LEASE, "an output")).expect("it runs");
+    let mut items = (None, None);
+    for change in unit.changes {
+        if let Some(step) = change.task() {
+            items.0 = Some(step.next.clone());
+        } else if let Change::Approval(step, _) = change {
+            items.1 = Some(step.next);
+        }
+    }
+    (items.0.expect("the task changes"), items.1.expect("an approval opens"))
+}
+
+/// The names of the changes, in order.
+fn names(unit: &Unit) -> Vec<&'static str> {
+    let name = |change: &Change| match change {
+        Change::Task(step, _) => step.next.status().as_str(),
+        Change::NewTask(..) => "new task",
+        Change::Approval(step, _) => step.next.state.as_str(),
+        Change::Execution(_, step) => step.next.status().as_str(),
+        Change::Delivery(_) => "delivery",
+        Change::Review(..) => "review",
+    };
+    unit.changes.iter().map(name).collect()
+}
+
+#[test]
+fn an_answer_without_a_gate_changes_the_task_alone() {
+    let task = running(&Task::submitted(spec(None)).next);
+    let unit = alone(&task, completed(LEASE, "an output")).expect("it runs");
+    assert_eq!((names(&unit), unit.now, unit.ahead), (vec!["completed"], NOW, false));
+    assert!(matches!(&unit.changes[0], Change::Task(_, Some(output)) if output == "an output"));
+}
+
+#[test]
+fn only_a_lease_may_take_effect_ahead_of_its_commit() {
+    let leased = task::Event::Leased { lease: LEASE, worker: WorkerId::from_u128(7 << 10) };
+    let event = Event::Task { event: leased, output: None };
+    assert!(alone(&Task::submitted(spec(None)).next, event).expect("it is ready").ahead);
+}
+
+#[test]
+fn an_output_that_passes_its_gate_is_recorded_for_calibration() {
+    let gate = Gate::of_task(task::Asks { threshold: Some(0.5), ..task::Asks::default() }, false);
+    let unit = alone(&running(&Task::submitted(spec(gate)).next), completed(LEASE, "an output"));
+    assert_eq!(names(&unit.expect("it runs")), ["completed", "review"]);
+}
+
+#[test]
+fn a_held_output_opens_its_approval_and_orders_the_mail_in_the_same_unit() {
+    let task = running(&Task::submitted(spec(Some(MAILED))).next);
+    let unit = alone(&task, completed(LEASE, "an output")).expect("it runs");
+    assert_eq!(names(&unit), ["pending", "assigned", "review", "delivery"]);
+    let Some(Change::Delivery(step)) = unit.changes.last() else { panic!("a mail is ordered") };
+    let Cargo::Mail(mail) = step.next.cargo;
+    assert_eq!((mail.task, mail.to, mail.cause), (TASK, ANN, MailCause::Assigned));
+}
+
+#[test]
+fn a_stale_answer_changes_nothing() {
+    let task = running(&Task::submitted(spec(Some(MAILED))).next);
+    let refused = alone(&task, completed(OTHER_LEASE, "an output"));
+    assert_eq!(refused.err(), Some(Refusal::Task(task::Refusal::StaleLease)));
+}
+
+fn by() -> Decider {
+    Decider { account: "usr_1".into(), reviewer: None }
+}
+
+fn reviewed(event: Event) -> Result<Unit, Refusal> {
+    let (task, approval) = held();
+    let items = Items { task: Some(&task), approval: Some(&approval) };
+    decide(items, event, NOW, &mut sources())
+}
+
+#[test]
+fn an_approval_and_its_task_end_in_one_unit() {
+    let event = Event::Approve { by: by(), edit: Some("better".into()), comment: None };
+    let unit = reviewed(event).expect("it waits");
+    assert_eq!(names(&unit), ["approved", "review", "completed"]);
+    let Change::Approval(_, texts) = &unit.changes[0] else { panic!("the approval comes first") };
+    assert_eq!(texts.edit.as_deref(), Some("better"));
+}
+
+#[test]
+fn a_rejection_with_a_retry_creates_the_next_task() {
+    let inputs = Inputs { prompt: "again".into(), ..Inputs::default() };
+    let event = Event::Reject { by: by(), reason: "no".into(), retry: Some(inputs) };
+    let unit = reviewed(event).expect("it waits");
+    assert_eq!(names(&unit), ["rejected", "review", "new task", "rejected"]);
+    let Change::NewTask(step, inputs) = &unit.changes[2] else { panic!("it retries") };
+    assert_eq!((step.next.spec.origin.retry_of, &*inputs.prompt), (Some(TASK), "again"));
+    let Change::Approval(approval, _) = &unit.changes[0] else { panic!("it comes first") };
+    assert_eq!(approval.facts[1].details.retry, Some(step.next.spec.id));
+}
+
+#[test]
+fn a_cancelled_task_takes_its_approval_along() {
+    let event = Event::EndHeld { by: "usr_9".into(), event: task::Event::CancelRequested };
+    assert_eq!(names(&reviewed(event).expect("it waits")), ["cancelled", "review", "cancelled"]);
+}
+
+#[test]
+fn the_time_escalates_and_then_rejects_with_the_task() {
+    let (task, approval) = held();
+    let items = |approval| Items { task: Some(&task), approval: Some(approval) };
+    let at = |approval, now| decide(items(approval), Event::ReviewTimePassed, now, &mut sources());
+    let early = at(&approval, NOW);
+    assert_eq!(early.err(), Some(Refusal::Approval(approval::Refusal::NotDue)));
+    let escalated = at(&approval, approval.opening.escalates_at).expect("it is due");
+    assert_eq!(names(&escalated), ["escalated", "review", "delivery"]);
+    let Change::Approval(step, _) = &escalated.changes[0] else { panic!("it comes first") };
+    let rejected = at(&step.next, approval.opening.expires_at).expect("it is due");
+    assert_eq!(names(&rejected), ["rejected", "review", "rejected"]);
+}
+
+/// Two steps, the second of which shows the output of the first and has a schema.
+fn program() -> (Program, Step<Execution>) {
+    let step = |id: &str, prompt: &str, depends_on: &[&str]| StepSource {
+        id: id.into(),
+        prompt: prompt.into(),
+        depends_on: depends_on.iter().map(|&id| id.into()).collect(),
+        ..StepSource::default()
+    };
+    let steps = vec![step("one", "go", &[]), step("two", "after {{one.output}}", &["one"])];
+    let source = PlanSource { name: "A plan".into(), steps, ..PlanSource::default() };
+    let plan = Plan::compile(source, &[]).expect("a good plan");
+    let schema = Schema::compile("outputSchema", &json!({"type": "number"})).expect("a schema");
+    let compiled = Arc::new(CompiledPlan::new(plan, Some(schema)));
+    let id = ExecutionId::from_u128(5 << 10);
+    let spec = execution::Spec {
+        id,
+        plan: PlanId::from_u128(6 << 10),
+        template: None,
+        account: "usr_1".into(),
+        concurrent: None,
+        fail_fast: false,
+        timeout_ms: None,
+        max_cost: None,
+        output_checked: compiled.checked(),
+        created_at: NOW,
+    };
+    let first = Execution::started(spec, Arc::clone(&compiled.graph), NOW);
+    let (review, input) = (ReviewPolicy::default(), Map::new());
+    (Program::new(id, compiled, review, input, Arc::default()), first)
+}
+
+/// Plays an event of the newest task, and decides what is due; returns the unit.
+fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit {
+    let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
+    let mut joint = Joint::of(program, state, NOW);
+    let items = Items { task: Some(task), approval: None };
+    joint.join(items, event, &mut outputs, &mut sources).expect("the task is current");
+    while let Some(step) = joint.due() {
+        for (missing, _) in outputs.missing(joint.state(), step) {
+            outputs.keep(missing, "an output that was read");
+        }
+        joint.decide(step, &outputs, &mut sources);
+    }
+    joint.done()
+}
+
+/// The task that a unit created, running, and the execution's state.
+fn created(unit: &Unit) -> (Task, &Execution) {
+    let (mut task, mut state) = (None, None);
+    for change in &unit.changes {
+        if let Change::NewTask(step, _) = change {
+            task = Some(running(&step.next));
+        } else if let Change::Execution(_, step) = change {
+            state = Some(&step.next);
+        }
+    }
+    (task.expect("a task is created"), state.expect("the execution changes"))
+}
+
+fn begun(program: &Program, first: Step<Execution>) -> Unit {
+    let mut joint = Joint::first(program, first, NOW);
+    while let Some(step) = joint.due() {
+        joint.decide(step, &Outputs::default(), &mut sources());
+    }
+    joint.done()
+}
+
+#[test]
+fn a_steps_end_and_the_next_task_are_one_unit() {
+    let (program, first) = program();
+    let start = begun(&program, first);
+    assert_eq!(names(&start), ["new task", "running"]);
+    let (task, state) = created(&start);
+    let unit = play(&program, state, &task, completed(LEASE, "an output"));
+    assert_eq!(names(&unit), ["completed", "new task", "running"]);
+    let Change::NewTask(_, inputs) = &unit.changes[1] else { panic!("the next step runs") };
+    assert_eq!(inputs.prompt, "after an output");
+}
+
+#[test]
+fn an_output_that_misses_the_schema_fails_its_task_and_asks_once_more() {
+    let (program, first) = program();
+    let start = begun(&program, first);
+    let (task, state) = created(&start);
+    let second = play(&program, state, &task, completed(LEASE, "an output"));
+    let (task, state) = created(&second);
+    assert!(task.spec.checked);
+    let unit = play(&program, state, &task, completed(LEASE, "no number"));
+    assert_eq!(names(&unit), ["failed", "new task", "running"]);
+    let Change::Task(step, None) = &unit.changes[0] else { panic!("the output does not count") };
+    let code = step.next.error.as_ref().map(|error| error.code);
+    assert_eq!((code, step.next.status()), (Some(EndingCode::OutputInvalid), Status::Failed));
+    assert!(step.next.result.is_some(), "the answer is paid for");
+    let (task, state) = created(&unit);
+    let last = play(&program, state, &task, completed(LEASE, "7"));
+    assert_eq!(names(&last), ["completed", "completed"]);
+}
+
+#[test]
+fn a_task_that_the_execution_let_go_of_changes_alone() {
+    let (program, first) = program();
+    let start = begun(&program, first);
+    let (task, state) = created(&start);
+    let failed = state.transition(execution::Event::GivenUp, NOW).expect("it runs").next;
+    assert_eq!(failed.step(0).map(|row| row.stage), Some(Stage::Cancelled));
+    let unit = play(&program, &failed, &task, completed(LEASE, "late"));
+    assert_eq!(names(&unit), ["completed", "failed"]);
+    let Some(Change::Execution(Some(_), step)) = unit.changes.last() else { panic!("it is swept") };
+    assert!(step.next.stopping().next().is_none());
+    assert_eq!(step.next.usage().total(), 7, "the late answer is paid for");
+}

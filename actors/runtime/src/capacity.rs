@@ -1,0 +1,156 @@
+//! Places at workers: how a queue knows, without asking, that a worker has room.
+//!
+//! A capacity is a worker's side of one connection: how many more leases it takes. A queue takes a slot
+//! and sends it along with the task; whoever drops it on the way, by a refusal or a crash, gives it
+//! back. Deliberately absent: leases themselves, which the worker's machine holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use callboard_domain::id::{Environment, WorkerId};
+use callboard_domain::worker::Profile;
+
+use crate::queue::{self, QueueKind};
+use crate::supervisor::DirectoryOf;
+use crate::worker::{self, Assignment, WorkerKind};
+
+/// One worker's room for leases.
+pub(crate) struct WorkerCapacity {
+    address: worker::Address,
+    profile: Profile,
+    workers: Arc<DirectoryOf<WorkerKind>>,
+    queues: Arc<DirectoryOf<QueueKind>>,
+    free: AtomicI64,
+    open: AtomicBool,
+    gone: AtomicBool,
+}
+
+impl std::fmt::Debug for WorkerCapacity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "capacity of {}, {} free", self.address.worker, self.free.load(Ordering::Relaxed))
+    }
+}
+
+impl WorkerCapacity {
+    /// The room of a worker that has just connected.
+    pub(crate) fn new(
+        address: worker::Address,
+        profile: Profile,
+        workers: Arc<DirectoryOf<WorkerKind>>,
+        queues: Arc<DirectoryOf<QueueKind>>,
+    ) -> Arc<Self> {
+        let free = AtomicI64::new(i64::try_from(profile.concurrency).unwrap_or(i64::MAX));
+        let (open, gone) = (AtomicBool::new(true), AtomicBool::new(false));
+        Arc::new(Self { address, profile, workers, queues, free, open, gone })
+    }
+
+    /// Whose it is.
+    pub(crate) const fn worker(&self) -> WorkerId {
+        self.address.worker
+    }
+
+    /// Whether it serves the queue.
+    pub(crate) fn serves(&self, environment: Environment, queue: &str) -> bool {
+        self.address.environment == environment && self.profile.queues.iter().any(|q| q == queue)
+    }
+
+    /// Whether the worker runs `model`.
+    pub(crate) fn runs(&self, model: &str) -> bool {
+        self.profile.runs(model)
+    }
+
+    /// A slot, if there is one.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<SlotPermit> {
+        if !self.open.load(Ordering::Acquire) {
+            return None;
+        }
+        let taken = self
+            .free
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| (free > 0).then(|| free - 1));
+        taken.ok().map(|_| SlotPermit(Some(Arc::clone(self))))
+    }
+
+    /// A slot for a lease that the worker has already.
+    pub(crate) fn occupy(self: &Arc<Self>) -> SlotPermit {
+        self.free.fetch_sub(1, Ordering::AcqRel);
+        SlotPermit(Some(Arc::clone(self)))
+    }
+
+    /// Gives slots out, or no more.
+    pub(crate) fn set_open(&self, open: bool) {
+        if self.open.swap(open, Ordering::AcqRel) != open && open {
+            self.call();
+        }
+    }
+
+    /// Says to its queues that there is room.
+    pub(crate) fn call(&self) {
+        for queue in self.queue_addresses() {
+            self.queues.send_if_awake(&queue, queue::Message::Look);
+        }
+    }
+
+    /// Offers itself to its queues.
+    pub(crate) fn offer(self: &Arc<Self>) {
+        for queue in self.queue_addresses() {
+            self.queues.send(queue, queue::Message::Serve(Arc::clone(self)));
+        }
+    }
+
+    /// Takes itself away from its queues: the connection is over.
+    pub(crate) fn withdraw(&self) {
+        self.open.store(false, Ordering::Release);
+        self.gone.store(true, Ordering::Release);
+        self.call();
+    }
+
+    /// Whether the worker's connection is over.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    fn queue_addresses(&self) -> impl Iterator<Item = queue::Address> {
+        let environment = self.address.environment;
+        self.profile
+            .queues
+            .iter()
+            .map(move |queue| queue::Address { environment, queue: queue.as_str().into() })
+    }
+}
+
+/// A slot at a worker, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct SlotPermit(Option<Arc<WorkerCapacity>>);
+
+impl SlotPermit {
+    /// At which worker.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.capacity().address.worker
+    }
+
+    /// Gives the worker a task, and the slot with it.
+    pub(crate) fn assign(self, assignment: Assignment) {
+        let (address, workers) = (self.capacity().address, Arc::clone(&self.capacity().workers));
+        workers.send(address, worker::Message::Assign(Box::new(assignment), self));
+    }
+
+    /// Gives it back without telling anybody: nothing that waits would fit.
+    pub(crate) fn release_quietly(mut self) {
+        if let Some(capacity) = self.0.take() {
+            capacity.free.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn capacity(&self) -> &Arc<WorkerCapacity> {
+        self.0.as_ref().expect("a slot is at a capacity until it is dropped")
+    }
+}
+
+impl Drop for SlotPermit {
+    fn drop(&mut self) {
+        if let Some(capacity) = self.0.take() {
+            capacity.free.fetch_add(1, Ordering::AcqRel);
+            capacity.call();
+        }
+    }
+}

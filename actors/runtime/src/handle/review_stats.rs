@@ -1,0 +1,31 @@
+//! What became of the outputs that gates looked at (SPEC.md, HITL statistics; PROTOCOL.md 6).
+
+use callboard_domain::Error;
+use callboard_domain::calibration::{Calibration, Query};
+use callboard_domain::id::Environment;
+use callboard_domain::review_stats::Summary;
+
+use super::Handle;
+
+impl Handle {
+    /// What approvals come to now. After a start it waits until all records are read.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if they cannot be read.
+    pub async fn statistics(&self, environment: Environment) -> Result<Summary, Error> {
+        self.node.review_stats.statistics(environment, self.node.now()).await
+    }
+
+    /// How good confidences are, and what other thresholds would have done. After a start it waits
+    /// until all records are read.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if they cannot be read.
+    pub async fn calibration(
+        &self,
+        environment: Environment,
+        query: &Query,
+    ) -> Result<Calibration, Error> {
+        self.node.review_stats.calibration(environment, query).await
+    }
+}

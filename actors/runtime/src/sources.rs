@@ -1,0 +1,47 @@
+//! The sources of a decision: fresh identifiers, reviewers and prices of this node.
+
+use callboard_domain::Timestamp;
+use callboard_domain::approval::{Asked, Policy, Wanted};
+use callboard_domain::budget::Money;
+use callboard_domain::id::{DeliveryId, Environment, TaskId};
+use callboard_domain::task::Inputs;
+use callboard_domain::unit::Sources;
+
+use crate::node::Node;
+use crate::shard::TaskAddress;
+
+/// The sources of a unit in one partition.
+pub(crate) struct NodeSources<'n> {
+    pub(crate) node: &'n Node,
+    pub(crate) environment: Environment,
+    pub(crate) partition: u8,
+}
+
+impl Sources for NodeSources<'_> {
+    fn task_id(&mut self, now: Timestamp) -> TaskId {
+        TaskId::from_u128(self.node.fresh_id(now, self.partition))
+    }
+
+    fn delivery_id(&mut self, now: Timestamp) -> DeliveryId {
+        DeliveryId::from_u128(self.node.fresh_id(now, self.partition))
+    }
+
+    /// No session sees the sandbox, so nobody is asked there.
+    fn ask(&mut self, task: TaskId, wanted: Wanted) -> Asked {
+        let users = match self.environment {
+            Environment::Live => self.node.accounts.users(),
+            Environment::Test => Vec::new(),
+        };
+        let item = TaskAddress { environment: self.environment, task };
+        let reviewer = self.node.reviewers.choose(item, &users, wanted);
+        Asked { reviewer, by_mail: self.node.ports.mailer.is_some() }
+    }
+
+    fn policy(&self) -> Policy {
+        self.node.settings.approvals
+    }
+
+    fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money> {
+        self.node.worst_cost(model, inputs, max_tokens)
+    }
+}

@@ -1,0 +1,299 @@
+//! One shard's intake: makes tasks, plans and executions durable, and knows which idempotency keys
+//! made which.
+//!
+//! What has no key is made by whoever submits it. For the others there is an actor per shard, spawned
+//! by the system: it alone knows the keys whose submissions are under way. It does not wait for the
+//! disk: each submission is finished by a continuation of its own, which the client's leaving does not
+//! stop. Deliberately absent: the checks of what is submitted, which were made before.
+
+mod creation;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::budget::Money;
+use callboard_domain::execution::{Execution, Template};
+use callboard_domain::id::{BatchId, Environment, PlanId};
+use callboard_domain::machine::Machine;
+use callboard_domain::plan::PlanSource;
+use callboard_domain::task::{Request, Task};
+use callboard_domain::{Error, Timestamp};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::node::Node;
+use crate::read::runs::whole;
+use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
+use callboard_domain::execution::program::{CompiledPlan, ReviewPolicy};
+
+pub(crate) use creation::create;
+
+/// How long a key is remembered, and longer while what it made has not ended.
+pub(crate) const KEPT: Duration = Duration::from_hours(24);
+
+/// How much may be on its way to the disk before more is refused, in KiB: a disk that stands still
+/// must not fill the memory with what callers send again.
+pub(crate) const MAX_PENDING_KIB: usize = 64 << 10;
+/// About what a submission takes besides its texts, in KiB.
+const OVERHEAD: usize = 2;
+
+/// Something to be made durable, whole or not at all.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) environment: Environment,
+    pub(crate) account: String,
+    pub(crate) concurrent: Option<u32>,
+    pub(crate) order: Order,
+    pub(crate) key: Option<Key>,
+    /// The partition it lives in: that of the key, if there is one.
+    pub(crate) partition: u8,
+    /// Its share of what may be on its way.
+    pub(crate) admitted: OwnedSemaphorePermit,
+}
+
+impl Order {
+    /// About how much memory it takes, in KiB.
+    pub(crate) fn weight(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let task = |request: &Request| {
+            let texts = request.inputs.prompt.len() + text(&request.inputs.system_prompt);
+            OVERHEAD + texts / 1024
+        };
+        match self {
+            Self::Tasks(requests, _) => requests.iter().map(task).sum(),
+            Self::Plan(source, _) => OVERHEAD * (1 + source.steps.len()),
+            Self::Execution(begin) => OVERHEAD * (1 + begin.compiled.graph.len()),
+        }
+    }
+}
+
+/// What is to be made.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Tasks; as a batch with an identifier of its own, or one alone.
+    Tasks(Vec<Request>, bool),
+    /// A plan.
+    Plan(Box<PlanSource>, Arc<CompiledPlan>),
+    /// An execution.
+    Execution(Box<Begin>),
+}
+
+/// An execution to be started.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) runs: Runs,
+    pub(crate) compiled: Arc<CompiledPlan>,
+    pub(crate) review: ReviewPolicy,
+    pub(crate) input: Map<String, Value>,
+    pub(crate) options: Options,
+}
+
+/// What an execution runs.
+#[derive(Debug)]
+pub(crate) enum Runs {
+    /// A plan.
+    Plan(PlanId, Option<Template>),
+    /// A plan that is made with it.
+    Deployed(Deployed),
+}
+
+/// How an execution runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Options {
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// What it may cost.
+    pub max_cost: Option<Money>,
+    /// Whether the first failure cancels all else.
+    pub fail_fast: bool,
+}
+
+/// An idempotency key.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    /// A digest of environment, account, endpoint and key.
+    pub(crate) scope: [u8; 32],
+    /// A digest of the parsed body.
+    pub(crate) body: String,
+}
+
+/// What was made, or had been made before, as it was when it was made.
+#[derive(Debug, Clone)]
+pub struct Submitted {
+    /// What it is.
+    pub made: Made,
+    /// Whether it had been made before.
+    pub replayed: bool,
+}
+
+/// What was made.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// Tasks, in order, and the batch, if they are one.
+    Tasks(Vec<Task>, Option<BatchId>),
+    /// A plan.
+    Plan(PlanId, Timestamp),
+    /// An execution, before its first steps were decided.
+    Execution(Box<Execution>),
+}
+
+impl Made {
+    /// The tasks, if that is what was made.
+    #[must_use]
+    pub fn tasks(&self) -> &[Task] {
+        match self {
+            Self::Tasks(tasks, _) => tasks,
+            Self::Plan(..) | Self::Execution(_) => &[],
+        }
+    }
+
+    /// The batch, if that is what was made.
+    #[must_use]
+    pub const fn batch(&self) -> Option<BatchId> {
+        match self {
+            Self::Tasks(_, batch) => *batch,
+            Self::Plan(..) | Self::Execution(_) => None,
+        }
+    }
+}
+
+type Reply = oneshot::Sender<Result<Submitted, Error>>;
+
+/// What intake is told.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Make this durable.
+    Submit(Box<Submission>, Reply),
+    /// The submission with this key is settled.
+    Finished([u8; 32]),
+}
+
+/// The actor.
+#[derive(Debug)]
+pub(crate) struct Submissions(pub(crate) Arc<Node>);
+
+/// The keys whose submissions are under way, and who waits for them.
+pub(crate) type State = HashMap<[u8; 32], Vec<(Box<Submission>, Reply)>>;
+
+impl Submissions {
+    async fn submit(
+        &self,
+        myself: &ActorRef<Message>,
+        state: &mut State,
+        submission: Box<Submission>,
+        reply: Reply,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(key) = &submission.key {
+            if let Some(waiting) = state.get_mut(&key.scope) {
+                waiting.push((submission, reply));
+                return Ok(());
+            }
+            if let Some(answer) = self.remembered(&submission, key).await? {
+                let _ = reply.send(answer);
+                return Ok(());
+            }
+            state.insert(key.scope, Vec::new());
+        }
+        let (node, myself) = (Arc::clone(&self.0), myself.clone());
+        tokio::spawn(async move {
+            let scope = submission.key.as_ref().map(|key| key.scope);
+            // The client may have left; what it asked for is there all the same.
+            let _ = reply.send(create(node, *submission).await);
+            if let Some(scope) = scope {
+                // Fails only when the system is stopping.
+                let _ = myself.cast(Message::Finished(scope));
+            }
+        });
+        Ok(())
+    }
+
+    /// What the key was used for before, if that is remembered.
+    async fn remembered(
+        &self,
+        submission: &Submission,
+        key: &Key,
+    ) -> Result<Option<Result<Submitted, Error>>, ActorProcessingErr> {
+        let environment = submission.environment;
+        let store = &*self.0.shard(submission.partition).store;
+        let row = IDEMPOTENCY.get(store, environment.number(), &key.scope).await?;
+        let Some(row) = row else { return Ok(None) };
+        let made = self.made(environment, &row).await?;
+        let ended = made.as_ref().is_none_or(|(_, ended)| *ended);
+        if self.0.now().since(row.at) >= KEPT && ended {
+            return Ok(None);
+        }
+        if row.body != key.body {
+            return Ok(Some(Err(Error::IdempotencyKeyReused)));
+        }
+        // Made again, it would be done twice.
+        let removed = "what this idempotency key made has ended and was removed; use another key";
+        let made = made.map(|(made, _)| Submitted { made, replayed: true });
+        Ok(Some(made.ok_or_else(|| Error::InvalidState(removed.into()))))
+    }
+
+    /// What a key made, as it was then, and whether it has ended; `None` if some of it was removed.
+    async fn made(
+        &self,
+        environment: Environment,
+        row: &IdempotencyRow,
+    ) -> Result<Option<(Made, bool)>, ActorProcessingErr> {
+        let store = self.0.store();
+        if let Some(id) = row.execution {
+            let Some(head) = executions::head(store, environment, id).await? else {
+                return Ok(None);
+            };
+            let Some((execution, _, compiled)) = whole(&self.0, environment, id, head).await?
+            else {
+                return Ok(None);
+            };
+            let (spec, started_at) =
+                ((*execution.head.spec).clone(), execution.head.spec.created_at);
+            let graph = Arc::clone(&compiled.graph);
+            let first = Execution::started(spec, graph, started_at).next;
+            return Ok(Some((Made::Execution(Box::new(first)), execution.is_finished())));
+        }
+        let mut tasks = Vec::with_capacity(row.tasks.len());
+        for id in &row.tasks {
+            let Some(found) = tables::task(store, environment, *id).await? else {
+                return Ok(None);
+            };
+            tasks.push(found.task);
+        }
+        let ended = tasks.iter().all(Machine::is_finished);
+        let batch = tasks.first().and_then(|task| task.spec.origin.batch);
+        let tasks =
+            tasks.into_iter().map(|task| Task::submitted((*task.spec).clone()).next).collect();
+        Ok(Some((Made::Tasks(tasks, batch), ended)))
+    }
+}
+
+impl Actor for Submissions {
+    type Msg = Message;
+    type State = State;
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<State, ActorProcessingErr> {
+        Ok(HashMap::new())
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Message>,
+        message: Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            Message::Submit(submission, reply) => {
+                self.submit(&myself, state, submission, reply).await?;
+            }
+            Message::Finished(scope) => {
+                for (submission, reply) in state.remove(&scope).unwrap_or_default() {
+                    self.submit(&myself, state, submission, reply).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

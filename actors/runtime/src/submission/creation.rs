@@ -1,0 +1,224 @@
+//! Makes what was submitted: one commit, and then what is made is sent on its way.
+
+use std::sync::Arc;
+
+use callboard_domain::execution::program::{CompiledPlan, Outputs, Program};
+use callboard_domain::execution::{Execution, Spec, Status, Template};
+use callboard_domain::id::{BatchId, Environment, ExecutionId, PlanId, TaskId};
+use callboard_domain::plan::PlanSource;
+use callboard_domain::task::{EndingCode, Origin, Request, Task};
+use callboard_domain::unit::{Change, Joint, Unit};
+use callboard_domain::{Error, Timestamp};
+use callboard_store::{Op, Ticket};
+
+use super::{Begin, Key, Made, Runs, Submission, Submitted};
+use crate::catalog::Known;
+use crate::durable::{self, PendingCommit};
+use crate::execution::Address;
+use crate::node::Node;
+use crate::retention::Used;
+use crate::tables::executions;
+use crate::tables::{Deployed, IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, plans};
+
+/// About how many bytes a fresh execution takes in memory, and how many for each step.
+const EXECUTION: (usize, usize) = (2_000, 100);
+
+/// The creation of a submission: one unit, the records beside it, and the new plan and execution.
+struct Creation<'n> {
+    node: &'n Node,
+    environment: Environment,
+    partition: u8,
+    account: String,
+    concurrent: Option<u32>,
+    unit: Unit,
+    records: Vec<Op>,
+    begun: Option<Arc<Program>>,
+    plan: Option<(PlanId, Known)>,
+    /// The plan that is executed: it stays until that is durable.
+    kept: Option<Used<'n, (Environment, PlanId)>>,
+}
+
+/// Makes a submission durable, and sends what it made on its way.
+pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
+    let Submission { environment, account, concurrent, order, key, partition, admitted } =
+        submission;
+    let mut creation = Creation {
+        node: &node,
+        environment,
+        partition,
+        account,
+        concurrent,
+        unit: Unit::at(node.now()),
+        records: Vec::new(),
+        begun: None,
+        plan: None,
+        kept: None,
+    };
+    let made = match order {
+        super::Order::Tasks(requests, as_batch) => creation.tasks(requests, as_batch),
+        super::Order::Plan(source, compiled) => creation.plan(&source, compiled),
+        // Boxed: tasks do without, and would pay for the larger future.
+        super::Order::Execution(begin) => Box::pin(creation.execution(*begin)).await?,
+    };
+    if let Some(key) = key {
+        creation.records.push(idempotency_row(environment, &key, creation.unit.now, &made));
+    }
+    let _kept = creation.kept.take();
+    let (ticket, commit) = creation.submit();
+    let outcome = ticket.await;
+    drop(admitted);
+    match commit.finish(&node, outcome) {
+        Ok(_) => Ok(Submitted { made, replayed: false }),
+        Err(_) => Err(Error::Unavailable("the submission could not be stored")),
+    }
+}
+
+/// The row by which a repetition of the submission finds what it made.
+fn idempotency_row(environment: Environment, key: &Key, at: Timestamp, made: &Made) -> Op {
+    let (tasks, execution) = match made {
+        Made::Tasks(tasks, _) => (tasks.iter().map(|task| task.spec.id).collect(), None),
+        Made::Execution(execution) => (Vec::new(), Some(execution.head.spec.id)),
+        Made::Plan(..) => (Vec::new(), None),
+    };
+    let row = IdempotencyRow { body: key.body.clone(), at, tasks, execution };
+    IDEMPOTENCY.put(environment.number(), &key.scope, &row, None)
+}
+
+impl Creation<'_> {
+    fn fresh_id(&self) -> u128 {
+        self.node.fresh_id(self.unit.now, self.partition)
+    }
+
+    fn tasks(&mut self, requests: Vec<Request>, as_batch: bool) -> Made {
+        let batch = as_batch.then(|| BatchId::from_u128(self.fresh_id()));
+        let mut made = Vec::with_capacity(requests.len());
+        for request in requests {
+            let id = TaskId::from_u128(self.fresh_id());
+            let origin = Origin { batch, ..Origin::default() };
+            let (spec, inputs) =
+                request.accepted(id, self.account.clone(), self.concurrent, origin);
+            let step = Task::submitted(spec);
+            made.push(step.next.clone());
+            self.unit.changes.push(Change::NewTask(step, inputs));
+        }
+        Made::Tasks(made, batch)
+    }
+
+    fn plan(&mut self, source: &PlanSource, compiled: Arc<CompiledPlan>) -> Made {
+        let (id, now) = (PlanId::from_u128(self.fresh_id()), self.unit.now);
+        let row = plan_row(source, self.account.clone(), now);
+        self.records.extend(plans::plan_rows(self.environment, id, &row, Some(source)));
+        self.plan = Some((id, Known { created_at: now, deployed: None, compiled }));
+        Made::Plan(id, now)
+    }
+
+    /// Keeps a plan that a deploy made, which goes with its last execution.
+    async fn keep(&mut self, plan: PlanId) -> Result<(), Error> {
+        self.kept = self.node.leaving_plans.keep(&(self.environment, plan));
+        let (store, number) = (self.node.store(), self.environment.number());
+        let row = PLANS.get(store, number, &plan.as_u128()).await;
+        let row = row.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        match (&self.kept, row) {
+            (Some(_), Some(_)) => Ok(()),
+            (None, _) | (_, None) => Err(Error::not_found("plan", plan)),
+        }
+    }
+
+    /// Adds the plan that a deploy makes.
+    fn deployed(&mut self, deployed: Deployed, compiled: &Arc<CompiledPlan>) -> (PlanId, Template) {
+        let (plan, now) = (PlanId::from_u128(self.fresh_id()), self.unit.now);
+        let template =
+            Template { id: deployed.template.clone(), version: deployed.version.clone() };
+        let row = PlanRow {
+            deployed: Some(deployed),
+            ..plan_row(compiled.plan.source(), self.account.clone(), now)
+        };
+        self.records.extend(plans::plan_rows(self.environment, plan, &row, None));
+        let compiled = Arc::clone(compiled);
+        self.plan = Some((plan, Known { created_at: now, deployed: row.deployed, compiled }));
+        (plan, template)
+    }
+
+    async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
+        let Begin { runs, compiled, review, input, options } = begin;
+        let (id, now) = (ExecutionId::from_u128(self.fresh_id()), self.unit.now);
+        let (plan, template) = match runs {
+            Runs::Plan(plan, template) => {
+                if template.is_some() {
+                    self.keep(plan).await?;
+                }
+                (plan, template)
+            }
+            Runs::Deployed(deployed) => {
+                let (plan, template) = self.deployed(deployed, &compiled);
+                (plan, Some(template))
+            }
+        };
+        let spec = Spec {
+            id,
+            plan,
+            template,
+            account: self.account.clone(),
+            concurrent: self.concurrent,
+            fail_fast: options.fail_fast,
+            timeout_ms: options.timeout_ms,
+            max_cost: options.max_cost,
+            output_checked: compiled.checked(),
+            created_at: now,
+        };
+        let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
+        let made = first.next.clone();
+        let asked = (Arc::clone(&made.head.spec), review.clone());
+        self.records.extend(executions::first_rows(self.environment, asked, &input));
+        let defaults = Arc::clone(&self.node.settings.task_defaults);
+        let program = Arc::new(Program::new(id, compiled, review, input, defaults));
+        let mut sources = self.node.sources(self.environment, self.partition);
+        let mut joint = Joint::first(&program, first, now);
+        // No step is completed yet, so no output is missing.
+        while let Some(step) = joint.due() {
+            joint.decide(step, &Outputs::default(), &mut sources);
+        }
+        refuse_if_too_dear(joint.state())?;
+        self.unit = joint.done();
+        self.begun = Some(program);
+        Ok(Made::Execution(Box::new(made)))
+    }
+
+    /// Hands everything new to its first actor, and puts the unit in line.
+    fn submit(self) -> (Ticket, PendingCommit) {
+        let Self { node, environment, partition, unit, records, begun, plan, .. } = self;
+        if let Some((id, known)) = plan {
+            node.catalog.keep_plan(environment, id, Arc::new(known));
+        }
+        if let (Some(program), Some(Change::Execution(_, step))) = (begun, unit.changes.last()) {
+            let execution = step.next.head.spec.id;
+            let size = EXECUTION.0 + EXECUTION.1 * program.compiled.graph.len();
+            let new = &node.shard(execution.partition()).new_executions;
+            new.add(Address { environment, execution }, (step.next.clone(), program), size);
+        }
+        durable::submit(node, environment, partition, unit, records)
+    }
+}
+
+fn plan_row(source: &PlanSource, account: String, now: Timestamp) -> PlanRow {
+    PlanRow {
+        name: source.name.clone(),
+        description: source.description.clone(),
+        tags: source.tags.clone(),
+        steps: u16::try_from(source.steps.len()).unwrap_or(u16::MAX),
+        account,
+        created_at: now,
+        deployed: None,
+    }
+}
+
+/// An execution of which no first step fits into its budget is not started.
+fn refuse_if_too_dear(execution: &Execution) -> Result<(), Error> {
+    let started = execution.out().next().is_some() || execution.status() != Status::Failed;
+    match &execution.head.error {
+        Some(cause) if !started && cause.ending.code == EndingCode::BudgetExceeded => {
+            Err(Error::BudgetExceeded(cause.ending.message.clone()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,286 @@
+//! Checkpoints: rows that are durable in the journal go to sled, once a second, sooner if there are many,
+//! and at the end.
+//!
+//! ```text
+//! a checkpoint   the journal switches files ─▶ the rows so far go to sled, in pieces, each synced;
+//!                the last piece holds the number of their last group ─▶ they leave the overlay
+//! ```
+//!
+//! A power cut may tear a checkpoint: until it has ended the journal keeps all of its rows, and the next
+//! opening writes them again. A row is a value and not a change, so that writing it twice is harmless.
+//!
+//! Deliberately absent: any promise to a writer; the journal has kept it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::File;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::FailureHook;
+use super::layers::Layers;
+use super::opening::{CHECKPOINT, in_sled, sled_error};
+use crate::Error;
+use crate::directory::io_error;
+use crate::journal::{Group, Journal};
+use crate::mark::Mark;
+use crate::overlay::Rows;
+
+/// The longest time that a row is only in the journal, but for the checkpoint under way.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The bytes that go to sled between two syncs. If a power cut keeps a later one of sled's segments and
+/// loses an earlier one, sled refuses to open. A segment has 512 KB, and sled writes several times what
+/// is put.
+const PIECE: usize = 64 << 10;
+
+/// The journal, and the checkpoints that follow it.
+#[derive(Debug)]
+pub(super) struct Checkpointer {
+    journal: Mutex<Journal>,
+    mark: Mark,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// From so many bytes on a checkpoint begins at once. Twice as many stall writers.
+    max_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    requested: bool,
+    closing: bool,
+    failed: Option<Error>,
+}
+
+impl Checkpointer {
+    pub(super) fn new(journal: Journal, mark: Mark, max_bytes: usize) -> Self {
+        let journal = Mutex::new(journal);
+        Self { journal, mark, state: Mutex::default(), changed: Condvar::new(), max_bytes }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+
+    /// Makes a group durable in the journal, and then readable.
+    pub(super) fn commit(&self, layers: &Layers, group: Group) -> Result<(), Error> {
+        self.stall(layers)?;
+        let mut journal = self.journal.lock().expect("no holder panics");
+        let rows = journal.append(group).map_err(|error| io_error(&error))?;
+        self.mark.write(journal.last()).map_err(|error| io_error(&error))?;
+        let mut overlay = layers.overlay_mut();
+        overlay.apply(rows);
+        let due = overlay.bytes() >= self.max_bytes;
+        drop(overlay);
+        drop(journal);
+        if due {
+            self.state().requested = true;
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Slows writers down to the speed of checkpoints, on a disk that cannot keep up.
+    fn stall(&self, layers: &Layers) -> Result<(), Error> {
+        let mut state = self.state();
+        loop {
+            if let Some(error) = &state.failed {
+                return Err(error.clone());
+            }
+            if layers.overlay().bytes() < 2 * self.max_bytes {
+                return Ok(());
+            }
+            state = self.changed.wait(state).expect("no holder panics");
+        }
+    }
+
+    /// Requests the last checkpoint.
+    pub(super) fn close(&self) {
+        self.state().closing = true;
+        self.changed.notify_all();
+    }
+
+    /// Makes checkpoints until the last one, or until one fails.
+    pub(super) fn run(&self, layers: &Layers, sled: &mut SyncedSled, failure: &FailureHook) {
+        loop {
+            let closing = self.wait();
+            let checkpoint = in_sled(|| self.checkpoint(layers, sled));
+            let ended = checkpoint.is_err() || closing;
+            if let Err(error) = checkpoint {
+                tracing::error!(%error, "a checkpoint failed: the journal cannot be written to sled");
+                self.state().failed = Some(error.clone());
+                failure.call(&error);
+            }
+            self.changed.notify_all();
+            if ended {
+                return;
+            }
+        }
+    }
+
+    /// Waits until a checkpoint is due. Returns true if it is the last one.
+    fn wait(&self) -> bool {
+        let idle = |state: &mut State| !state.requested && !state.closing;
+        let waited = self.changed.wait_timeout_while(self.state(), INTERVAL, idle);
+        let (mut state, _) = waited.expect("no holder panics");
+        state.requested = false;
+        state.closing
+    }
+
+    fn checkpoint(&self, layers: &Layers, sled: &mut SyncedSled) -> Result<(), Error> {
+        let mut journal = self.journal.lock().expect("no holder panics");
+        let Some(rows) = layers.overlay_mut().begin_checkpoint() else { return Ok(()) };
+        let last = journal.switch();
+        drop(journal);
+        sled.write(&rows, last)?;
+        // Freed when the overlay is unlocked again.
+        let written = layers.overlay_mut().end_checkpoint();
+        drop(written);
+        Ok(())
+    }
+}
+
+/// sled, and its file, which sled itself does not sync.
+#[derive(Debug)]
+pub(super) struct SyncedSled {
+    tree: sled::Db,
+    db: File,
+    high_water: HighWater,
+}
+
+impl SyncedSled {
+    pub(super) fn new(tree: sled::Db, db: File) -> Self {
+        Self { tree, db, high_water: HighWater::default() }
+    }
+
+    /// Makes rows durable, and the note that sled has the groups up to `last`.
+    pub(super) fn write(&mut self, rows: &Rows, last: u64) -> Result<(), Error> {
+        let mut batch = sled::Batch::default();
+        let mut size = 0;
+        for (key, row) in rows {
+            match row {
+                Some(row) => {
+                    self.high_water.raise(&self.tree, key)?;
+                    batch.insert(key.as_ref(), row.as_ref());
+                }
+                // A row that came and went between two checkpoints was never in sled.
+                None if !self.contains(key)? => continue,
+                None => batch.remove(key.as_ref()),
+            }
+            size += key.len() + row.as_ref().map_or(0, Bytes::len);
+            if size >= PIECE {
+                size = 0;
+                self.apply(std::mem::take(&mut batch))?;
+            }
+        }
+        batch.insert(&CHECKPOINT, &last.to_le_bytes());
+        self.apply(batch)
+    }
+
+    fn contains(&mut self, key: &[u8]) -> Result<bool, Error> {
+        Ok(!self.high_water.exceeded_by(&self.tree, key)?
+            && self.tree.contains_key(key).map_err(|error| sled_error(&error))?)
+    }
+
+    fn apply(&self, batch: sled::Batch) -> Result<(), Error> {
+        self.tree.apply_batch(batch).map_err(|error| sled_error(&error))?;
+        self.tree.flush().map_err(|error| sled_error(&error))?;
+        // sled's flush only has the kernel begin to write (sync_file_range).
+        self.db.sync_data().map_err(|error| io_error(&error))
+    }
+}
+
+/// The greatest key that sled ever had of each table. Identifiers ascend, so that most rows which come and
+/// go between two checkpoints are above it, and sled need not look for them.
+#[derive(Debug, Default)]
+struct HighWater(BTreeMap<[u8; PREFIX], Vec<u8>>);
+
+/// The part of a key that names its space, table and environment.
+const PREFIX: usize = 3;
+
+impl HighWater {
+    /// True if `key` is greater than every key of its table that `tree` has or is about to have.
+    fn exceeded_by(&mut self, tree: &sled::Db, key: &[u8]) -> Result<bool, Error> {
+        let Some(prefix) = key.first_chunk() else { return Ok(false) };
+        Ok(self.greatest(tree, *prefix)?.as_slice() < key)
+    }
+
+    /// Counts a key that `tree` is about to have.
+    fn raise(&mut self, tree: &sled::Db, key: &[u8]) -> Result<(), Error> {
+        let Some(prefix) = key.first_chunk() else { return Ok(()) };
+        // Also for the first key of a table: until its batch is applied, the tree does not show it.
+        let greatest = self.greatest(tree, *prefix)?;
+        if greatest.as_slice() < key {
+            greatest.clear();
+            greatest.extend_from_slice(key);
+        }
+        Ok(())
+    }
+
+    fn greatest(&mut self, tree: &sled::Db, prefix: [u8; PREFIX]) -> Result<&mut Vec<u8>, Error> {
+        match self.0.entry(prefix) {
+            Entry::Occupied(greatest) => Ok(greatest.into_mut()),
+            Entry::Vacant(vacant) => {
+                let last = tree.scan_prefix(prefix).keys().next_back().transpose();
+                let last = last.map_err(|error| sled_error(&error))?;
+                Ok(vacant.insert(last.map_or_else(|| prefix.to_vec(), |last| last.to_vec())))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_the_first_checkpoint_goes_in_the_second() {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let db = File::create(directory.path().join("db")).expect("a file can be made");
+        let tree = sled::Config::new().temporary(true).open().expect("it opens");
+        let mut sled = SyncedSled::new(tree, db);
+        let row = |key: &'static [u8], row: Option<&'static [u8]>| {
+            (Bytes::from_static(key), row.map(Bytes::from_static))
+        };
+        let first = Rows::from([row(b"rA0a", Some(b"there")), row(b"rA0b", None)]);
+        sled.write(&first, 1).expect("it is written");
+        assert!(sled.tree.contains_key(b"rA0a").expect("it can be read"));
+        sled.write(&Rows::from([row(b"rA0a", None)]), 2).expect("it is written");
+        assert!(!sled.tree.contains_key(b"rA0a").expect("it can be read"));
+    }
+
+    #[test]
+    fn no_key_that_is_there_exceeds_the_high_water_mark() {
+        let tree = sled::Config::new().temporary(true).open().expect("it opens");
+        let exceeded_by = |mark: &mut HighWater, key: &[u8]| {
+            mark.exceeded_by(&tree, key).expect("it can be read")
+        };
+        for key in [&b"rA0b"[..], b"rA0d", b"rB0a"] {
+            tree.insert(key, b"").expect("it is written");
+        }
+        let mut mark = HighWater::default();
+        for (key, exceeds) in [
+            (&b"rA0d"[..], false),
+            (b"rA0c", false),
+            (b"rA0da", true),
+            (b"rC0a", true),
+            (b"rA", false),
+        ] {
+            assert_eq!(exceeded_by(&mut mark, key), exceeds, "{}", key.escape_ascii());
+        }
+        // A key that is about to be written raises the mark, before a question about its table and after.
+        for key in [&b"rA0x"[..], b"rA0e", b"rC0b", b"rD0a"] {
+            mark.raise(&tree, key).expect("it can be read");
+        }
+        for (key, exceeds) in [
+            (&b"rA0x"[..], false),
+            (b"rA0y", true),
+            (b"rC0a", false),
+            (b"rD0a", false),
+            (b"rD0b", true),
+        ] {
+            assert_eq!(exceeded_by(&mut mark, key), exceeds, "{}", key.escape_ascii());
+        }
+    }
+}
