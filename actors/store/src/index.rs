@@ -100,14 +100,13 @@ impl Index {
 
     /// Ends the loading with the rows of `loader` and the changes that were held meanwhile.
     pub(crate) fn finish_loading(&self, loader: Result<Loader, Error>, fetch: Fetch<'_>) {
-        let lists = loader.map(|loader| loader.build(&self.take_pending()));
+        let built = self.take_pending();
+        let lists = loader.map(|loader| loader.build(&built));
         let mut state = self.state.write().expect("no holder panics");
         let next = match lists {
             Ok(mut lists) => {
                 if let State::Loading(pending) = &mut *state {
-                    for change in std::mem::take(pending) {
-                        lists.apply(&[change], fetch);
-                    }
+                    lists.catch_up(&built, pending, fetch);
                 }
                 State::Ready(lists)
             }
@@ -197,6 +196,22 @@ impl Lists {
         for (name, document) in removed {
             self.unshadow(name, document, fetch);
         }
+    }
+
+    /// Applies the changes that were held while the lists were built from the rows and from `built`. Each
+    /// change may be of another group, and not yet written: so the last change of a row is its current one,
+    /// and `fetch` reads the rows that have none.
+    fn catch_up(&mut self, built: &[Change], held: &[Change], fetch: Fetch<'_>) {
+        let current: HashMap<_, _> =
+            built.iter().chain(held).map(|change| (&change.key, &change.new)).collect();
+        let mut net: HashMap<_, Change> = HashMap::new();
+        for change in held {
+            net.entry(&change.key)
+                .and_modify(|net| net.new.clone_from(&change.new))
+                .or_insert_with(|| change.clone());
+        }
+        let net: Vec<_> = net.into_values().collect();
+        self.apply(&net, &|key| current.get(key).map_or_else(|| fetch(key), |new| (*new).clone()));
     }
 
     /// Shows the row that was put before the removed one, if there is one.

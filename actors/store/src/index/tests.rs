@@ -197,3 +197,50 @@ fn a_row_behind_another_is_still_in_the_list() {
     }
     assert!(lists.contains(&rows[0]) && lists.contains(&rows[1]));
 }
+
+/// Two rows of one document, and what the lists show after `held` was caught up with. The rows of the
+/// document are never written meanwhile: `fetch` reads what was there before.
+fn caught_up(before: Option<u8>, held: &[(usize, u64, Option<u8>)]) -> (Lists, [Key; 2]) {
+    let keys = [0, 1].map(|table| Key::new(Key::FIRST_LISTED + table, 1, &7_u128.to_be_bytes()));
+    let status = |stamp, status: u8| block(stamp, &entry(status, 0, [None; 2]));
+    let mut current = [before.map(|before| status(1, before)), None];
+    let changes: Vec<_> = held
+        .iter()
+        .map(|(table, stamp, new)| {
+            let new = new.map(|new| status(*stamp, new));
+            let old = std::mem::replace(&mut current[*table], new.clone());
+            Change { key: keys[*table].clone(), old, new }
+        })
+        .collect();
+    let mut loader = Loader::default();
+    let stale = before.map(|before| status(1, before));
+    if let Some(row) = &stale {
+        loader.row(&keys[0], row).unwrap();
+    }
+    let mut lists = loader.build(&[]);
+    lists.catch_up(&[], &changes, &|key| stale.clone().filter(|_| *key == keys[0]));
+    (lists, keys)
+}
+
+fn with_status(lists: &Lists, status: u8) -> u64 {
+    let filters = vec![Filter::AllOf(1, vec![[status].into()])];
+    let (order, descending) = (Order::Document, false);
+    lists.select(&Query { list: LIST, filters, order, descending, offset: 0, limit: 0 }).total
+}
+
+#[test]
+fn changes_held_while_loading_are_caught_up_with_in_the_order_of_their_puts() {
+    // A group's changes come in any order.
+    let (lists, _) = caught_up(Some(0), &[(1, 3, Some(2)), (0, 2, Some(1))]);
+    assert_eq!([0, 1, 2].map(|status| with_status(&lists, status)), [0, 0, 1]);
+}
+
+#[test]
+fn a_row_that_is_not_yet_written_is_shown_once_the_one_before_it_is_gone() {
+    let (mut lists, keys) = caught_up(None, &[(0, 2, Some(1)), (1, 3, Some(2))]);
+    let [old, row] =
+        [(3, 2), (2, 1)].map(|(stamp, status)| block(stamp, &entry(status, 0, [None; 2])));
+    let gone = Change { key: keys[1].clone(), old: Some(old), new: None };
+    lists.apply(&[gone], &|key| Some(row.clone()).filter(|_| *key == keys[0]));
+    assert_eq!([1, 2].map(|status| with_status(&lists, status)), [1, 0]);
+}
