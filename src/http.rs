@@ -16,6 +16,7 @@ mod approvals;
 pub mod around;
 mod auth;
 pub mod body;
+pub mod describe;
 pub mod envelope;
 pub mod error;
 mod events;
@@ -54,7 +55,7 @@ type Answer = Result<Reply, Failure>;
 
 /// Every route, and what it asks leave for.
 #[rustfmt::skip]
-pub fn routes(app: Arc<App>) -> Router {
+fn table() -> Routes {
     use Access::{Health, Public};
     const fn may(action: Action) -> Access { Access::Allowed(action) }
     use Action as A;
@@ -107,7 +108,11 @@ pub fn routes(app: Arc<App>) -> Router {
         .get   ("/api/openapi.json",                Public,                   openapi::serve)
         .get   ("/health",                          Health,                   system::bare_health)
         .get   ("/health/{component}",              Health,                   system::bare_component)
-        .guarded(app)
+}
+
+/// Every route, behind the guard.
+pub fn routes(app: Arc<App>) -> Router {
+    table().guarded(app)
 }
 
 /// The whole service: every route, and what is around them.

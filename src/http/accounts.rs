@@ -20,8 +20,11 @@ use crate::wire::common::{Iso, Paging};
 
 /// Sign in with e-mail and password.
 #[utoipa::path(
-    post, path = "/api/auth/login", tag = "auth", request_body = Login, security(()),
-    responses((status = 200, body = SessionBody)),
+    post, path = "/api/auth/login", tag = "auth",
+    responses(
+        (status = 200, body = SessionBody),
+        (status = 401, description = "wrong e-mail or password"),
+    ),
 )]
 pub(super) async fn login(
     State(app): State<Arc<App>>,
@@ -57,8 +60,11 @@ pub(super) async fn login(
 
 /// Go on with a session: the refresh token is replaced by the one in the answer.
 #[utoipa::path(
-    post, path = "/api/auth/refresh", tag = "auth", request_body = Refresh, security(()),
-    responses((status = 200, body = SessionBody)),
+    post, path = "/api/auth/refresh", tag = "auth",
+    responses(
+        (status = 200, body = SessionBody),
+        (status = 401, description = "no such token, or it was taken before"),
+    ),
 )]
 pub(super) async fn refresh(State(app): State<Arc<App>>, Body(request): Body<Refresh>) -> Answer {
     let token = RefreshToken::parse(&request.refresh_token)?;
@@ -78,8 +84,11 @@ fn session(app: &App, signed_in: &SignedIn) -> Reply {
 
 /// Make a user.
 #[utoipa::path(
-    post, path = "/api/auth/users", tag = "auth", request_body = CreateUser,
-    responses((status = 201, body = UserBody)),
+    post, path = "/api/auth/users", tag = "auth",
+    responses(
+        (status = 201, body = UserBody),
+        (status = 409, description = "another user has this e-mail"),
+    ),
 )]
 pub(super) async fn create_user(
     State(app): State<Arc<App>>,
@@ -87,14 +96,15 @@ pub(super) async fn create_user(
 ) -> Answer {
     app.password_rules.check(&user.password, &user.email)?;
     let password_hash = app.passwords.hash(user.password).await?;
-    let new = NewUser { email: user.email, name: user.name, role: user.role, password_hash };
+    let name = user.name.unwrap_or_else(|| user.email.local_part().to_owned());
+    let new = NewUser { email: user.email, name, role: user.role, password_hash };
     let user = app.handle.create_user(new).await?;
     Ok(Reply::created(&UserBody::from(&user)))
 }
 
 /// All users.
 #[utoipa::path(
-    get, path = "/api/auth/users", tag = "auth", params(Paging),
+    get, path = "/api/auth/users", tag = "auth",
     responses((status = 200, body = [UserBody])),
 )]
 pub(super) async fn list_users(
@@ -112,8 +122,7 @@ pub(super) async fn list_users(
 
 /// Give a user another role.
 #[utoipa::path(
-    patch, path = "/api/auth/users/{id}", tag = "auth", params(("id" = String, Path)),
-    request_body = ChangeUser, responses((status = 200, body = UserBody)),
+    patch, path = "/api/auth/users/{id}", tag = "auth", responses((status = 200, body = UserBody)),
 )]
 pub(super) async fn change_user(
     State(app): State<Arc<App>>,
@@ -126,7 +135,7 @@ pub(super) async fn change_user(
 
 /// Make an API key; its text is told here and never again.
 #[utoipa::path(
-    post, path = "/api/auth/keys", tag = "auth", request_body = CreateKey,
+    post, path = "/api/auth/keys", tag = "auth",
     responses((status = 201, body = KeyBody)),
 )]
 pub(super) async fn create_key(State(app): State<Arc<App>>, Body(key): Body<CreateKey>) -> Answer {

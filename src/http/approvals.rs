@@ -11,6 +11,7 @@ use callboard_domain::id::TaskId;
 use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
 
+use super::extract::OptionalBody;
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::approvals::entry::{EntryBody, Texts};
 use crate::wire::approvals::{
@@ -20,7 +21,7 @@ use crate::wire::track::{Calibrate, CalibrationBody, StatisticsBody};
 
 /// Outputs that wait for a reviewer, the latest first.
 #[utoipa::path(
-    get, path = "/api/hitl/pending", tag = "hitl", params(ListPending),
+    get, path = "/api/hitl/pending", tag = "hitl",
     responses((status = 200, body = [ApprovalBody])),
 )]
 pub(super) async fn list_pending(
@@ -33,7 +34,7 @@ pub(super) async fn list_pending(
 
 /// Approvals, decided or not, the latest first (+).
 #[utoipa::path(
-    get, path = "/api/hitl", tag = "hitl", params(ListApprovals),
+    get, path = "/api/hitl", tag = "hitl",
     responses((status = 200, body = [ApprovalBody])),
 )]
 pub(super) async fn list(
@@ -53,7 +54,7 @@ async fn page(app: &App, caller: &Caller, query: &Approvals) -> Answer {
 
 /// An approval with all that a reviewer needs (+).
 #[utoipa::path(
-    get, path = "/api/hitl/{taskId}", tag = "hitl", params(("taskId" = String, Path)),
+    get, path = "/api/hitl/{taskId}", tag = "hitl",
     responses((status = 200, body = ApprovalBody)),
 )]
 pub(super) async fn get(
@@ -67,8 +68,7 @@ pub(super) async fn get(
 
 /// Let an output pass, as it is or with another text in its place.
 #[utoipa::path(
-    post, path = "/api/hitl/{taskId}/approve", tag = "hitl", params(("taskId" = String, Path)),
-    request_body = ApproveBody,
+    post, path = "/api/hitl/{taskId}/approve", tag = "hitl",
     responses(
         (status = 200, description = "the task is completed", body = Approved),
         (status = 409, description = "somebody was first, or nothing waits"),
@@ -78,7 +78,7 @@ pub(super) async fn approve(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Id(id): Id<TaskId>,
-    Body(body): Body<ApproveBody>,
+    OptionalBody(body): OptionalBody<ApproveBody>,
 ) -> Answer {
     let ApproveBody { comment, modified_output, reviewer_id } = body;
     let by = decider(&app, &caller, reviewer_id)?;
@@ -91,8 +91,7 @@ pub(super) async fn approve(
 
 /// Do not let an output pass; another task may try again.
 #[utoipa::path(
-    post, path = "/api/hitl/{taskId}/reject", tag = "hitl", params(("taskId" = String, Path)),
-    request_body = RejectBody,
+    post, path = "/api/hitl/{taskId}/reject", tag = "hitl",
     responses(
         (status = 200, description = "the task is rejected", body = Rejected),
         (status = 409, description = "somebody was first, or nothing waits"),
@@ -115,8 +114,8 @@ pub(super) async fn reject(
 
 /// Tell other reviewers for five minutes that somebody looks at it (+).
 #[utoipa::path(
-    post, path = "/api/hitl/{taskId}/claim", tag = "hitl", params(("taskId" = String, Path)),
-    responses((status = 200, body = Claimed)),
+    post, path = "/api/hitl/{taskId}/claim", tag = "hitl",
+    responses((status = 200, body = Claimed), (status = 409, description = "nothing waits, or another claimed it")),
 )]
 pub(super) async fn claim(
     State(app): State<Arc<App>>,
@@ -130,8 +129,8 @@ pub(super) async fn claim(
 
 /// Take a claim back (+).
 #[utoipa::path(
-    post, path = "/api/hitl/{taskId}/release", tag = "hitl", params(("taskId" = String, Path)),
-    responses((status = 200, body = Claimed)),
+    post, path = "/api/hitl/{taskId}/release", tag = "hitl",
+    responses((status = 200, body = Claimed), (status = 409, description = "nothing waits")),
 )]
 pub(super) async fn release(
     State(app): State<Arc<App>>,
@@ -145,7 +144,7 @@ pub(super) async fn release(
 
 /// All that happened to an approval, oldest first, each entry chained to the one before it.
 #[utoipa::path(
-    get, path = "/api/hitl/{taskId}/history", tag = "hitl", params(("taskId" = String, Path)),
+    get, path = "/api/hitl/{taskId}/history", tag = "hitl",
     responses((status = 200, body = [EntryBody])),
 )]
 pub(super) async fn history(
@@ -176,7 +175,7 @@ pub(super) async fn statistics(
 
 /// How good confidences are, and what other thresholds would have done (+).
 #[utoipa::path(
-    get, path = "/api/hitl/calibration", tag = "hitl", params(Calibrate),
+    get, path = "/api/hitl/calibration", tag = "hitl",
     responses((status = 200, body = CalibrationBody)),
 )]
 pub(super) async fn calibration(

@@ -17,7 +17,7 @@ use callboard_domain::query::Window;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 
-use super::error::{Failure, StreamItem};
+use super::error::{ErrorBody, Failure};
 use super::headers::RequestId;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -133,7 +133,7 @@ impl Draft {
     pub(super) fn failure(error: &Error) -> Self {
         let mut json = Vec::with_capacity(512);
         json.extend_from_slice(br#"{"success":false,"error":"#);
-        serde_json::to_writer(&mut json, &StreamItem(error))
+        serde_json::to_writer(&mut json, &ErrorBody(error))
             .expect("an error has text members only");
         let success = false;
         Self { json, success }

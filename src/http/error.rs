@@ -119,9 +119,9 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
 /// An error as the wire shows it, in answers and in frames of sockets alike: code, message,
 /// details where there are any, retryable.
 #[derive(Debug, Clone, Copy)]
-pub struct StreamItem<'a>(pub &'a Error);
+pub struct ErrorBody<'a>(pub &'a Error);
 
-impl Serialize for StreamItem<'_> {
+impl Serialize for ErrorBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(error) = self;
         let row = row(error);
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn told(error: &Error) -> Value {
-        serde_json::to_value(StreamItem(error)).expect("an error can be told")
+        serde_json::to_value(ErrorBody(error)).expect("an error can be told")
     }
 
     fn answer(error: Error) -> (u16, HeaderMap) {

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::access::Caller;
 use callboard_domain::{Error, Rule};
 use callboard_runtime::events::Subscription;
 use futures_util::stream;
+use serde_json::json;
 
+use super::describe::{Input, Operation};
 use super::{App, Failure, Query};
 use crate::wire::events::{Wanted, cursor, parse_cursor, written};
 
@@ -21,24 +23,15 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Everything that the role may see, as it happens; `Last-Event-ID` resumes.
 #[utoipa::path(
-    get, path = "/api/events", tag = "events", params(
-        Wanted, ("Last-Event-ID" = Option<String>, Header, description = "the place to go on from"),
-    ),
+    get, path = "/api/events", tag = "events",
     responses((status = 200, content_type = "text/event-stream", body = String)),
 )]
 pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    LastEventId(resume): LastEventId,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
-    let resume = match headers.get("last-event-id") {
-        Some(value) => Some(value.to_str().ok().and_then(parse_cursor).ok_or_else(|| {
-            let message = "the header Last-Event-ID must be the id of an event";
-            Error::invalid("Last-Event-ID", Rule::Format, message)
-        })?),
-        None => None,
-    };
     let subscription = app.handle.subscribe(caller.environment, resume).await?;
     let follower =
         Follower { app, wanted, gap: !subscription.resumed(), prev: resume, subscription };
@@ -48,6 +41,29 @@ pub(super) async fn follow(
     });
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+}
+
+/// The header `Last-Event-ID`: the event after which the stream begins.
+pub(super) struct LastEventId(Option<u64>);
+
+impl<S: Send + Sync> FromRequestParts<S> for LastEventId {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let Some(value) = parts.headers.get("last-event-id") else { return Ok(Self(None)) };
+        let place = value.to_str().ok().and_then(parse_cursor).ok_or_else(|| {
+            let message = "the header Last-Event-ID must be the id of an event";
+            Error::invalid("Last-Event-ID", Rule::Format, message)
+        })?;
+        Ok(Self(Some(place)))
+    }
+}
+
+impl Input for LastEventId {
+    fn describe(operation: &mut Operation) {
+        let schema = json!({"type": "string", "pattern": "^e[0-9a-f]{1,16}$"});
+        operation.header("Last-Event-ID", "The event after which the stream begins.", &schema);
+    }
 }
 
 struct Follower {

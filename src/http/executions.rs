@@ -16,7 +16,7 @@ use crate::wire::executions::{ExecutionBody, ListExecutions};
 
 /// Executions without their steps, the newest first.
 #[utoipa::path(
-    get, path = "/api/plans/executions", tag = "executions", params(ListExecutions),
+    get, path = "/api/plans/executions", tag = "executions",
     responses((status = 200, body = [ExecutionBody])),
 )]
 pub(super) async fn list(
@@ -32,7 +32,7 @@ pub(super) async fn list(
 
 /// An execution with its steps and their outputs.
 #[utoipa::path(
-    get, path = "/api/plans/executions/{id}", tag = "executions", params(("id" = String, Path)),
+    get, path = "/api/plans/executions/{id}", tag = "executions",
     responses((status = 200, body = ExecutionBody)),
 )]
 pub(super) async fn get(
@@ -48,8 +48,10 @@ pub(super) async fn get(
 /// Cancel an execution: completed steps are kept, the others are cancelled.
 #[utoipa::path(
     delete, path = "/api/plans/executions/{id}", tag = "executions",
-    params(("id" = String, Path)),
-    responses((status = 200, description = "no worker is given a step of it any more", body = ExecutionBody)),
+    responses(
+        (status = 200, description = "no further step is leased", body = ExecutionBody),
+        (status = 409, description = "it has ended"),
+    ),
 )]
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
@@ -63,8 +65,10 @@ pub(super) async fn cancel(
 /// Run the steps of a failed or cancelled execution again that did not end well.
 #[utoipa::path(
     post, path = "/api/plans/executions/{id}/retry", tag = "executions",
-    params(("id" = String, Path)),
-    responses((status = 200, description = "it runs again", body = ExecutionBody)),
+    responses(
+        (status = 200, description = "it runs again", body = ExecutionBody),
+        (status = 409, description = "there is nothing to retry"),
+    ),
 )]
 pub(super) async fn retry(
     State(app): State<Arc<App>>,

@@ -2,15 +2,19 @@
 //!
 //! Deliberately absent: who is asking, which authentication finds out.
 
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use callboard_domain::{Error, id};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
+use super::describe::{Input, Operation};
 use super::{Failure, body};
 use crate::wire::read::{self, Format, Read};
+
+const JSON: &str = "application/json";
 
 /// A JSON body, read into its shape.
 #[derive(Debug)]
@@ -26,31 +30,73 @@ impl<T: Read, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// A JSON body, parsed: a definition, of which every fault is told.
-#[derive(Debug)]
-pub struct Json(pub Value);
+impl<T: Read> Input for Body<T> {
+    fn describe(operation: &mut Operation) {
+        operation.body::<T>(true, &[JSON]);
+    }
+}
 
-impl<S: Send + Sync> FromRequest<S> for Json {
+/// A JSON body that may be absent, which is as `{}` (PROTOCOL.md 4).
+#[derive(Debug)]
+pub struct OptionalBody<T>(pub T);
+
+impl<T: Read, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let is_json = body::expect_json(request.headers());
+        let bytes = body::read(request).await?;
+        if bytes.is_empty() {
+            return Ok(Self(read::value(Value::Object(Map::new()))?));
+        }
+        is_json?;
+        Ok(Self(read::body(&bytes)?))
+    }
+}
+
+impl<T: Read> Input for OptionalBody<T> {
+    fn describe(operation: &mut Operation) {
+        operation.body::<T>(false, &[JSON]);
+    }
+}
+
+/// A definition in JSON: parsed, and read by its own module, which finds what makes no sense as well.
+#[derive(Debug)]
+pub struct Json<T>(pub Value, pub PhantomData<T>);
+
+impl<T, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
         body::expect_json(request.headers())?;
         let bytes = body::read(request).await?;
-        Ok(Self(read::parse(&bytes, Format::Json)?))
+        Ok(Self(read::parse(&bytes, Format::Json)?, PhantomData))
     }
 }
 
-/// A body in JSON or YAML, parsed.
-#[derive(Debug)]
-pub struct JsonOrYaml(pub Value);
+impl<T: Read> Input for Json<T> {
+    fn describe(operation: &mut Operation) {
+        operation.body::<T>(true, &[JSON]);
+    }
+}
 
-impl<S: Send + Sync> FromRequest<S> for JsonOrYaml {
+/// A definition in JSON or YAML.
+#[derive(Debug)]
+pub struct JsonOrYaml<T>(pub Value, pub PhantomData<T>);
+
+impl<T, S: Send + Sync> FromRequest<S> for JsonOrYaml<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
         let format = body::expect_json_or_yaml(request.headers())?;
         let bytes = body::read(request).await?;
-        Ok(Self(read::parse(&bytes, format)?))
+        Ok(Self(read::parse(&bytes, format)?, PhantomData))
+    }
+}
+
+impl<T: Read> Input for JsonOrYaml<T> {
+    fn describe(operation: &mut Operation) {
+        operation.body::<T>(true, &[JSON, "application/yaml", "text/yaml"]);
     }
 }
 
@@ -63,6 +109,14 @@ impl<T: Read, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         Ok(Self(read::query::parse(parts.uri.query().unwrap_or(""))?))
+    }
+}
+
+impl<T: Read> Input for Query<T> {
+    fn describe(operation: &mut Operation) {
+        let parameters = operation.components.parameters::<T>();
+        operation.parameters.extend(parameters);
+        operation.refusals.insert(400);
     }
 }
 
@@ -85,6 +139,17 @@ impl<T: Named, S: Send + Sync> FromRequestParts<S> for Id<T> {
         let (_, text) = params.iter().next().ok_or(Error::NoRoute)?;
         let id = text.parse().map_err(|_| Error::not_found(T::NOUN, text))?;
         Ok(Self(id))
+    }
+}
+
+impl<T: Named> Input for Id<T> {
+    fn describe(operation: &mut Operation) {
+        // The route knows what it is called.
+        operation.parameters.push(json!({
+            "in": "path", "required": true, "description": format!("the id of the {}", T::NOUN),
+            "schema": {"type": "string"},
+        }));
+        operation.refusals.insert(404);
     }
 }
 

@@ -2,29 +2,57 @@
 //!
 //! Deliberately absent: what a key is compared with, which the runtime knows.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
 use callboard_domain::{Error, Rule};
 use callboard_runtime::Submitted;
+use serde_json::json;
 
-use super::Reply;
+use super::describe::{Input, Operation};
+use super::{Failure, Reply};
 
-/// The key of the body or of the header; if both are there, they must be the same.
-pub(super) fn key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option<String>, Error> {
-    let Some(header) = headers.get("idempotency-key") else { return Ok(in_body) };
-    let refuse = |rule, says: &str| {
-        let message = format!("the header Idempotency-Key must {says}");
-        Error::invalid("Idempotency-Key", rule, message)
-    };
-    let text = header.to_str().map_err(|_| refuse(Rule::Format, "be visible ASCII text"))?;
-    if !(1..=255).contains(&text.len()) {
-        return Err(refuse(Rule::Length, "have 1 to 255 characters"));
-    }
-    match in_body {
-        Some(other) if other != text => {
-            Err(refuse(Rule::Format, "be the same as idempotencyKey in the body"))
+/// The header `Idempotency-Key`.
+#[derive(Debug)]
+pub(super) struct IdempotencyKey(pub(super) Option<String>);
+
+impl IdempotencyKey {
+    /// The key of the header or of the body; if both are there, they must be the same.
+    pub(super) fn or(self, in_body: Option<String>) -> Result<Option<String>, Error> {
+        match (self.0, in_body) {
+            (Some(header), Some(other)) if header != other => {
+                Err(refuse(Rule::Format, "be the same as idempotencyKey in the body"))
+            }
+            (header, in_body) => Ok(header.or(in_body)),
         }
-        Some(_) | None => Ok(Some(text.to_owned())),
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let Some(header) = parts.headers.get("idempotency-key") else { return Ok(Self(None)) };
+        let text = header.to_str().ok().filter(|text| !text.contains('\t'));
+        let text = text.ok_or_else(|| refuse(Rule::Format, "be visible ASCII characters"))?;
+        if !(1..=255).contains(&text.len()) {
+            return Err(refuse(Rule::Length, "have 1 to 255 characters").into());
+        }
+        Ok(Self(Some(text.to_owned())))
+    }
+}
+
+impl Input for IdempotencyKey {
+    fn describe(operation: &mut Operation) {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"});
+        operation.header("Idempotency-Key", "Prevents duplicates; kept for 24 hours.", &schema);
+        operation.refusals.extend([409, 422]);
+    }
+}
+
+fn refuse(rule: Rule, says: &str) -> Error {
+    let message = format!("the header Idempotency-Key must {says}");
+    Error::invalid("Idempotency-Key", rule, message)
 }
 
 /// The answer, marked if what was submitted had been made before.

@@ -1,16 +1,19 @@
-//! The OpenAPI document, generated from the handlers and the shapes.
+//! The OpenAPI document: requests from the parameters of the handlers, answers from the shapes that their
+//! `utoipa::path` names, the envelope and the refusals from what holds for every route.
 
 use std::sync::OnceLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
-use super::{accounts, approvals, events, executions, plans, system, tasks, templates};
+use super::describe::Operation;
+use super::routes::{Access, Route};
+use super::{accounts, approvals, events, executions, plans, system, table, tasks, templates};
 use crate::ws;
 
-/// The description of every route under /api.
+/// The summary and the answers of every route under /api.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -19,42 +22,256 @@ use crate::ws;
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     paths(
-        tasks::create, tasks::list, tasks::create_batch, tasks::get, tasks::cancel,
-        plans::create, plans::list, plans::get, plans::execute,
-        executions::list, executions::get, executions::cancel, executions::retry,
-        templates::create, templates::list, templates::get, templates::versions, templates::deploy,
-        approvals::list, approvals::list_pending, approvals::get, approvals::approve,
-        approvals::reject, approvals::claim, approvals::release, approvals::history,
-        approvals::statistics, approvals::calibration,
-        accounts::login, accounts::refresh, accounts::create_user, accounts::list_users,
-        accounts::change_user, accounts::create_key,
-        system::list_workers, system::drain_worker, system::health,
-        events::follow, ws::workers::connect, describe,
-    ),
-    security(("bearer" = [])),
-    modifiers(&Bearer),
+        tasks::create,
+        tasks::list,
+        tasks::create_batch,
+        tasks::get,
+        tasks::cancel,
+        plans::create,
+        plans::list,
+        plans::get,
+        plans::execute,
+        executions::list,
+        executions::get,
+        executions::cancel,
+        executions::retry,
+        templates::create,
+        templates::list,
+        templates::get,
+        templates::versions,
+        templates::deploy,
+        approvals::list,
+        approvals::list_pending,
+        approvals::get,
+        approvals::approve,
+        approvals::reject,
+        approvals::claim,
+        approvals::release,
+        approvals::history,
+        approvals::statistics,
+        approvals::calibration,
+        accounts::login,
+        accounts::refresh,
+        accounts::create_user,
+        accounts::list_users,
+        accounts::change_user,
+        accounts::create_key,
+        system::list_workers,
+        system::drain_worker,
+        system::health,
+        events::follow,
+        ws::workers::connect,
+        describe,
+    )
 )]
 struct Document;
 
-struct Bearer;
+/// The OpenAPI document.
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "it is made of constants")]
+pub fn document() -> Value {
+    let text = Document::openapi().to_json().expect("the document has a JSON form");
+    // The shapes of answers are named after what they show.
+    let text = text.replace("Body\"", "\"");
+    let mut document: Value = serde_json::from_str(&text).expect("the document is JSON");
+    let mut schemas = document["components"]["schemas"].take();
+    without_null(&mut schemas);
+    let mut operation = Operation::default();
+    for route in table().described() {
+        operation.parameters.clear();
+        operation.body = None;
+        operation.refusals.clear();
+        (route.describe)(&mut operation);
+        let described = document["paths"].get_mut(route.path);
+        let described = described.and_then(|it| it.get_mut(route.method.as_str().to_lowercase()));
+        if let Some(described) = described {
+            complete(described, &route, &operation);
+        }
+    }
+    for (name, schema) in operation.components.0.into_iter().chain(envelope()) {
+        schemas[name] = schema;
+    }
+    document["components"] = json!({
+        "schemas": schemas,
+        "responses": {"Failure": {
+            "description": "refused",
+            "headers": headers(),
+            "content": {"application/json": {"schema": reference("Failure")}},
+        }},
+        "securitySchemes": {"bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "a session's token or an API key",
+        }},
+    });
+    document
+}
 
-impl utoipa::Modify for Bearer {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("bearer", scheme);
+/// Adds to the description of a route what its handler takes, and what holds for every route.
+fn complete(described: &mut Value, route: &Route, operation: &Operation) {
+    let name = described["operationId"].as_str().unwrap_or_default();
+    let tag = described["tags"][0].as_str().unwrap_or_default();
+    described["operationId"] = format!("{tag}_{name}").into();
+    let mut parameters = operation.parameters.clone();
+    if let Some(name) = route.path.split(['{', '}']).nth(1) {
+        let in_path = parameters.iter_mut().filter(|parameter| parameter["in"] == "path");
+        in_path.for_each(|parameter| parameter["name"] = name.into());
+    }
+    let is_paged = parameters.iter().any(|parameter| parameter["name"] == "limit");
+    if !parameters.is_empty() {
+        described["parameters"] = Value::Array(parameters);
+    }
+    if let Some(body) = &operation.body {
+        described["requestBody"] = body.clone();
+    }
+    let mut refusals = operation.refusals.clone();
+    match route.access {
+        Access::Allowed(action) => {
+            described["security"] = json!([{"bearer": []}]);
+            described["x-callboard-action"] = action.as_str().into();
+            refusals.extend([401, 403, 429, 503]);
+        }
+        Access::Public => {
+            described["security"] = json!([]);
+            refusals.extend([429, 503]);
+        }
+        Access::Health => described["security"] = json!([]),
+    }
+    let responses = described["responses"].as_object_mut().expect("utoipa writes an object");
+    for (status, response) in responses.iter_mut() {
+        if response.get("description").is_none() {
+            response["description"] = "done".into();
+        }
+        let Some(schema) = response.pointer_mut("/content/application~1json/schema") else {
+            if !status.starts_with('1') && response.get("content").is_none() {
+                *response = json!({"$ref": "#/components/responses/Failure"});
+            }
+            continue;
+        };
+        // The description of the interface is outside the envelope.
+        if route.path != "/api/openapi.json" {
+            *schema = enveloped(&schema.take(), is_paged);
+        }
+        response["headers"] = headers();
+    }
+    for status in refusals.into_iter().chain([431, 500]) {
+        let failure = json!({"$ref": "#/components/responses/Failure"});
+        responses.entry(status.to_string()).or_insert(failure);
     }
 }
 
-/// The OpenAPI document.
-#[must_use]
-pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// The headers of every answer.
+fn headers() -> Value {
+    json!({"X-Request-Id": {"required": true, "schema": {"type": "string"}}})
+}
+
+/// The envelope around `data` (SPEC.md, Response envelope).
+fn enveloped(data: &Value, is_paged: bool) -> Value {
+    let mut envelope = json!({
+        "type": "object",
+        "required": ["success", "data", "meta"],
+        "properties": {
+            "success": {"const": true},
+            "data": data,
+            "meta": reference("Meta"),
+        },
+    });
+    if is_paged {
+        envelope["required"] = json!(["success", "data", "pagination", "meta"]);
+        envelope["properties"]["pagination"] = reference("Pagination");
+    }
+    envelope
+}
+
+/// The schemas of the envelope.
+fn envelope() -> [(String, Value); 4] {
+    let count = json!({"type": "integer", "minimum": 0});
+    let meta = json!({
+        "type": "object",
+        "required": ["requestId", "timestamp"],
+        "properties": {
+            "requestId": {"type": "string", "description": "as in the header X-Request-Id"},
+            "timestamp": {"type": "string", "format": "date-time"},
+            "duration": {"type": "integer", "minimum": 0, "description": "milliseconds; not in a refusal"},
+        },
+    });
+    let pagination = json!({
+        "type": "object",
+        "required": ["total", "limit", "offset", "hasMore"],
+        "properties": {
+            "total": count, "limit": count, "offset": count, "hasMore": {"type": "boolean"},
+        },
+    });
+    let error = json!({
+        "type": "object",
+        "required": ["code", "message", "retryable"],
+        "properties": {
+            "code": {"type": "string", "description": "for programs, such as VALIDATION_ERROR"},
+            "message": {"type": "string", "description": "what is wrong and what would be right"},
+            "retryable": {"type": "boolean", "description": "whether the same request may succeed later"},
+            "details": {"type": "object", "properties": {
+                "field": {"type": "string", "description": "the path of the field"},
+                "rule": {"type": "string", "description": "the rule that it breaks"},
+                "errors": {
+                    "type": "array",
+                    "description": "every fault, if there are several",
+                    "items": {
+                        "type": "object",
+                        "required": ["code", "field", "message"],
+                        "properties": {
+                            "code": {"type": "string"},
+                            "field": {"type": "string"},
+                            "message": {"type": "string"},
+                        },
+                    },
+                },
+            }},
+        },
+    });
+    let failure = json!({
+        "type": "object",
+        "required": ["success", "error", "meta"],
+        "properties": {
+            "success": {"const": false}, "error": reference("Error"), "meta": reference("Meta"),
+        },
+    });
+    [("Meta", meta), ("Pagination", pagination), ("Error", error), ("Failure", failure)]
+        .map(|(name, schema)| (name.to_owned(), schema))
+}
+
+/// What has no value is left out of an answer, never null (PROTOCOL.md, first paragraph).
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.remove("default");
+            if let Some(Value::Array(types)) = members.get_mut("type") {
+                types.retain(|it| it != "null");
+                if let [one] = types.as_slice() {
+                    members["type"] = one.clone();
+                }
+            }
+            if let Some(Value::Array(choices)) = members.get_mut("oneOf") {
+                choices.retain(|it| *it != json!({"type": "null"}));
+                if let [Value::Object(one)] = choices.as_mut_slice() {
+                    let one: Map<_, _> = std::mem::take(one);
+                    members.remove("oneOf");
+                    members.extend(one);
+                }
+            }
+            members.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// This document.
 #[utoipa::path(
-    get, path = "/api/openapi.json", tag = "system", security(()),
+    get, path = "/api/openapi.json", tag = "system",
     responses((status = 200, body = Object)),
 )]
 #[expect(dead_code, reason = "it carries the description of `serve`")]
@@ -63,6 +280,6 @@ fn describe() {}
 /// Serves the document; it never changes while the program runs.
 pub(super) async fn serve() -> impl IntoResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
-    let text = TEXT.get_or_init(|| document().to_json().expect("a document has a JSON form"));
+    let text = TEXT.get_or_init(|| document().to_string());
     ([(CONTENT_TYPE, "application/json")], text.as_str())
 }

@@ -4,26 +4,27 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use callboard_domain::access::Caller;
 use callboard_domain::id::PlanId;
+use callboard_domain::plan::PlanSource;
 use callboard_domain::query::Plans;
 
 use super::executions::started;
-use super::extract::Json;
-use super::{Answer, App, Body, Id, Query, Reply, idempotency};
+use super::extract::{Json, OptionalBody};
+use super::idempotency::IdempotencyKey;
+use super::{Answer, App, Id, Query, Reply};
 use crate::wire::executions::{DryRunBody, ExecutePlan, ExecutionBody};
 use crate::wire::plans::{self, ListPlans, PlanBody};
 
 /// Make a plan.
 #[utoipa::path(
-    post, path = "/api/plans", tag = "plans", request_body = PlanBody,
+    post, path = "/api/plans", tag = "plans",
     responses((status = 201, description = "the plan is durable", body = PlanBody)),
 )]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Json(definition): Json,
+    Json(definition, _): Json<PlanSource>,
 ) -> Answer {
     let source = plans::source(definition, &app.env_allow)?;
     let plan = app.handle.create_plan(&app.owner(&caller), source).await?;
@@ -32,7 +33,7 @@ pub(super) async fn create(
 
 /// A plan with its prompts.
 #[utoipa::path(
-    get, path = "/api/plans/{id}", tag = "plans", params(("id" = String, Path)),
+    get, path = "/api/plans/{id}", tag = "plans",
     responses((status = 200, body = PlanBody)),
 )]
 pub(super) async fn get(
@@ -46,7 +47,7 @@ pub(super) async fn get(
 
 /// Plans, the newest first; their steps without prompts.
 #[utoipa::path(
-    get, path = "/api/plans", tag = "plans", params(ListPlans),
+    get, path = "/api/plans", tag = "plans",
     responses((status = 200, body = [PlanBody])),
 )]
 pub(super) async fn list(
@@ -62,11 +63,7 @@ pub(super) async fn list(
 
 /// Start an execution of a plan, or, with `options.dryRun`, see what it would do.
 #[utoipa::path(
-    post, path = "/api/plans/{id}/execute", tag = "plans", request_body = ExecutePlan,
-    params(
-        ("id" = String, Path),
-        ("Idempotency-Key" = Option<String>, Header, description = "prevents duplicates"),
-    ),
+    post, path = "/api/plans/{id}/execute", tag = "plans",
     responses(
         (status = 201, description = "the execution is durable", body = ExecutionBody),
         (status = 200, description = "what it would do", body = DryRunBody),
@@ -76,10 +73,9 @@ pub(super) async fn execute(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Id(id): Id<PlanId>,
-    headers: HeaderMap,
-    Body(execute): Body<ExecutePlan>,
+    IdempotencyKey(key): IdempotencyKey,
+    OptionalBody(execute): OptionalBody<ExecutePlan>,
 ) -> Answer {
-    let key = idempotency::key(&headers, None)?;
     let (is_dry, start) = (execute.is_dry(), execute.into_start());
     if is_dry {
         let run = app.handle.dry_run(caller.environment, id, start).await?;

@@ -15,6 +15,7 @@ use callboard_domain::access::Action;
 
 use super::App;
 use super::auth::{self, Guard};
+use super::describe::{Inputs, Operation};
 
 /// What a route asks for before its handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,15 @@ pub(super) type AccessTable = HashMap<&'static str, Vec<(Method, Access)>>;
 pub(super) struct Routes {
     router: Router<Arc<App>>,
     access: AccessTable,
+    described: Vec<Route>,
+}
+
+/// A route, for the OpenAPI document.
+pub(super) struct Route {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) access: Access,
+    pub(super) describe: fn(&mut Operation),
 }
 
 macro_rules! methods {
@@ -43,7 +53,7 @@ macro_rules! methods {
         pub(super) fn $name<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
         where
             H: Handler<T, Arc<App>>,
-            T: 'static,
+            T: Inputs + 'static,
         {
             self.on(Method::$method, MethodFilter::$method, path, access, handler)
         }
@@ -68,11 +78,17 @@ impl Routes {
     ) -> Self
     where
         H: Handler<T, Arc<App>>,
-        T: 'static,
+        T: Inputs + 'static,
     {
+        self.described.push(Route { method: method.clone(), path, access, describe: T::describe });
         self.access.entry(path).or_default().push((method, access));
         self.router = self.router.route(path, on(filter, handler));
         self
+    }
+
+    /// All of them, as the OpenAPI document describes them.
+    pub(super) fn described(self) -> Vec<Route> {
+        self.described
     }
 
     /// All of them, behind the guard.

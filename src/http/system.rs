@@ -15,7 +15,7 @@ use crate::wire::system::{Component, Components, Health, WorkerBody};
 
 /// The workers; lost ones are listed for an hour.
 #[utoipa::path(
-    get, path = "/api/workers", tag = "system", params(Paging),
+    get, path = "/api/workers", tag = "system",
     responses((status = 200, body = [WorkerBody])),
 )]
 pub(super) async fn list_workers(
@@ -38,7 +38,7 @@ pub(super) async fn list_workers(
 
 /// Tell a worker to finish what it has and take nothing new.
 #[utoipa::path(
-    post, path = "/api/workers/{id}/drain", tag = "system", params(("id" = String, Path)),
+    post, path = "/api/workers/{id}/drain", tag = "system",
     responses((status = 200, body = WorkerBody)),
 )]
 pub(super) async fn drain_worker(
@@ -52,7 +52,7 @@ pub(super) async fn drain_worker(
 
 /// How the service is.
 #[utoipa::path(
-    get, path = "/api/health", tag = "system", security(()),
+    get, path = "/api/health", tag = "system",
     responses((status = 200, body = Health), (status = 503, description = "unavailable")),
 )]
 pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::id::TaskId;
 use callboard_domain::query::Tasks;
-use callboard_domain::{Error, Rule};
 
-use super::{Answer, App, Body, Id, Query, Reply, idempotency};
+use super::idempotency::{self, IdempotencyKey};
+use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::common::Text;
 use crate::wire::tasks::{
     BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, ListTasks, TaskBody,
@@ -18,17 +18,16 @@ use crate::wire::tasks::{
 
 /// Submit a task.
 #[utoipa::path(
-    post, path = "/api/tasks", tag = "tasks", request_body = CreateTask,
-    params(("Idempotency-Key" = Option<String>, Header, description = "as the field idempotencyKey")),
+    post, path = "/api/tasks", tag = "tasks",
     responses((status = 201, description = "the task is durable", body = TaskBody)),
 )]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(mut task): Body<CreateTask>,
+    key: IdempotencyKey,
+    Body(CreateTask { task, idempotency_key }): Body<CreateTask>,
 ) -> Answer {
-    let key = idempotency::key(&headers, task.idempotency_key.take())?;
+    let key = key.or(idempotency_key)?;
     let request = task.into_request(&app.defaults);
     let owner = app.owner(&caller);
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
@@ -39,27 +38,17 @@ pub(super) async fn create(
 
 /// Submit up to 100 tasks, all or none.
 #[utoipa::path(
-    post, path = "/api/tasks/batch", tag = "tasks", request_body = CreateBatch,
-    params(("Idempotency-Key" = Option<String>, Header, description = "prevents duplicates")),
+    post, path = "/api/tasks/batch", tag = "tasks",
     responses((status = 201, description = "the tasks are durable", body = BatchBody)),
 )]
 pub(super) async fn create_batch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    IdempotencyKey(key): IdempotencyKey,
     Body(batch): Body<CreateBatch>,
 ) -> Answer {
-    let key = idempotency::key(&headers, None)?;
-    let mut requests = Vec::with_capacity(batch.tasks.len());
-    for (index, task) in batch.tasks.into_iter().enumerate() {
-        if task.idempotency_key.is_some() {
-            let field = format!("tasks[{index}].idempotencyKey");
-            let message =
-                format!("{field} is not taken in a batch; use the header Idempotency-Key");
-            return Err(Error::invalid(field, Rule::Unknown, message).into());
-        }
-        requests.push(task.into_request(&app.defaults));
-    }
+    let tasks = batch.tasks.into_iter();
+    let requests = tasks.map(|task| task.into_request(&app.defaults)).collect();
     let owner = app.owner(&caller);
     let submitted = app.handle.submit(&owner, requests, true, key.as_deref()).await?;
     let batch = submitted.made.batch().ok_or(Error::Internal)?;
@@ -76,7 +65,7 @@ pub(super) async fn create_batch(
 
 /// A task with its prompt and its output.
 #[utoipa::path(
-    get, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
+    get, path = "/api/tasks/{id}", tag = "tasks",
     responses((status = 200, body = TaskBody)),
 )]
 pub(super) async fn get(
@@ -90,7 +79,7 @@ pub(super) async fn get(
 
 /// Tasks, newest first unless said otherwise.
 #[utoipa::path(
-    get, path = "/api/tasks", tag = "tasks", params(ListTasks),
+    get, path = "/api/tasks", tag = "tasks",
     responses((status = 200, body = [TaskBody])),
 )]
 pub(super) async fn list(
@@ -110,8 +99,11 @@ pub(super) async fn list(
 
 /// Cancel a task.
 #[utoipa::path(
-    delete, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
-    responses((status = 200, description = "no worker is given it any more", body = Cancelled)),
+    delete, path = "/api/tasks/{id}", tag = "tasks",
+    responses(
+        (status = 200, description = "it is not leased any more", body = Cancelled),
+        (status = 409, description = "it has ended"),
+    ),
 )]
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,

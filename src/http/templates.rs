@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use callboard_domain::access::Caller;
 use callboard_domain::query::Templates;
 use callboard_domain::template;
 use callboard_runtime::catalog::{Published, Publishing};
 
 use super::executions::started;
-use super::extract::{JsonOrYaml, Named};
-use super::{Answer, App, Body, Id, Query, Reply, idempotency};
+use callboard_domain::template::TemplateSource;
+
+use super::extract::{JsonOrYaml, Named, OptionalBody};
+use super::idempotency::IdempotencyKey;
+use super::{Answer, App, Id, Query, Reply};
 use crate::wire::executions::{DryRunBody, ExecutionBody};
 use crate::wire::templates::{self, DeployTemplate, GetTemplate, ListTemplates, TemplateBody};
 
@@ -37,16 +39,16 @@ impl Named for TemplateId {
 /// Make a template, or a version of one.
 #[utoipa::path(
     post, path = "/api/templates", tag = "templates",
-    request_body(content((TemplateBody = "application/json"), (TemplateBody = "application/yaml"))),
     responses(
         (status = 201, description = "the version is durable", body = TemplateBody),
         (status = 200, description = "the same version was there before", body = TemplateBody),
+        (status = 409, description = "this version exists with other content"),
     ),
 )]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    JsonOrYaml(definition): JsonOrYaml,
+    JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
     let source = templates::source(definition, &app.env_allow)?;
     let author = (caller.author(), caller.role);
@@ -63,7 +65,6 @@ pub(super) async fn create(
 /// A template, whole, in its highest version or another.
 #[utoipa::path(
     get, path = "/api/templates/{id}", tag = "templates",
-    params(("id" = String, Path), GetTemplate),
     responses((status = 200, body = TemplateBody)),
 )]
 pub(super) async fn get(
@@ -81,7 +82,6 @@ pub(super) async fn get(
 /// All versions of a template, the highest first.
 #[utoipa::path(
     get, path = "/api/templates/{id}/versions", tag = "templates",
-    params(("id" = String, Path)),
     responses((status = 200, body = [TemplateBody])),
 )]
 pub(super) async fn versions(
@@ -97,7 +97,7 @@ pub(super) async fn versions(
 
 /// Templates, each in its highest version, the newest first.
 #[utoipa::path(
-    get, path = "/api/templates", tag = "templates", params(ListTemplates),
+    get, path = "/api/templates", tag = "templates",
     responses((status = 200, body = [TemplateBody])),
 )]
 pub(super) async fn list(
@@ -114,11 +114,7 @@ pub(super) async fn list(
 
 /// Make a plan of a template and start it, or, with `options.dryRun`, see what that would do.
 #[utoipa::path(
-    post, path = "/api/templates/{id}/deploy", tag = "templates", request_body = DeployTemplate,
-    params(
-        ("id" = String, Path),
-        ("Idempotency-Key" = Option<String>, Header, description = "prevents duplicates"),
-    ),
+    post, path = "/api/templates/{id}/deploy", tag = "templates",
     responses(
         (status = 201, description = "plan and execution are durable", body = ExecutionBody),
         (status = 200, description = "what it would do", body = DryRunBody),
@@ -128,10 +124,9 @@ pub(super) async fn deploy(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Id(TemplateId(id)): Id<TemplateId>,
-    headers: HeaderMap,
-    Body(deploy): Body<DeployTemplate>,
+    IdempotencyKey(key): IdempotencyKey,
+    OptionalBody(deploy): OptionalBody<DeployTemplate>,
 ) -> Answer {
-    let key = idempotency::key(&headers, None)?;
     let author = caller.author();
     let asking = asking(&caller, &author);
     let (is_dry, deploy) = (deploy.is_dry(), deploy.into_deploy());

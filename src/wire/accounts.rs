@@ -2,119 +2,111 @@
 
 use std::time::Duration;
 
+use callboard_domain::Rule;
 use callboard_domain::access::Role;
-use callboard_domain::account::{Email, User, display_name};
+use callboard_domain::account::{Email, MAX_NAME, User, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
 use callboard_domain::id::{Environment, KeyId, UserId};
 use callboard_domain::rate::Tier;
-use callboard_domain::{Error, Rule};
 use callboard_runtime::accounts::NewKey;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
-use super::read::{Fields, Read, rule};
+use super::read::rule::{self, Parse};
+use super::read::{Fields, Refused};
+use crate::request;
 
-/// E-mail and password.
-#[derive(ToSchema)]
-pub struct Login {
-    /// As it was registered; upper and lower case are the same.
-    #[schema(value_type = String, format = Email)]
-    pub email: String,
-    /// The password.
-    #[schema(format = Password)]
-    pub password: String,
-}
-
-impl Read for Login {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            email: fields.required("email", rule::text(rule::characters(1..=320)))?,
-            password: fields.required("password", rule::text(rule::characters(1..=1024)))?,
-        })
+request! {
+    /// E-mail and password.
+    pub struct Login as "Login" {
+        /// As it was registered, in upper or lower case.
+        email: String = required("email", rule::text(rule::characters(1..=320))),
+        /// The password.
+        password: String = required("password", secret(rule::text(rule::characters(1..=1024)))),
     }
 }
 
-/// A refresh token.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub struct Refresh {
-    /// The one of the last login or refresh; each is taken once.
-    #[schema(format = Password)]
-    pub refresh_token: String,
-}
-
-impl Read for Refresh {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let refresh_token =
-            fields.required("refreshToken", rule::text(rule::characters(1..=1024)))?;
-        Ok(Self { refresh_token })
+request! {
+    /// A refresh token.
+    pub struct Refresh as "Refresh" {
+        /// The one of the last login or refresh; each is taken once.
+        refresh_token: String = required("refreshToken", secret(rule::text(rule::characters(1..=1024)))),
     }
 }
 
-/// A user to be made.
-#[derive(ToSchema)]
-pub struct CreateUser {
-    /// By which it signs in.
-    #[schema(value_type = String, format = Email)]
-    pub email: Email,
-    /// 8 to 128 characters, none of the common ones.
-    #[schema(format = Password)]
-    pub password: String,
-    /// What it is called; by default the part of the e-mail before the @.
-    pub name: String,
-    /// admin, operator, viewer or worker.
-    #[schema(value_type = String)]
-    pub role: Role,
-}
-
-impl Read for CreateUser {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let email = Email::parse(&fields.required("email", rule::email)?)?;
-        // Any length is taken here: the password rules speak of it themselves.
-        let password = fields.required("password", rule::text(rule::bytes(0..=4096)))?;
-        let name = fields.optional("name", rule::text(rule::characters(1..=100)))?;
-        let name = match name {
-            Some(name) => display_name(&name)?,
-            None => email.local_part().to_owned(),
-        };
-        let role = fields.required("role", rule::one_of(&Role::ALL, Role::as_str))?;
-        Ok(Self { email, password, name, role })
+request! {
+    /// A user to be made.
+    pub struct CreateUser as "CreateUser" {
+        /// By which it signs in.
+        email: Email = required("email", rule::email().then(|email| Email::parse(&email))),
+        /// 8 to 128 characters, none of the common ones.
+        password: String = required("password", new_password()),
+        /// For people; by default the part of the e-mail before the @.
+        name: Option<String> = optional("name", name()),
+        /// What it may do.
+        role: Role = required("role", role()),
     }
 }
 
-/// What of a user is changed.
-#[derive(Debug, Clone, Copy, ToSchema)]
-pub struct ChangeUser {
-    /// admin, operator, viewer or worker.
-    #[schema(value_type = String)]
-    pub role: Role,
-}
-
-impl Read for ChangeUser {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self { role: fields.required("role", rule::one_of(&Role::ALL, Role::as_str))? })
+request! {
+    /// What of a user is changed.
+    #[derive(Debug, Clone, Copy)]
+    pub struct ChangeUser as "ChangeUser" {
+        /// What it may do.
+        role: Role = required("role", role()),
     }
 }
 
-/// A key to be made.
-#[derive(Debug, Clone, ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub struct CreateKey {
-    /// What it is called.
-    pub name: String,
-    /// admin, operator, viewer or worker.
-    #[schema(value_type = String)]
-    pub role: Role,
-    /// A number of days, `1d` to `36500d`; by default `90d`.
-    #[schema(value_type = Option<String>)]
-    pub expires_in: Duration,
-    /// live or test; by default live.
-    #[schema(value_type = Option<String>)]
-    pub environment: Environment,
-    /// free, pro or enterprise; by default `[limits] plan`.
-    #[schema(value_type = Option<String>)]
-    pub plan: Option<Tier>,
+request! {
+    /// A key to be made.
+    #[derive(Debug, Clone)]
+    pub struct CreateKey as "CreateKey" {
+        /// For people.
+        name: String = required("name", name()),
+        /// What it may do.
+        role: Role = required("role", role()),
+        /// A number of days, `1d` to `36500d`; by default `90d`.
+        expires_in: Option<Duration> = optional("expiresIn", lifetime()),
+        /// Where it works; by default live. A test key is of an operator or a viewer.
+        environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
+        /// Its rate limits; by default `[limits] plan`.
+        plan: Option<Tier> = optional("plan", rule::one_of(&Tier::ALL, Tier::as_str)),
+    }
+    check test_keys_are_small
+}
+
+fn test_keys_are_small(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> {
+    let is_test = key.environment == Some(Environment::Test);
+    if is_test && !matches!(key.role, Role::Operator | Role::Viewer) {
+        let says = "must be operator or viewer for a test key";
+        return Err(fields.refuse("role", Rule::Enum, says));
+    }
+    Ok(key)
+}
+
+fn role() -> impl Parse<Role> {
+    rule::one_of(&Role::ALL, Role::as_str)
+}
+
+fn name() -> impl Parse<String> {
+    rule::text(rule::characters(1..=MAX_NAME)).then(|name| display_name(&name))
+}
+
+fn lifetime() -> impl Parse<Duration> {
+    rule::text(rule::characters(1..=16))
+        .then(|text| credential::lifetime(&text))
+        .with(json!({"pattern": "^[1-9][0-9]{0,4}d$"}))
+}
+
+/// A password, whose length the domain checks.
+fn new_password() -> impl Parse<String> {
+    secret(rule::text(rule::bytes(0..=4096))).with(json!({"minLength": 8, "maxLength": 128}))
+}
+
+fn secret(text: impl Parse<String>) -> impl Parse<String> {
+    text.with(json!({"format": "password"}))
 }
 
 const fn environment_name(environment: Environment) -> &'static str {
@@ -124,35 +116,11 @@ const fn environment_name(environment: Environment) -> &'static str {
     }
 }
 
-impl Read for CreateKey {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let name = fields.required("name", rule::text(rule::characters(1..=100)))?;
-        let name = display_name(&name)?;
-        let role = fields.required("role", rule::one_of(&Role::ALL, Role::as_str))?;
-        let expires_in = fields.optional("expiresIn", rule::text(rule::characters(1..=16)))?;
-        let expires_in = match expires_in {
-            Some(text) => credential::lifetime(&text)?,
-            None => credential::DEFAULT_LIFETIME,
-        };
-        let environment =
-            fields.optional("environment", rule::one_of(&Environment::ALL, environment_name))?;
-        let environment = environment.unwrap_or(Environment::Live);
-        let plan = fields.optional("plan", rule::one_of(&Tier::ALL, Tier::as_str))?;
-        let sandboxed = environment == Environment::Test;
-        if sandboxed && !matches!(role, Role::Operator | Role::Viewer) {
-            return Err(fields.refuse(
-                "role",
-                Rule::Enum,
-                "must be operator or viewer for a test key",
-            ));
-        }
-        Ok(Self { name, role, expires_in, environment, plan })
-    }
-}
-
 impl From<CreateKey> for NewKey {
     fn from(key: CreateKey) -> Self {
-        let CreateKey { name, role, expires_in: lifetime, environment, plan } = key;
+        let CreateKey { name, role, expires_in, environment, plan } = key;
+        let lifetime = expires_in.unwrap_or(credential::DEFAULT_LIFETIME);
+        let environment = environment.unwrap_or(Environment::Live);
         Self { name, role, environment, tier: plan, lifetime }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::fmt::Display;
 
+use callboard_domain::Timestamp;
+use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::query::Window;
-use callboard_domain::{Error, Timestamp};
 use serde::{Serialize, Serializer};
 
-use super::read::{Fields, Read, rule};
+use super::read::rule::{self, Parse};
+use crate::request;
 
 /// An instant, as ISO 8601 in UTC with milliseconds (PROTOCOL.md 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,14 +36,20 @@ pub const MAX_SEARCH: usize = 200;
 /// The last offset: above it, not every number can be told apart in JSON.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
-/// Which page of a list (PROTOCOL.md 1).
-#[derive(Debug, Clone, Copy, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct Paging {
-    /// 1 to 100; by default 20.
-    pub limit: Option<usize>,
-    /// How many to pass over.
-    pub offset: Option<usize>,
+request! {
+    /// Which page of a list (PROTOCOL.md 1).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Paging as "Paging" {
+        /// The most items of the page; by default 20.
+        limit: Option<usize> = optional("limit", rule::whole(1..=100_u8).map(usize::from)),
+        /// The number of items before the page.
+        offset: Option<usize> = optional("offset", rule::whole(0..=MAX_OFFSET).map(saturated)),
+    }
+}
+
+/// `tags` in a query: an item has all of them.
+pub(super) fn tags() -> impl Parse<Vec<String>> {
+    rule::commas(1..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
 }
 
 impl Paging {
@@ -50,15 +58,6 @@ impl Paging {
     pub fn window(self) -> Window {
         let Window { limit, offset } = Window::default();
         Window { limit: self.limit.unwrap_or(limit), offset: self.offset.unwrap_or(offset) }
-    }
-}
-
-impl Read for Paging {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            limit: fields.optional("limit", rule::whole(1..=100_u8))?.map(usize::from),
-            offset: fields.optional("offset", rule::whole(0..=MAX_OFFSET))?.map(saturated),
-        })
     }
 }
 

@@ -5,77 +5,117 @@
 //! and patterns of texts, which the domain checks.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
+use callboard_domain::condition;
 use callboard_domain::plan::{
-    HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_TIMEOUT_MS, RetrySource, StepSource,
+    HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
+    RetrySource, StepSource,
 };
 use callboard_domain::problem::{Problem, Problems};
+use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::task::MAX_TARGET;
 use callboard_domain::{Error, Fault};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::hitl::{self, Channel};
-use super::read::{self, Field, Fields, Read, rule};
+use super::read::rule::{self, Parse};
+use super::read::{self, Read};
+use crate::request;
 
-/// A text of any length.
-pub(super) fn text(field: Field<'_>) -> Result<String, Error> {
-    rule::text(rule::bytes(0..=usize::MAX))(field)
+/// A string whose length the domain checks.
+pub(super) fn text(limits: RangeInclusive<usize>) -> impl Parse<String> {
+    let limits = json!({"minLength": limits.start(), "maxLength": limits.end()});
+    rule::text(rule::bytes(0..=usize::MAX)).with(limits)
 }
 
-/// Any number of texts.
-pub(super) fn texts(field: Field<'_>) -> Result<Vec<String>, Error> {
-    rule::list(0..=usize::MAX, text)(field)
+/// The name of a model or of a queue.
+pub(super) fn target() -> impl Parse<String> {
+    text(1..=MAX_TARGET)
 }
 
-/// Steps, any number of them.
-pub(super) fn steps(field: Field<'_>) -> Result<Vec<StepSource>, Error> {
-    rule::list(0..=usize::MAX, rule::object(StepSource::read))(field)
+/// Strings whose number the domain checks.
+pub(super) fn texts(most: usize, of: impl Parse<String>) -> impl Parse<Vec<String>> {
+    rule::list(0..=usize::MAX, of).with(json!({"maxItems": most}))
 }
 
-/// How long something may take, in milliseconds.
-pub(super) fn timeout(field: Field<'_>) -> Result<u64, Error> {
-    rule::whole(1..=MAX_TIMEOUT_MS)(field)
+/// The tags of a definition.
+pub(super) fn tags() -> impl Parse<Vec<String>> {
+    texts(MAX_TAGS, text(1..=MAX_TAG))
 }
 
-impl Read for StepSource {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            id: fields.required_or_default("id", text)?,
-            prompt: fields.required_or_default("prompt", text)?,
-            system_prompt: fields.optional("systemPrompt", text)?,
-            model: fields.optional("model", text)?,
-            queue: fields.optional("queue", text)?,
-            depends_on: fields.optional("dependsOn", texts)?.unwrap_or_default(),
-            condition: fields.optional("condition", text)?,
-            requires_approval: fields.optional("requiresApproval", rule::flag)?.unwrap_or_default(),
-            timeout_ms: fields.optional("timeoutMs", timeout)?,
-            retry: fields.optional("retry", rule::object(RetrySource::read))?,
-            max_tokens: fields.optional("maxTokens", rule::whole(1..=u64::MAX))?,
-            temperature: fields.optional("temperature", rule::number(0.0..=1.0))?,
-        })
+fn step_id() -> impl Parse<String> {
+    text(1..=MAX_ID).with(json!({"pattern": "^[a-z][a-z0-9-]*$"}))
+}
+
+/// The ids of steps.
+pub(super) fn step_ids() -> impl Parse<Vec<String>> {
+    texts(MAX_STEPS, text(0..=MAX_ID))
+}
+
+/// The steps of a definition.
+pub(super) fn steps() -> impl Parse<Vec<StepSource>> {
+    let limits = json!({"minItems": 1, "maxItems": MAX_STEPS});
+    rule::list(0..=usize::MAX, rule::object::<StepSource>()).with(limits)
+}
+
+/// A time limit in milliseconds.
+pub(super) fn timeout() -> impl Parse<u64> {
+    rule::whole(1..=MAX_TIMEOUT_MS)
+}
+
+request! {
+    impl StepSource as "StepRequest" {
+        /// Unique in its plan; not input, env or meta.
+        id = required_or_default("id", step_id()),
+        /// What the model is asked, with placeholders: at most 1 MiB.
+        prompt = required_or_default("prompt", text(1..=MAX_PROMPT)),
+        /// System instructions, with placeholders: at most 1 MiB.
+        system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
+        /// The model; by default `[models] default`.
+        model = optional("model", target()),
+        /// The queue; by default `default`.
+        queue = optional("queue", target()),
+        /// The ids of the steps that must complete first.
+        depends_on = or_default("dependsOn", step_ids()),
+        /// Whether the step runs, in CEL; by default it does.
+        condition = optional("condition", text(1..=condition::MAX_LENGTH)),
+        /// Whether a reviewer must approve its output; by default false.
+        requires_approval = or_default("requiresApproval", rule::flag()),
+        /// The time limit of one attempt, in milliseconds; by default 300000.
+        timeout_ms = optional("timeoutMs", timeout()),
+        /// How often it is tried.
+        retry = optional("retry", rule::object::<RetrySource>()),
+        /// The most tokens of the output.
+        max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
+        /// The sampling temperature.
+        temperature = optional("temperature", rule::number(0.0..=1.0)),
     }
 }
 
-impl Read for RetrySource {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            max_attempts: fields.optional("maxAttempts", rule::whole(1..=MAX_ATTEMPTS))?,
-            backoff_ms: fields.optional("backoffMs", rule::whole(0..=MAX_BACKOFF_MS))?,
-        })
+request! {
+    impl RetrySource as "RetryRequest" {
+        /// The attempts in all; by default 3.
+        max_attempts = optional("maxAttempts", rule::whole(1..=MAX_ATTEMPTS)),
+        /// The wait after the first failure, in milliseconds; by default 1000.
+        backoff_ms = optional("backoffMs", rule::whole(0..=MAX_BACKOFF_MS)),
     }
 }
 
-impl Read for HitlSource {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            required_for: fields.optional("requiredFor", texts)?,
-            confidence_threshold: fields
-                .optional("confidenceThreshold", rule::number(0.0..=1.0))?,
-            timeout_ms: fields.optional("timeoutMs", timeout)?,
-            sample_rate: hitl::sample_rate(fields)?,
-            notify: hitl::channels(fields)?,
-        })
+request! {
+    impl HitlSource as "HitlRequest" {
+        /// The ids of the steps whose outputs are always held.
+        required_for = optional("requiredFor", step_ids()),
+        /// The least confidence that passes.
+        confidence_threshold = optional("confidenceThreshold", rule::number(0.0..=1.0)),
+        /// The time of the reviewer, in milliseconds; by default 3600000.
+        timeout_ms = optional("timeoutMs", timeout()),
+        /// The share of the other outputs that is held as well; by default 0 (+).
+        sample_rate = optional("sampleRate", hitl::sample_rate()),
+        /// How reviewers are notified (+).
+        notify = optional("notifyChannels", hitl::channels()),
     }
 }
 
@@ -88,7 +128,7 @@ pub(super) fn read<T: Read>(
     value: Value,
     check: impl FnOnce(T) -> Vec<Problem>,
 ) -> Result<T, Error> {
-    let (source, faults) = read::every_fault::<T>(value)?;
+    let (source, faults) = read::every_fault::<T>(value);
     match source {
         Some(source) if faults.is_empty() => Ok(source),
         source => {
@@ -162,7 +202,6 @@ pub struct StepBody<'a> {
     id: &'a str,
     /// With `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required)]
     prompt: Option<&'a str>,
     /// The first system message, with `{{…}}`; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,10 +213,8 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<&'a str>,
     /// The ids of the steps that must complete first.
-    #[schema(required = false)]
     depends_on: &'a [String],
     /// Whether a reviewer must see its output; by default false.
-    #[schema(required = false)]
     requires_approval: bool,
     /// Whether it runs, in CEL.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,5 @@
 //! Events on the wire (PROTOCOL.md 10).
 
-use callboard_domain::Error;
 use callboard_domain::Rule;
 use callboard_domain::Timestamp;
 use callboard_domain::id::TaskId;
@@ -9,13 +8,13 @@ use callboard_runtime::events::StreamItem;
 use callboard_runtime::tables::{self, Subject, WorkerRow};
 use serde::Serialize;
 use serde_json::json;
-use utoipa::IntoParams;
 
 use super::approvals::ApprovalBody;
-use super::common::Iso;
+use super::common::{Iso, tags};
 use super::executions::{ExecutionBody, StepSummary};
-use super::read::{Fields, Read, rule};
+use super::read::rule::{self, Parse};
 use super::tasks::TaskBody;
+use crate::request;
 
 /// All event names (PROTOCOL.md 10). What no part of the service tells yet is never sent.
 pub const NAMES: &[&str] = &[
@@ -52,43 +51,35 @@ pub const NAMES: &[&str] = &[
     "worker.disconnected",
 ];
 
-/// Which events are wanted: everything that the role may see, unless said otherwise.
-#[derive(Debug, Clone, Default, IntoParams)]
-#[into_params(rename_all = "camelCase", parameter_in = Query)]
-pub struct Wanted {
-    /// Names, or groups such as `task.*`, separated by commas.
-    #[param(value_type = Option<String>)]
-    pub events: Option<Vec<String>>,
-    /// Of this task.
-    #[param(value_type = Option<String>)]
-    pub task_id: Option<String>,
-    /// Of this execution.
-    #[param(value_type = Option<String>)]
-    pub execution_id: Option<String>,
-    /// Of this queue.
-    pub queue: Option<String>,
-    /// Of tasks that have all of these tags, separated by commas.
-    #[param(value_type = Option<String>)]
-    pub tags: Option<Vec<String>>,
+/// The groups of the names.
+const GROUPS: [&str; 6] = ["*", "task.*", "execution.*", "step.*", "hitl.*", "worker.*"];
+
+request! {
+    /// Which events are sent: by default all that the role may see.
+    #[derive(Debug, Clone, Default)]
+    pub struct Wanted as "EventFilter" {
+        /// Names, or groups such as `task.*`.
+        events: Option<Vec<String>> = optional("events", rule::commas(1..=64, pattern())),
+        /// Of this task.
+        task_id: Option<String> = optional("taskId", name()),
+        /// Of this execution.
+        execution_id: Option<String> = optional("executionId", name()),
+        /// Of this queue.
+        queue: Option<String> = optional("queue", name()),
+        /// Of tasks that have all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tags()),
+    }
 }
 
-impl Read for Wanted {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let name = || rule::text(rule::characters(1..=128));
-        let wanted = Self {
-            events: fields.optional("events", rule::commas(1..=64, name()))?,
-            task_id: fields.optional("taskId", name())?,
-            execution_id: fields.optional("executionId", name())?,
-            queue: fields.optional("queue", name())?,
-            tags: fields.optional("tags", rule::commas(1..=32, name()))?,
-        };
-        let known = |pattern: &String| NAMES.iter().any(|name| matches(pattern, name));
-        if let Some(bad) = wanted.events.iter().flatten().find(|pattern| !known(pattern)) {
-            let says = format!("must name events such as task.completed or task.*, not {bad}");
-            return Err(fields.refuse("events", Rule::Enum, says));
-        }
-        Ok(wanted)
-    }
+fn name() -> impl Parse<String> {
+    rule::text(rule::characters(1..=128))
+}
+
+fn pattern() -> impl Parse<String> {
+    let is_known = |pattern: &String| NAMES.iter().any(|name| matches(pattern, name));
+    let says = "must name events such as task.completed or task.*";
+    let patterns: Vec<_> = NAMES.iter().copied().chain(GROUPS).collect();
+    name().only(is_known, Rule::Enum, says).with(json!({"enum": patterns}))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -18,7 +18,7 @@ mod step;
 
 pub use dry_run::{DryRunBody, DryStepBody, EstimateBody};
 pub use list::ListExecutions;
-pub use start::{ExecutePlan, Hitl, RunOptions};
+pub use start::{ExecutePlan, RunOptions};
 pub use step::{StepResult, StepSummary};
 
 /// An execution as it is told: what does not exist yet is left out.
@@ -61,7 +61,7 @@ pub struct ExecutionBody<'a> {
     completed_at: Option<Iso>,
     /// What it failed of, once it has ended (+).
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<CauseBody<'a>>,
+    error: Option<ExecutionErrorBody<'a>>,
 }
 
 /// How many steps are how far; all but `awaitingApproval` sum to `total`.
@@ -89,7 +89,7 @@ pub struct ProgressBody {
 /// What an execution failed of.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CauseBody<'a> {
+pub struct ExecutionErrorBody<'a> {
     /// The code.
     code: &'static str,
     /// In words.
@@ -97,21 +97,6 @@ pub struct CauseBody<'a> {
     /// The step that it happened to, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
-}
-
-/// What ended a step.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorBody<'a> {
-    /// The code.
-    code: &'static str,
-    /// In words.
-    message: &'a str,
-}
-
-impl<'a> From<&'a Ending> for ErrorBody<'a> {
-    fn from(ending: &'a Ending) -> Self {
-        Self { code: ending.code.as_str(), message: &ending.message }
-    }
 }
 
 /// The steps by their ids, in the order of the plan.
@@ -172,7 +157,7 @@ impl<'a> ExecutionBody<'a> {
             usage: UsageBody::from(budget.usage()),
             started_at: Iso(*started_at),
             completed_at: ended_at.map(Iso),
-            error: error.as_ref().filter(|_| ended_at.is_some()).map(CauseBody::of),
+            error: error.as_ref().filter(|_| ended_at.is_some()).map(ExecutionErrorBody::of),
         }
     }
 
@@ -186,7 +171,7 @@ impl<'a> ExecutionBody<'a> {
     }
 }
 
-impl<'a> CauseBody<'a> {
+impl<'a> ExecutionErrorBody<'a> {
     fn of(cause: &'a Cause) -> Self {
         let Ending { code, message } = &cause.ending;
         Self { code: code.as_str(), message, step_id: None }

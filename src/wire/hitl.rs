@@ -3,11 +3,10 @@
 //!
 //! Deliberately absent: approvals themselves, which are [`super::approvals`].
 
-use callboard_domain::Error;
 use callboard_domain::task::Channels;
 use utoipa::ToSchema;
 
-use super::read::{Fields, rule};
+use super::read::rule::{self, Parse};
 
 /// How reviewers are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
@@ -31,23 +30,16 @@ impl Channel {
     }
 }
 
-/// Reads `notifyChannels`.
-///
-/// # Errors
-/// It is no list of channels.
-pub(super) fn channels(fields: &mut Fields<'_>) -> Result<Option<Channels>, Error> {
+/// The rule of `notifyChannels`.
+pub(super) fn channels() -> impl Parse<Channels> {
     let channel = rule::one_of(&Channel::ALL, Channel::as_str);
-    let given = fields.optional("notifyChannels", rule::list(0..=2, channel))?;
-    Ok(given.map(|given| Channels {
+    rule::list(0..=2, channel).map(|given| Channels {
         email: given.contains(&Channel::Email),
         dashboard: given.contains(&Channel::Dashboard),
-    }))
+    })
 }
 
-/// Reads `sampleRate`.
-///
-/// # Errors
-/// It is no share of 0 to 1.
-pub(super) fn sample_rate(fields: &mut Fields<'_>) -> Result<Option<f64>, Error> {
-    fields.optional("sampleRate", rule::number(0.0..=1.0))
+/// The rule of `sampleRate`.
+pub(super) fn sample_rate() -> impl Parse<f64> {
+    rule::number(0.0..=1.0)
 }

@@ -2,25 +2,28 @@
 
 use callboard_domain::Error;
 use callboard_domain::id::PlanId;
-use callboard_domain::plan::{Plan, PlanSource};
+use callboard_domain::plan::{MAX_DESCRIPTION, MAX_NAME, Plan, PlanSource};
 use callboard_domain::query::Plans;
 use callboard_runtime::read::runs::PlanDetail;
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use super::common::{Iso, MAX_SEARCH, Paging, Text};
-use super::definitions::{self, StepBody, steps, text, texts};
-use super::read::{Fields, Read, rule};
+use super::common::{Iso, MAX_SEARCH, Paging, Text, tags};
+use super::definitions::{self, StepBody, steps, text};
+use super::read::{rule, shape};
+use crate::request;
 
-impl Read for PlanSource {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            name: fields.required_or_default("name", text)?,
-            description: fields.optional("description", text)?,
-            steps: fields.required_or_default("steps", steps)?,
-            tags: fields.optional("tags", texts)?.unwrap_or_default(),
-        })
+request! {
+    impl PlanSource as "PlanRequest" {
+        /// For people.
+        name = required_or_default("name", text(1..=MAX_NAME)),
+        /// For people.
+        description = optional("description", text(0..=MAX_DESCRIPTION)),
+        /// The steps.
+        steps = required_or_default("steps", steps()),
+        /// For filtering.
+        tags = or_default("tags", definitions::tags()),
     }
 }
 
@@ -36,13 +39,12 @@ pub fn source(value: Value, env_allow: &[String]) -> Result<PlanSource, Error> {
     })
 }
 
-/// A plan. Where one is sent, what the service makes is left out: id, createdAt, templateId,
-/// templateVersion.
+/// A plan.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanBody<'a> {
     /// `dt_plan_…`
-    #[schema(value_type = String, read_only)]
+    #[schema(value_type = String)]
     id: Text<PlanId>,
     /// 1 to 100 characters.
     name: &'a str,
@@ -52,18 +54,15 @@ pub struct PlanBody<'a> {
     /// 1 to 500 steps; in lists without their prompts.
     steps: Vec<StepBody<'a>>,
     /// For filtering: at most 32 of at most 64 characters.
-    #[schema(required = false)]
     tags: &'a [String],
     /// When it was made.
-    #[schema(value_type = String, format = DateTime, read_only)]
+    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The template that it was deployed from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(read_only)]
     template_id: Option<&'a str>,
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(read_only)]
     template_version: Option<&'a str>,
 }
 
@@ -93,37 +92,22 @@ impl<'a> PlanBody<'a> {
     }
 }
 
-/// Which plans to list; the newest first.
-#[derive(Debug, IntoParams)]
-#[into_params(rename_all = "camelCase", parameter_in = Query)]
-pub struct ListPlans {
-    /// Tags separated by commas; a plan has all of them.
-    #[param(value_type = Option<String>)]
-    pub tags: Option<Vec<String>>,
-    /// In the name or the description, in upper or lower case.
-    pub search: Option<String>,
-    /// 1 to 100; by default 20.
-    pub limit: Option<usize>,
-    /// How many to pass over.
-    pub offset: Option<usize>,
-}
-
-impl Read for ListPlans {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let tag = rule::text(rule::characters(1..=64));
-        let paging = Paging::read(fields)?;
-        Ok(Self {
-            tags: fields.optional("tags", rule::commas(1..=32, tag))?,
-            search: fields.optional("search", rule::text(rule::characters(1..=MAX_SEARCH)))?,
-            limit: paging.limit,
-            offset: paging.offset,
-        })
+request! {
+    /// Which plans to list; the newest first.
+    #[derive(Debug)]
+    pub struct ListPlans as "ListPlans" {
+        /// With all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tags()),
+        /// In the name or the description, in upper or lower case.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
     }
 }
 
 impl From<ListPlans> for Plans {
     fn from(list: ListPlans) -> Self {
-        let window = Paging { limit: list.limit, offset: list.offset }.window();
+        let window = list.page.window();
         Self { tags: list.tags.unwrap_or_default(), search: list.search, window }
     }
 }

@@ -2,50 +2,30 @@
 //!
 //! ```text
 //! body  ── json::parse, yaml::parse ──▶ Value ─┐
-//!                                              ├─▶ Fields ── required / optional (name, rule) ──▶ your type
+//!                                              ├─▶ Fields ── required, optional (name, rule) ──▶ your type
 //! query ── query::parse ───────────────────────┘
 //! ```
 //!
-//! A shape says how it is read by [`Read`], field by field, each with a rule of [`rule`]; what it
-//! did not ask for is refused as unknown. The first fault ends the reading, unless [`every_fault`] is
-//! wanted. Deliberately absent: defaults and rules that span
-//! fields, which belong to the shape, and whether the thing makes sense, which the domain decides.
-//!
-//! ```
-//! use callboard::wire::read::{self, Fields, Read, rule};
-//! use callboard_domain::Error;
-//!
-//! struct Note { text: String, stars: u8, tags: Vec<String> }
-//!
-//! impl Read for Note {
-//!     fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-//!         Ok(Self {
-//!             text: fields.required("text", rule::text(rule::bytes(1..=1024)))?,
-//!             stars: fields.optional("stars", rule::whole(1..=5))?.unwrap_or(3),
-//!             tags: fields
-//!                 .optional("tags", rule::list(0..=32, rule::text(rule::characters(1..=64))))?
-//!                 .unwrap_or_default(),
-//!         })
-//!     }
-//! }
-//!
-//! let note: Note = read::body(br#"{"text":"hello","stars":5.0,"tags":null}"#)?;
-//! assert_eq!((note.text.as_str(), note.stars, note.tags.len()), ("hello", 5, 0));
-//! # Ok::<(), Error>(())
-//! ```
+//! [`request!`](crate::request) declares a shape: one line for each member, with its rule and its text,
+//! from which the reader and the OpenAPI schema come. Every fault is found, up to a thousand.
+//! Deliberately absent: whether the thing makes sense, which the domain decides.
 
 mod fields;
 pub mod json;
 pub mod query;
 pub mod rule;
+mod shape;
 pub mod yaml;
 
-pub use fields::{Field, Fields, Path, Read};
+pub use fields::{Field, Fields, Path, Read, Refused};
+pub use shape::{Components, Members, Shape, shape};
 
+use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::{Error, Fault};
 use serde_json::Value;
 
 use fields::{Faults, Mode};
+use rule::Parse as _;
 
 /// How a document is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,11 +48,11 @@ pub fn parse(bytes: &[u8], format: Format) -> Result<Value, Error> {
     }
 }
 
-/// Reads a JSON body: strict JSON, an object, every field by its rule, none unknown.
+/// Reads a JSON body: strict JSON, an object, every member by its rule, none unknown.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidJson`], or [`Error::Invalid`] for the first field that breaks a rule.
+/// [`Error::InvalidJson`], or as [`value`].
 pub fn body<T: Read>(bytes: &[u8]) -> Result<T, Error> {
     json::parse(bytes).and_then(value)
 }
@@ -81,28 +61,32 @@ pub fn body<T: Read>(bytes: &[u8]) -> Result<T, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] for the first field that breaks a rule.
+/// [`Error::Invalid`] for one fault, [`Error::InvalidDefinition`] for more, in the order of the members.
 pub fn value<T: Read>(value: Value) -> Result<T, Error> {
-    rule::object(T::read)(Field::body(value))
+    let (read, faults) = every_fault(value);
+    match read {
+        Some(read) if faults.is_empty() => Ok(read),
+        _ => Err(refusal(faults)),
+    }
 }
 
-/// Reads a parsed body and tells every fault of it, in the order of reading: up to a thousand.
+/// Reads a parsed body, and returns every fault of it.
 ///
-/// Where there are faults, what was read is good only for finding more: defaults stand in for what
-/// is broken. There is nothing if the whole is no object.
-///
-/// # Errors
-///
-/// Whatever is no fault of a field.
-pub fn every_fault<T: Read>(value: Value) -> Result<(Option<T>, Vec<Fault>), Error> {
+/// Where there are faults, what was read is good only for finding more: defaults are in place of what is
+/// broken. There is nothing if the whole cannot be made.
+#[must_use]
+pub fn every_fault<T: Read>(value: Value) -> (Option<T>, Vec<Fault>) {
     let faults = Faults::default();
-    let mode = Mode { from_query: false, faults: Some(&faults) };
-    let read = match rule::object(T::read)(Field::new(Path::Root("body"), value, mode)) {
-        Ok(read) => Some(read),
-        Err(refusal) => {
-            mode.tell(refusal)?;
-            None
-        }
-    };
-    Ok((read, faults.into_inner()))
+    let mode = Mode { from_query: false, faults: &faults };
+    let read = rule::object::<T>().parse(Field::new(Path::Root("body"), value, mode)).ok();
+    (read, faults.into_inner())
+}
+
+/// The error for some faults.
+fn refusal(mut faults: Vec<Fault>) -> Error {
+    if faults.len() == 1 {
+        return faults.pop().map_or(Error::Internal, Error::Invalid);
+    }
+    let problems = Problems::none_of(faults.into_iter().map(Problem::from).collect());
+    problems.map_or_else(Error::from, |()| Error::Internal)
 }

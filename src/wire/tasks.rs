@@ -1,7 +1,8 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
-use callboard_domain::Error;
-use callboard_domain::task::{Asks, Channels, Gate, Inputs, MAX_TARGET, Request, Task};
+use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
+use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::task::{Asks, Channels, Ending, Gate, Inputs, MAX_TARGET, Request, Task};
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
@@ -9,80 +10,95 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
-use super::hitl::{self, Channel};
-use super::read::{Fields, Read, rule};
+use super::hitl;
+use super::read::rule::{self, Parse};
+use super::read::shape;
+use crate::request;
 
 mod list;
 
 pub use list::{Direction, ListTasks};
 
-const MAX_PROMPT: usize = 1 << 20;
 const MAX_CONTEXT: usize = 256 << 10;
-const MAX_TIMEOUT_MS: u64 = 86_400_000;
 /// How many tasks a batch may have.
 const MAX_BATCH: usize = 100;
 
-/// What a task is created with.
-#[derive(Debug, Clone, Default, ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub struct CreateTask {
-    /// What the model is asked: 1 byte to 1 MiB.
-    pub prompt: String,
-    /// The model; by default `[models] default`.
-    pub model: Option<String>,
-    /// The queue; by default `default`.
-    pub queue: Option<String>,
-    /// System instructions.
-    pub system_prompt: Option<String>,
-    /// Extra key-value pairs for the model, at most 256 KiB.
-    #[schema(value_type = Option<Object>)]
-    pub context: Option<Map<String, Value>>,
-    /// 1 to 10, 10 first; by default 5.
-    #[schema(minimum = 1, maximum = 10)]
-    pub priority: Option<u8>,
-    /// How long one attempt may take, in milliseconds; by default 300000.
-    #[schema(minimum = 1, maximum = 86_400_000)]
-    pub timeout_ms: Option<u64>,
-    /// For filtering: at most 32 of at most 64 characters.
-    pub tags: Option<Vec<String>>,
-    /// The most tokens to answer with.
-    #[schema(minimum = 1)]
-    pub max_tokens: Option<u64>,
-    /// 0 to 1.
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    pub temperature: Option<f64>,
-    /// Who is told when the task completes.
-    pub callback_url: Option<String>,
-    /// Prevents duplicates: at most 255 characters, kept 24 hours.
-    pub idempotency_key: Option<String>,
-    /// Whether a reviewer must see the output.
-    pub hitl: Option<Hitl>,
+request! {
+    /// What a task is created with.
+    #[derive(Debug, Clone, Default)]
+    pub struct CreateTask as "CreateTask" {
+        /// The task.
+        task: NewTask = flat(shape::<NewTask>()),
+        /// Prevents duplicates; kept for 24 hours.
+        idempotency_key: Option<String> =
+            optional("idempotencyKey", rule::text(rule::characters(1..=255))),
+    }
 }
 
-/// When a task's output waits for a reviewer (SPEC.md, Task HITL configuration).
-#[derive(Debug, Clone, Copy, Default, ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub struct Hitl {
-    /// Always.
-    pub required: Option<bool>,
-    /// Below this confidence; by default 0.85.
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    pub confidence_threshold: Option<f64>,
-    /// How long a reviewer has, in milliseconds; by default 3600000.
-    pub timeout_ms: Option<u64>,
-    /// The share of the other outputs that a reviewer sees all the same; by default 0 (+).
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    pub sample_rate: Option<f64>,
-    /// How reviewers are told (+).
-    #[schema(value_type = Option<Vec<Channel>>)]
-    pub notify_channels: Option<Channels>,
+request! {
+    /// A task to be created, in a batch or alone.
+    #[derive(Debug, Clone, Default)]
+    pub struct NewTask as "NewTask" {
+        /// What the model is asked: at most 1 MiB.
+        prompt: String = required("prompt", rule::text(rule::bytes(1..=MAX_PROMPT))),
+        /// The model; by default `[models] default`.
+        model: Option<String> = optional("model", name()),
+        /// The queue; by default `default`.
+        queue: Option<String> = optional("queue", name()),
+        /// System instructions: at most 1 MiB.
+        system_prompt: Option<String> = optional("systemPrompt", rule::text(rule::bytes(0..=MAX_PROMPT))),
+        /// Key-value pairs for the model: at most 256 KiB as compact JSON.
+        context: Option<Map<String, Value>> = optional("context", rule::free(MAX_CONTEXT)),
+        /// 10 is leased first; by default 5.
+        priority: Option<u8> = optional("priority", rule::whole(1..=10)),
+        /// The time limit of one attempt, in milliseconds; by default 300000.
+        timeout_ms: Option<u64> = optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS)),
+        /// For filtering.
+        tags: Option<Vec<String>> = optional("tags", tags()),
+        /// The most tokens of the output.
+        max_tokens: Option<u64> = optional("maxTokens", rule::whole(1..=u64::MAX)),
+        /// The sampling temperature.
+        temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
+        /// Where a webhook is sent when the task ends.
+        callback_url: Option<String> = optional("callbackUrl", rule::url().map(String::from)),
+        /// When a reviewer must approve the output.
+        hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
+    }
 }
 
-/// Tasks that are created together, all or none.
-#[derive(Debug, Clone, ToSchema)]
-pub struct CreateBatch {
-    /// 1 to 100 tasks.
-    pub tasks: Vec<CreateTask>,
+request! {
+    /// When the output of a task waits for a reviewer (SPEC.md, Task HITL configuration).
+    #[derive(Debug, Clone, Copy, Default)]
+    pub struct Hitl as "TaskHitl" {
+        /// Always.
+        required: Option<bool> = optional("required", rule::flag()),
+        /// Below this confidence; by default 0.85.
+        confidence_threshold: Option<f64> = optional("confidenceThreshold", rule::number(0.0..=1.0)),
+        /// The time of the reviewer, in milliseconds; by default 3600000.
+        timeout_ms: Option<u64> = optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS)),
+        /// The share of the other outputs that is held as well; by default 0 (+).
+        sample_rate: Option<f64> = optional("sampleRate", hitl::sample_rate()),
+        /// How reviewers are notified (+).
+        notify_channels: Option<Channels> = optional("notifyChannels", hitl::channels()),
+    }
+}
+
+request! {
+    /// Tasks that are created together, all or none.
+    #[derive(Debug, Clone)]
+    pub struct CreateBatch as "CreateBatch" {
+        /// The tasks.
+        tasks: Vec<NewTask> = required("tasks", rule::list(1..=MAX_BATCH, rule::object::<NewTask>())),
+    }
+}
+
+fn name() -> impl Parse<String> {
+    rule::text(rule::characters(1..=MAX_TARGET))
+}
+
+/// `tags` in a body.
+fn tags() -> impl Parse<Vec<String>> {
+    rule::list(0..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
 }
 
 /// What fills in what a task leaves out.
@@ -94,52 +110,8 @@ pub struct Defaults {
     pub pass_unknown_confidence: bool,
 }
 
-impl Read for Hitl {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            required: fields.optional("required", rule::flag)?,
-            confidence_threshold: fields
-                .optional("confidenceThreshold", rule::number(0.0..=1.0))?,
-            timeout_ms: fields.optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS))?,
-            sample_rate: hitl::sample_rate(fields)?,
-            notify_channels: hitl::channels(fields)?,
-        })
-    }
-}
-
-impl Read for CreateTask {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let name = || rule::text(rule::characters(1..=MAX_TARGET));
-        let tag = rule::text(rule::characters(1..=64));
-        Ok(Self {
-            prompt: fields.required("prompt", rule::text(rule::bytes(1..=MAX_PROMPT)))?,
-            model: fields.optional("model", name())?,
-            queue: fields.optional("queue", name())?,
-            system_prompt: fields
-                .optional("systemPrompt", rule::text(rule::bytes(0..=MAX_PROMPT)))?,
-            context: fields.optional("context", rule::free(MAX_CONTEXT))?,
-            priority: fields.optional("priority", rule::whole(1..=10))?,
-            timeout_ms: fields.optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS))?,
-            tags: fields.optional("tags", rule::list(0..=32, tag))?,
-            max_tokens: fields.optional("maxTokens", rule::whole(1..=u64::MAX))?,
-            temperature: fields.optional("temperature", rule::number(0.0..=1.0))?,
-            callback_url: fields.optional("callbackUrl", rule::url)?.map(String::from),
-            idempotency_key: fields
-                .optional("idempotencyKey", rule::text(rule::characters(1..=255)))?,
-            hitl: fields.optional("hitl", rule::object(Hitl::read))?,
-        })
-    }
-}
-
-impl Read for CreateBatch {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let task = rule::object(CreateTask::read);
-        Ok(Self { tasks: fields.required("tasks", rule::list(1..=MAX_BATCH, task))? })
-    }
-}
-
-impl CreateTask {
-    /// The task as it is asked for, with `defaults` filled in; its idempotency key is left out.
+impl NewTask {
+    /// The task as it is asked for, with `defaults` filled in.
     #[must_use]
     pub fn into_request(self, defaults: &Defaults) -> Request {
         let gate = self.hitl.and_then(|hitl| {
@@ -220,6 +192,9 @@ pub struct TaskBody<'a> {
     /// What the model answered; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
+    /// Why the model stopped, as its provider says it (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a str>,
     /// What the model call used.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
@@ -233,7 +208,7 @@ pub struct TaskBody<'a> {
     attempt: u32,
     /// Why it failed, or why its last attempt did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<EndingBody<'a>>,
+    error: Option<TaskErrorBody<'a>>,
     /// The worker's confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
@@ -304,11 +279,17 @@ impl From<Usage> for UsageBody {
 
 /// What ended a task or an attempt.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct EndingBody<'a> {
+pub struct TaskErrorBody<'a> {
     /// The code.
     code: &'static str,
     /// In words.
     message: &'a str,
+}
+
+impl<'a> From<&'a Ending> for TaskErrorBody<'a> {
+    fn from(ending: &'a Ending) -> Self {
+        Self { code: ending.code.as_str(), message: &ending.message }
+    }
 }
 
 impl<'a> TaskBody<'a> {
@@ -344,14 +325,12 @@ impl<'a> TaskBody<'a> {
             cancelled_at,
             deadline_at,
             output: None,
+            finish_reason: result.and_then(|result| result.finish_reason.as_deref()),
             usage: result.map(|result| UsageBody::from(result.usage)),
             worker_id: task.worker.map(Text),
             retry_count: task.retries,
             attempt: task.attempt,
-            error: task
-                .error
-                .as_ref()
-                .map(|error| EndingBody { code: error.code.as_str(), message: &error.message }),
+            error: task.error.as_ref().map(TaskErrorBody::from),
             confidence: result.and_then(|result| result.confidence),
             confidence_source: result.and_then(|result| result.confidence_source.as_deref()),
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),

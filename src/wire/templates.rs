@@ -1,56 +1,88 @@
 //! Templates on the wire (SPEC.md, Template; PROTOCOL.md 5).
 
 use callboard_domain::Error;
-use callboard_domain::plan::HitlSource;
+use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
-use callboard_domain::template::{Defaults, Template, TemplateSource};
+use callboard_domain::template::{Defaults, Industry, Template, TemplateSource, Visibility};
 use callboard_runtime::catalog::Published;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::Iso;
-use super::definitions::{self, HitlBody, StepBody, steps, text, texts, timeout};
-use super::read::{self, Fields, Format, Read, rule};
+use super::definitions::{self, HitlBody, StepBody, steps, target, text, timeout};
+use super::read::rule::{self, Parse};
+use super::read::{self, Format};
+use crate::request;
 
 mod deploy;
 mod list;
 
 pub use deploy::DeployTemplate;
+use list::VERSION;
 pub use list::{GetTemplate, ListTemplates};
 
 /// The longest `metadata`, as compact JSON.
 const MAX_METADATA: usize = 256 << 10;
 
-impl Read for TemplateSource {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            name: fields.required_or_default("name", text)?,
-            description: fields.optional("description", text)?,
-            version: fields.required_or_default("version", text)?,
-            industry: fields.required_or_default("industry", text)?,
-            tags: fields.optional("tags", texts)?.unwrap_or_default(),
-            visibility: fields.optional("visibility", text)?,
-            input_schema: fields.required_or_default("inputSchema", rule::any)?,
-            output_schema: fields.optional("outputSchema", rule::any)?,
-            steps: fields.required_or_default("steps", steps)?,
-            defaults: fields.optional("defaults", rule::object(Defaults::read))?,
-            hitl: fields.optional("hitl", rule::object(HitlSource::read))?,
-            metadata: fields.optional("metadata", rule::free(MAX_METADATA))?,
-        })
+request! {
+    impl TemplateSource as "TemplateRequest" {
+        /// For people; its id is made of it.
+        name = required_or_default("name", text(1..=MAX_NAME)),
+        /// For people.
+        description = optional("description", text(0..=MAX_DESCRIPTION)),
+        /// major.minor.patch.
+        version = required_or_default("version", version()),
+        /// Where it is used.
+        industry = required_or_default("industry", word(&Industry::ALL, Industry::as_str)),
+        /// For filtering.
+        tags = or_default("tags", definitions::tags()),
+        /// Who sees it; by default private.
+        visibility = optional("visibility", word(&Visibility::ALL, Visibility::as_str)),
+        /// The JSON Schema (2020-12) of the input.
+        input_schema = required_or_default("inputSchema", schema()),
+        /// The JSON Schema (2020-12) of the last step's output.
+        output_schema = optional("outputSchema", schema()),
+        /// The steps.
+        steps = required_or_default("steps", steps()),
+        /// What holds for every step that says nothing itself.
+        defaults = optional("defaults", rule::object::<Defaults>()),
+        /// Which outputs wait for a reviewer.
+        hitl = optional("hitl", rule::object::<HitlSource>()),
+        /// Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs.
+        metadata = optional("metadata", rule::free(MAX_METADATA)),
     }
 }
 
-impl Read for Defaults {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            model: fields.optional("model", text)?,
-            queue: fields.optional("queue", text)?,
-            timeout_ms: fields.optional("timeoutMs", timeout)?,
-            max_tokens: fields.optional("maxTokens", rule::whole(1..=u64::MAX))?,
-            temperature: fields.optional("temperature", rule::number(0.0..=1.0))?,
-        })
+request! {
+    impl Defaults as "DefaultsRequest" {
+        /// The model.
+        model = optional("model", target()),
+        /// The queue.
+        queue = optional("queue", target()),
+        /// The time limit of one attempt, in milliseconds.
+        timeout_ms = optional("timeoutMs", timeout()),
+        /// The most tokens of the output.
+        max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
+        /// The sampling temperature.
+        temperature = optional("temperature", rule::number(0.0..=1.0)),
     }
+}
+
+/// A version, which the domain checks.
+fn version() -> impl Parse<String> {
+    text(5..=64).with(json!({"pattern": VERSION}))
+}
+
+/// One of a few words, which the domain checks.
+fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<String> {
+    let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
+    rule::text(rule::bytes(0..=usize::MAX)).with(json!({"enum": names}))
+}
+
+/// A JSON Schema, which the domain checks.
+fn schema() -> impl Parse<Value> {
+    rule::any().with(json!({"type": "object"}))
 }
 
 /// The template that a parsed document holds.
@@ -82,13 +114,11 @@ fn faults(source: TemplateSource, env_allow: &[String]) -> Vec<Problem> {
     }
 }
 
-/// A template. Where one is sent, what the service makes is left out: id, author, stepsCount,
-/// estimatedCost, estimatedDurationMs, hitlSteps, createdAt.
+/// A template.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateBody<'a> {
     /// The name in small letters and hyphens, and the major version: `contract-review-v1`.
-    #[schema(read_only)]
     id: &'a str,
     /// 1 to 100 characters.
     name: &'a str,
@@ -100,32 +130,25 @@ pub struct TemplateBody<'a> {
     /// legal, finance, devops, marketing, healthcare or custom.
     industry: &'static str,
     /// For filtering: at most 32 of at most 64 characters.
-    #[schema(required = false)]
     tags: &'a [String],
     /// private (by default), organization or public.
-    #[schema(required = false)]
     visibility: &'static str,
     /// Who made it: an e-mail, `key:<name>`, or `system`.
-    #[schema(read_only)]
     author: &'a str,
     /// How many steps it has.
-    #[schema(read_only)]
     steps_count: usize,
     /// What a run costs, in USD.
-    #[schema(read_only)]
     estimated_cost: f64,
     /// How long a run takes, in milliseconds.
-    #[schema(read_only)]
     estimated_duration_ms: u64,
     /// The ids of the steps whose outputs are always held.
-    #[schema(read_only, required = false)]
     hitl_steps: Vec<&'a str>,
     /// When it was made.
-    #[schema(value_type = String, format = DateTime, read_only)]
+    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// JSON Schema (draft 2020-12) of the input; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object, required)]
+    #[schema(value_type = Object)]
     input_schema: Option<&'a Value>,
     /// JSON Schema of the last step's output; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +156,7 @@ pub struct TemplateBody<'a> {
     output_schema: Option<&'a Value>,
     /// 1 to 500 steps; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Vec<StepBody>, required)]
+    #[schema(value_type = Vec<StepBody>)]
     steps: Option<Vec<StepBody<'a>>>,
     /// What holds for every step that says nothing itself; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,9 +8,10 @@ use callboard_domain::calibration::{Backtest, Calibration, MissRate, Outcomes, Q
 use callboard_domain::review_stats::{Reviewer, Summary, WINDOW_DAYS};
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use super::read::{Field, Fields, Read, rule};
+use super::read::rule::{self, Parse};
+use crate::request;
 
 /// What approvals come to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -130,33 +131,28 @@ pub struct ShareBody {
     high: f64,
 }
 
-/// Which outputs, and which thresholds to try.
-#[derive(Debug, IntoParams)]
-#[into_params(rename_all = "camelCase", parameter_in = Query)]
-pub struct Calibrate {
-    /// Of this template only.
-    pub template_id: Option<String>,
-    /// Of steps of this name only.
-    pub step_id: Option<String>,
-    /// 0 to 1, a multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+).
-    #[param(value_type = Option<f64>)]
-    pub threshold: Option<Threshold>,
-}
-
-impl Read for Calibrate {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let name = || rule::text(rule::characters(1..=200));
-        Ok(Self {
-            template_id: fields.optional("templateId", name())?,
-            step_id: fields.optional("stepId", name())?,
-            threshold: fields.optional("threshold", threshold)?,
-        })
+request! {
+    /// Which decisions to calibrate with.
+    #[derive(Debug)]
+    pub struct Calibrate as "Calibrate" {
+        /// Of this template.
+        template_id: Option<String> = optional("templateId", name()),
+        /// Of this step.
+        step_id: Option<String> = optional("stepId", name()),
+        /// A multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+).
+        threshold: Option<Threshold> = optional("threshold", threshold()),
     }
 }
 
-fn threshold(field: Field<'_>) -> Result<Threshold, Error> {
-    let refusal = field.refuse(Rule::Format, "must be a multiple of 0.01");
-    Threshold::of(rule::number(0.0..=1.0)(field)?).ok_or(refusal)
+fn name() -> impl Parse<String> {
+    rule::text(rule::characters(1..=200))
+}
+
+fn threshold() -> impl Parse<Threshold> {
+    let is_multiple = |number: &f64| Threshold::of(*number).is_some();
+    let number =
+        rule::number(0.0..=1.0).only(is_multiple, Rule::Format, "must be a multiple of 0.01");
+    number.then(|number| Threshold::of(number).ok_or(Error::Internal))
 }
 
 impl From<Calibrate> for Query {

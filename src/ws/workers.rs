@@ -19,6 +19,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 
+use crate::http::describe::{Input, Operation};
 use crate::http::{App, Failure};
 use crate::wire::workers::{ErrorBody, FromWorker, Registered, ToWorker};
 
@@ -60,6 +61,12 @@ pub(crate) async fn connect(
             serve(socket, link, told).await;
         }
     }))
+}
+
+impl Input for Result<WebSocketUpgrade, WebSocketUpgradeRejection> {
+    fn describe(operation: &mut Operation) {
+        operation.refusals.insert(400);
+    }
 }
 
 /// A socket's two ends.

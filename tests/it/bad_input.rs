@@ -115,8 +115,10 @@ async fn every_broken_field_of_a_decision_is_named_with_its_rule() {
         let fault = desk.operator.post(&format!("/api/hitl/{id}/{verb}"), &body).await.fault();
         assert_eq!(fault, (field.into(), rule.into()), "{verb}");
     }
+    let absent = desk.operator.post_raw(&format!("/api/hitl/{id}/reject"), "").await;
+    assert_eq!(absent.refused(400), "INVALID_JSON");
     for verb in ["approve", "reject"] {
-        for body in ["", "{", "{\"reason\":\"r\",\"reason\":\"s\"}", "{\"reason\":\"\\ud800\"}"] {
+        for body in ["{", "{\"reason\":\"r\",\"reason\":\"s\"}", "{\"reason\":\"\\ud800\"}"] {
             let answer = desk.operator.post_raw(&format!("/api/hitl/{id}/{verb}"), body).await;
             assert_eq!(answer.refused(400), "INVALID_JSON", "{verb} {body}");
         }

@@ -13,6 +13,7 @@ mod durability;
 mod executions;
 mod executions_survive;
 mod mail;
+mod openapi;
 mod overload;
 mod plans;
 mod real_model;

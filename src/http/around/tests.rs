@@ -6,33 +6,24 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::http::{Body, Id, Query, Reply};
-use callboard_domain::query::Window;
 
+use crate::request;
 use crate::wire::common::Paging;
-use crate::wire::read::{Fields, Read, rule};
+use crate::wire::read::rule;
 
-struct NewTask(String);
-
-impl Read for NewTask {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        fields.required("prompt", rule::text(rule::bytes(1..=10))).map(Self)
-    }
-}
-
-struct Wanted(Window);
-
-impl Read for Wanted {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Paging::read(fields).map(|paging| Self(paging.window()))
+request! {
+    struct NewTask as "NewTask" {
+        /// What is asked.
+        prompt: String = required("prompt", rule::text(rule::bytes(1..=10))),
     }
 }
 
 async fn create(Body(new): Body<NewTask>) -> Result<Reply, Failure> {
-    Ok(Reply::created(&json!({"prompt": new.0})))
+    Ok(Reply::created(&json!({"prompt": new.prompt})))
 }
 
-async fn list(Query(Wanted(page)): Query<Wanted>) -> Result<Reply, Failure> {
-    Ok(Reply::page(&[1, 2], 50, page))
+async fn list(Query(paging): Query<Paging>) -> Result<Reply, Failure> {
+    Ok(Reply::page(&[1, 2], 50, paging.window()))
 }
 
 async fn read(Id(id): Id<TaskId>) -> Result<Reply, Failure> {

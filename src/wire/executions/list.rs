@@ -4,59 +4,47 @@ use callboard_domain::execution::Status;
 use callboard_domain::id::PlanId;
 use callboard_domain::query::Executions;
 use callboard_domain::{Error, Rule, Timestamp};
-use utoipa::IntoParams;
+use serde_json::json;
 
+use crate::request;
 use crate::wire::common::Paging;
-use crate::wire::read::{Field, Fields, Read, rule};
+use crate::wire::read::rule::{self, Parse};
+use crate::wire::read::shape;
 
-/// Which executions to list; the newest first (PROTOCOL.md 4).
-#[derive(Debug, IntoParams)]
-#[into_params(rename_all = "camelCase", parameter_in = Query)]
-pub struct ListExecutions {
-    /// One or more of running, completed, failed, cancelled, separated by commas.
-    #[param(value_type = Option<String>)]
-    pub status: Option<Vec<Status>>,
-    /// Of this plan.
-    #[param(value_type = Option<String>)]
-    pub plan_id: Option<PlanId>,
-    /// Of this template.
-    pub template_id: Option<String>,
-    /// Started at this instant or later.
-    #[param(value_type = Option<String>, format = DateTime)]
-    pub created_after: Option<Timestamp>,
-    /// Started before this instant.
-    #[param(value_type = Option<String>, format = DateTime)]
-    pub created_before: Option<Timestamp>,
-    /// 1 to 100; by default 20.
-    pub limit: Option<usize>,
-    /// How many to pass over.
-    pub offset: Option<usize>,
-}
-
-impl Read for ListExecutions {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let status = rule::one_of(&Status::ALL, Status::as_str);
-        let paging = Paging::read(fields)?;
-        Ok(Self {
-            status: fields.optional("status", rule::commas(1..=Status::ALL.len(), status))?,
-            plan_id: fields.optional("planId", plan_id)?,
-            template_id: fields.optional("templateId", rule::text(rule::characters(1..=200)))?,
-            created_after: fields.optional("createdAfter", rule::instant)?,
-            created_before: fields.optional("createdBefore", rule::instant)?,
-            limit: paging.limit,
-            offset: paging.offset,
-        })
+request! {
+    /// Which executions to list; the newest first (PROTOCOL.md 4).
+    #[derive(Debug)]
+    pub struct ListExecutions as "ListExecutions" {
+        /// One of these statuses.
+        status: Option<Vec<Status>> = optional("status", statuses()),
+        /// Of this plan.
+        plan_id: Option<PlanId> = optional("planId", plan_id()),
+        /// Of this template.
+        template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
+        /// Started at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Started before this instant.
+        created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
     }
 }
 
-fn plan_id(field: Field<'_>) -> Result<PlanId, Error> {
-    let refusal = field.refuse(Rule::Format, "must be the id of a plan: dt_plan_…");
-    rule::text(rule::characters(1..=64))(field)?.parse().map_err(|_| refusal)
+fn statuses() -> impl Parse<Vec<Status>> {
+    rule::commas(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str))
+}
+
+fn plan_id() -> impl Parse<PlanId> {
+    let is_id = |text: &String| text.parse::<PlanId>().is_ok();
+    rule::text(rule::characters(1..=64))
+        .only(is_id, Rule::Format, "must be the id of a plan: dt_plan_…")
+        .with(json!({"pattern": "^dt_plan_[0-9a-hjkmnp-tv-z]{26}$"}))
+        .then(|text| text.parse().map_err(|_| Error::Internal))
 }
 
 impl From<ListExecutions> for Executions {
     fn from(list: ListExecutions) -> Self {
-        let window = Paging { limit: list.limit, offset: list.offset }.window();
+        let window = list.page.window();
         Self {
             statuses: list.status.unwrap_or_default(),
             plan: list.plan_id,

@@ -9,9 +9,8 @@ use callboard_runtime::read::runs::ExecutionDetail;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::ErrorBody;
 use crate::wire::common::{Iso, Text};
-use crate::wire::tasks::UsageBody;
+use crate::wire::tasks::{TaskErrorBody, UsageBody};
 
 /// What became of a step: what does not exist yet is left out.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -55,7 +54,7 @@ pub struct StepResult<'a> {
     waiting_for: Option<&'static str>,
     /// Why it did not end well (+).
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorBody<'a>>,
+    error: Option<TaskErrorBody<'a>>,
 }
 
 impl<'a> StepResult<'a> {
@@ -102,7 +101,7 @@ impl<'a> StepResult<'a> {
             task_id: row.task.map(Text),
             attempt: Some(row.attempt).filter(|attempt| *attempt > 0),
             confidence: row.confidence,
-            error: row.error.as_ref().map(ErrorBody::from),
+            error: row.error.as_ref().map(TaskErrorBody::from),
             ..Self::default()
         }
     }

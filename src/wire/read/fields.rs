@@ -1,7 +1,13 @@
-//! The members of one object: asked for by name, and refused if nobody asked.
+//! The members of one object: each is read by name, and the rest is refused as unknown.
 //!
-//! A path costs nothing until it is written into a refusal. Deliberately absent: the rules
-//! themselves, which stand in [`super::rule`].
+//! Every fault is recorded, so that one answer lists them all; what refuses returns [`Refused`]. A path
+//! costs nothing until it is written into a fault. Deliberately absent: the rules, which are in
+//! [`super::rule`].
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a rule is written where it is used, as the argument of a call"
+)]
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,15 +16,29 @@ use std::mem;
 use callboard_domain::{Error, Fault, Rule};
 use serde_json::{Map, Value};
 
-/// A shape that is read from the members of an object, or from the parameters of a query.
+use super::rule::Parse;
+use super::shape::{Members, Shape};
+
+/// A shape that is read from the members of an object, or from the parameters of a query. The macro
+/// [`request!`](crate::request) implements it.
 pub trait Read: Sized {
-    /// Asks `fields` for everything that it takes; the rest is refused as unknown.
+    /// The name of its schema.
+    const NAME: &'static str;
+
+    /// Reads every member that the shape has.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for the first field that breaks its rule.
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error>;
+    /// [`Refused`] if it cannot be made; the faults are recorded.
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Refused>;
+
+    /// Describes every member that the shape has.
+    fn describe(members: &mut Members<'_>);
 }
+
+/// A fault was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused;
 
 /// Where a field stands: `tasks[2].hitl.timeoutMs`; the whole is `body` or `query`.
 #[derive(Debug, Clone, Copy)]
@@ -47,22 +67,21 @@ impl fmt::Display for Path<'_> {
 pub struct Field<'a> {
     /// Where it stands.
     pub path: Path<'a>,
-    /// What it is; never null, unless it is an item of a list or the whole.
+    /// What it is; never null, unless it is an item of an array or the whole.
     pub value: Value,
     /// How it is read.
     pub(super) mode: Mode<'a>,
 }
 
 /// How fields are read.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Mode<'a> {
-    /// They are texts of query parameters, which may be read as numbers or flags.
+    /// They are the strings of query parameters, which may be read as numbers or flags.
     pub(super) from_query: bool,
-    /// Who is told of every fault; without it, the first ends the reading.
-    pub(super) faults: Option<&'a Faults>,
+    pub(super) faults: &'a Faults,
 }
 
-/// How many faults of one body are told.
+/// The most faults of one body that are recorded.
 const MAX_FAULTS: usize = 1_000;
 
 /// Faults in the order in which they were found.
@@ -70,65 +89,60 @@ const MAX_FAULTS: usize = 1_000;
 pub(super) struct Faults(RefCell<Vec<Fault>>);
 
 impl Faults {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
     pub(super) fn into_inner(self) -> Vec<Fault> {
         self.0.into_inner()
     }
-}
 
-impl Mode<'_> {
-    /// Tells a refusal, after which something has to stand in for what was refused.
-    ///
-    /// # Errors
-    ///
-    /// The refusal, where the first one ends the reading, or where it is not of a field.
-    pub(super) fn tell(self, refusal: Error) -> Result<(), Error> {
-        match (self.faults, refusal) {
-            (Some(Faults(faults)), Error::Invalid(fault)) => {
-                let mut faults = faults.borrow_mut();
-                if faults.len() < MAX_FAULTS {
-                    faults.push(fault);
-                }
-                Ok(())
-            }
-            (_, refusal) => Err(refusal),
+    pub(super) fn record(&self, fault: Fault) -> Refused {
+        let mut faults = self.0.borrow_mut();
+        if faults.len() < MAX_FAULTS {
+            faults.push(fault);
         }
-    }
-
-    /// The same for what stands in a body.
-    pub(super) const fn in_body(self) -> Self {
-        Self { from_query: false, faults: self.faults }
-    }
-
-    /// The same for what stands in a query.
-    pub(super) const fn in_query(self) -> Self {
-        Self { from_query: true, faults: self.faults }
+        Refused
     }
 }
 
 impl<'a> Field<'a> {
-    /// A whole body.
-    #[must_use]
-    pub const fn body(value: Value) -> Self {
-        Self::new(Path::Root("body"), value, Mode { from_query: false, faults: None })
-    }
-
-    /// The refusal of this field; `says` follows its path: `must be a text, not a number`.
-    pub fn refuse(&self, rule: Rule, says: impl fmt::Display) -> Error {
-        refuse(&self.path, rule, says)
-    }
-
     pub(super) const fn new(path: Path<'a>, value: Value, mode: Mode<'a>) -> Self {
         Self { path, value, mode }
     }
 
-    /// A field that is only a place, to refuse it.
-    pub(super) const fn at(path: Path<'a>) -> Self {
-        Self::new(path, Value::Null, Mode { from_query: false, faults: None })
+    /// Records a fault of this field; `says` follows its path: `must be a string, not a number`.
+    pub fn refuse(&self, rule: Rule, says: impl fmt::Display) -> Refused {
+        self.mode.refuse(&self.path, rule, says)
     }
 }
 
-fn refuse(path: &Path<'_>, rule: Rule, says: impl fmt::Display) -> Error {
-    Error::invalid(path.to_string(), rule, format!("{path} {says}"))
+impl Mode<'_> {
+    pub(super) fn refuse(self, path: &Path<'_>, rule: Rule, says: impl fmt::Display) -> Refused {
+        self.faults.record(Fault {
+            field: path.to_string(),
+            rule,
+            message: format!("{path} {says}"),
+        })
+    }
+
+    /// Records why the domain refuses a value.
+    pub(super) fn refuse_with(self, path: &Path<'_>, error: Error) -> Refused {
+        if let Error::Invalid(fault) = error {
+            return self.faults.record(fault);
+        }
+        self.refuse(path, Rule::Format, format_args!("is refused: {error}"))
+    }
+
+    /// The same for what stands in a body.
+    pub(super) const fn in_body(self) -> Self {
+        Self { from_query: false, ..self }
+    }
+
+    /// The same for what stands in a query.
+    pub(super) const fn in_query(self) -> Self {
+        Self { from_query: true, ..self }
+    }
 }
 
 /// The members of one object, each of which may be asked for once.
@@ -149,52 +163,53 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// Rule `required` if it is absent or null, else what `rule` says.
-    pub fn required<T>(
-        &mut self,
-        name: &'static str,
-        rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        match self.ask(name, rule)? {
-            Some(value) => Ok(value),
-            None => Err(self.refuse(name, Rule::Required, "is required")),
-        }
+    /// Rule `required` if it is absent or null, else a fault that `rule` finds.
+    pub fn required<T>(&mut self, name: &'static str, rule: impl Parse<T>) -> Result<T, Refused> {
+        let value = self.ask(name, rule)?;
+        value.ok_or_else(|| self.refuse(name, Rule::Required, "is required"))
     }
 
-    /// The same; where every fault is told, its default stands in for what is missing or broken.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::required`], where the first fault ends the reading.
+    /// The same, with the default in place of what is absent or broken, so that the other members can be
+    /// checked further.
+    #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
     pub fn required_or_default<T: Default>(
         &mut self,
         name: &'static str,
-        rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let read = self.required(name, rule);
-        read.or_else(|refusal| self.mode.tell(refusal).map(|()| T::default()))
+        rule: impl Parse<T>,
+    ) -> Result<T, Refused> {
+        Ok(self.required(name, rule).unwrap_or_default())
     }
 
-    /// The member `name`, read by `rule`; none if it is absent or null, or broken where every fault
-    /// is told.
-    ///
-    /// # Errors
-    ///
-    /// What `rule` says, where the first fault ends the reading.
+    /// The member `name`, read by `rule`; none if it is absent, null or broken.
+    #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
     pub fn optional<T>(
         &mut self,
         name: &'static str,
-        rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
-    ) -> Result<Option<T>, Error> {
-        let read = self.ask(name, rule);
-        read.or_else(|refusal| self.mode.tell(refusal).map(|()| None))
+        rule: impl Parse<T>,
+    ) -> Result<Option<T>, Refused> {
+        Ok(self.ask(name, rule).unwrap_or_default())
     }
 
-    fn ask<T>(
+    /// The member `name`, read by `rule`; the default if it is absent, null or broken.
+    #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
+    pub fn or_default<T: Default>(
         &mut self,
         name: &'static str,
-        rule: impl FnOnce(Field<'_>) -> Result<T, Error>,
-    ) -> Result<Option<T>, Error> {
+        rule: impl Parse<T>,
+    ) -> Result<T, Refused> {
+        Ok(self.optional(name, rule)?.unwrap_or_default())
+    }
+
+    /// The members of another shape, beside those of this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Read::read`] of that shape.
+    pub fn flat<T: Read>(&mut self, _: Shape<T>) -> Result<T, Refused> {
+        T::read(self)
+    }
+
+    fn ask<T>(&mut self, name: &'static str, rule: impl Parse<T>) -> Result<Option<T>, Refused> {
         debug_assert!(!self.asked.contains(&name), "{name} was asked for before");
         self.asked.push(name);
         let value = self.members.get_mut(name).map_or(Value::Null, mem::take);
@@ -202,20 +217,16 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let path = Path::Member(&self.path, name);
-        rule(Field::new(path, value, self.mode)).map(Some)
+        rule.parse(Field::new(path, value, self.mode)).map(Some)
     }
 
-    /// The refusal of the member `name`, for a rule that spans fields.
-    pub fn refuse(&self, name: &str, rule: Rule, says: impl fmt::Display) -> Error {
-        refuse(&Path::Member(&self.path, name), rule, says)
+    /// Records a fault of the member `name`, for a rule that spans members.
+    pub fn refuse(&self, name: &str, rule: Rule, says: impl fmt::Display) -> Refused {
+        self.mode.refuse(&Path::Member(&self.path, name), rule, says)
     }
 
-    /// Whether every member was asked for.
-    ///
-    /// # Errors
-    ///
-    /// Rule `unknown` for the first that was not, naming those that exist.
-    pub fn finish(self) -> Result<(), Error> {
+    /// Records every member that was not asked for, with rule `unknown`.
+    pub(super) fn finish(self) {
         let unknown = self.members.keys().filter(|name| !self.asked.contains(&name.as_str()));
         for name in unknown.take(MAX_FAULTS) {
             let shown: String = name.chars().take(64).collect();
@@ -224,10 +235,8 @@ impl<'a> Fields<'a> {
             } else {
                 format!("only {}", self.asked.join(", "))
             };
-            let says = format_args!("is not known here, {known}");
-            self.mode.tell(self.refuse(&shown, Rule::Unknown, says))?;
+            self.refuse(&shown, Rule::Unknown, format_args!("is not known here, {known}"));
         }
-        Ok(())
     }
 }
 

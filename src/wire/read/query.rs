@@ -9,8 +9,8 @@ use callboard_domain::{Error, Rule};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::fields::Mode;
-use super::{Field, Fields, Path, Read};
+use super::fields::{Faults, Mode};
+use super::{Fields, Path, Read, Refused, refusal};
 
 /// The parameter that carries a key (SPEC.md, Authentication).
 pub const API_KEY: &str = "api_key";
@@ -21,34 +21,41 @@ const ROOT: Path<'static> = Path::Root("query");
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] for broken percent-encoding, a parameter given twice, the first that breaks
-/// its rule, or one that is unknown.
+/// As [`super::value`]; also for broken percent-encoding, and a parameter that is given twice.
 pub fn parse<T: Read>(query: &str) -> Result<T, Error> {
+    let faults = Faults::default();
+    match read(query, Mode { from_query: true, faults: &faults }) {
+        Ok(read) if faults.is_empty() => Ok(read),
+        _ => Err(refusal(faults.into_inner())),
+    }
+}
+
+fn read<T: Read>(query: &str, mode: Mode<'_>) -> Result<T, Refused> {
     let mut members = Map::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode(ROOT, name)?;
+        let name = decode(ROOT, mode, name)?;
         if name == API_KEY {
             continue;
         }
         let path = Path::Member(&ROOT, &name);
-        let value = decode(path, value)?;
+        let value = decode(path, mode, value)?;
         if members.contains_key(name.as_ref()) {
-            return Err(Field::at(path).refuse(Rule::Type, "is given twice, once would be right"));
+            return Err(mode.refuse(&path, Rule::Type, "is given twice, once would be right"));
         }
         members.insert(name.into_owned(), Value::String(value.into_owned()));
     }
-    let mut fields = Fields::new(ROOT, members, Mode::default().in_query());
-    let value = T::read(&mut fields)?;
-    fields.finish()?;
-    Ok(value)
+    let mut fields = Fields::new(ROOT, members, mode);
+    let value = T::read(&mut fields);
+    fields.finish();
+    value
 }
 
-fn decode<'a>(path: Path<'_>, text: &'a str) -> Result<Cow<'a, str>, Error> {
+fn decode<'a>(path: Path<'_>, mode: Mode<'_>, text: &'a str) -> Result<Cow<'a, str>, Refused> {
     if !text.contains(['%', '+']) {
         return Ok(Cow::Borrowed(text));
     }
-    let refuse = |says: &str| Field::at(path).refuse(Rule::Format, says);
+    let refuse = |says: &str| mode.refuse(&path, Rule::Format, says);
     let whole = |escape: &str| {
         let mut digits = escape.bytes();
         let two = [digits.next(), digits.next()];

@@ -2,44 +2,34 @@ use callboard_domain::Fault;
 use serde_json::json;
 
 use super::*;
+use crate::request;
 use crate::wire::read::{every_fault, rule, value};
 
-#[derive(Debug, PartialEq)]
-struct Hitl {
-    required: Option<bool>,
-}
-
-impl Read for Hitl {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self { required: fields.optional("required", rule::flag)? })
+request! {
+    #[derive(Debug, PartialEq)]
+    struct Hitl as "Hitl" {
+        /// Always.
+        required: Option<bool> = optional("required", rule::flag()),
     }
 }
 
-#[derive(Debug, PartialEq, Default)]
-struct Task {
-    prompt: String,
-    hitl: Option<Hitl>,
-    models: Option<Vec<(String, u8)>>,
-}
-
-impl Read for Task {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            prompt: fields.required("prompt", rule::text(rule::bytes(1..=10)))?,
-            hitl: fields.optional("hitl", rule::object(Hitl::read))?,
-            models: fields.optional("models", rule::map(0..=2, rule::whole(0..=9)))?,
-        })
+request! {
+    #[derive(Debug, PartialEq, Default)]
+    struct Task as "Task" {
+        /// What is asked.
+        prompt: String = required("prompt", rule::text(rule::bytes(1..=10))),
+        /// When it is held.
+        hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
+        /// By name.
+        models: Option<Vec<(String, u8)>> = optional("models", rule::map(0..=2, rule::whole(0..=9))),
     }
 }
 
-#[derive(Debug, PartialEq)]
-struct Batch {
-    tasks: Vec<Task>,
-}
-
-impl Read for Batch {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        Ok(Self { tasks: fields.required("tasks", rule::list(1..=3, rule::object(Task::read)))? })
+request! {
+    #[derive(Debug, PartialEq)]
+    struct Batch as "Batch" {
+        /// Of it.
+        tasks: Vec<Task> = required("tasks", rule::list(1..=3, rule::object::<Task>())),
     }
 }
 
@@ -65,11 +55,11 @@ fn a_shape_is_read_with_null_as_absent() {
 #[test]
 fn a_refusal_names_the_path_the_rule_and_what_would_be_right() {
     for (body, field, rule, says) in [
-        (json!([]), "body", Rule::Type, "body must be an object, not a list"),
+        (json!([]), "body", Rule::Type, "body must be an object, not an array"),
         (json!(null), "body", Rule::Type, "body must be an object, not null"),
         (json!({}), "tasks", Rule::Required, "tasks is required"),
         (json!({"tasks": null}), "tasks", Rule::Required, "tasks is required"),
-        (json!({"tasks": {}}), "tasks", Rule::Type, "tasks must be a list, not an object"),
+        (json!({"tasks": {}}), "tasks", Rule::Type, "tasks must be an array, not an object"),
         (json!({"tasks": []}), "tasks", Rule::Length, "tasks must have 1 to 3 items, not 0"),
         (json!({"tasks": [null]}), "tasks[0]", Rule::Type, "tasks[0] must be an object, not null"),
         (
@@ -82,7 +72,7 @@ fn a_refusal_names_the_path_the_rule_and_what_would_be_right() {
             json!({"tasks": [{"prompt": "a", "hitl": {"required": "yes"}}]}),
             "tasks[0].hitl.required",
             Rule::Type,
-            "tasks[0].hitl.required must be true or false, not a text",
+            "tasks[0].hitl.required must be true or false, not a string",
         ),
         (
             json!({"tasks": [{"prompt": "a", "hitl": {"Required": true}}]}),
@@ -97,7 +87,7 @@ fn a_refusal_names_the_path_the_rule_and_what_would_be_right() {
             "tasks[0].models.x must be a whole number from 0 to 9, not 10",
         ),
         (
-            json!({"b": null, "tasks": [{"prompt": "a"}], "a": 1}),
+            json!({"tasks": [{"prompt": "a"}], "b": null}),
             "b",
             Rule::Unknown,
             "b is not known here, only tasks",
@@ -116,42 +106,34 @@ fn the_name_of_an_unknown_field_is_shortened() {
     assert_eq!(fault.field.len(), 64);
 }
 
-#[derive(Debug, PartialEq, Default)]
-struct Step {
-    id: String,
-    tags: Vec<String>,
-    weight: Option<u8>,
-}
-
-impl Read for Step {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let tags = rule::list(0..=9, rule::text(rule::bytes(1..=3)));
-        Ok(Self {
-            id: fields.required_or_default("id", rule::text(rule::bytes(1..=3)))?,
-            tags: fields.optional("tags", tags)?.unwrap_or_default(),
-            weight: fields.optional("weight", rule::whole(1..=9))?,
-        })
+request! {
+    #[derive(Debug, PartialEq, Default)]
+    struct Step as "Step" {
+        /// Of it.
+        id: String = required_or_default("id", rule::text(rule::bytes(1..=3))),
+        /// Of it.
+        tags: Vec<String> = or_default("tags", rule::list(0..=9, rule::text(rule::bytes(1..=3)))),
+        /// Of it.
+        weight: Option<u8> = optional("weight", rule::whole(1..=9)),
     }
 }
 
-#[derive(Debug, PartialEq)]
-struct Steps(Vec<Step>);
-
-impl Read for Steps {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let steps = rule::list(0..=9, rule::object(Step::read));
-        Ok(Self(fields.required_or_default("steps", steps)?))
+request! {
+    #[derive(Debug, PartialEq)]
+    struct Steps as "Steps" {
+        /// All.
+        steps: Vec<Step> = required_or_default("steps", rule::list(0..=9, rule::object::<Step>())),
     }
 }
 
 #[test]
-fn every_fault_is_told_and_the_rest_is_read_in_its_place() {
+fn every_fault_is_found_and_the_rest_is_read_in_its_place() {
     let body = json!({"steps": [
         {"tags": ["a", 5, "b"], "x": 1},
         7,
         {"id": "c", "weight": 10, "y": 1, "z": 2},
     ], "w": 0});
-    let (steps, faults) = every_fault::<Steps>(body.clone()).expect("only fields are broken");
+    let (steps, faults) = every_fault::<Steps>(body.clone());
     let found: Vec<_> =
         faults.iter().map(|fault| (fault.field.as_str(), fault.rule.as_str())).collect();
     let expected = [
@@ -166,14 +148,48 @@ fn every_fault_is_told_and_the_rest_is_read_in_its_place() {
     ];
     assert_eq!(found, expected);
     let tags = vec!["a".to_owned(), String::new(), "b".to_owned()];
-    let read = Steps(vec![
+    let read = vec![
         Step { tags, ..Step::default() },
         Step::default(),
         Step { id: "c".to_owned(), ..Step::default() },
-    ]);
-    assert_eq!(steps, Some(read));
-    let first = value::<Steps>(body).expect_err("it is broken");
-    assert_eq!(first, Error::Invalid(faults.into_iter().next().expect("there are some")));
-    let (nothing, faults) = every_fault::<Steps>(json!([])).expect("only the whole is broken");
+    ];
+    assert_eq!(steps, Some(Steps { steps: read }));
+    let Err(Error::InvalidDefinition(problems)) = value::<Steps>(body) else {
+        panic!("it is broken");
+    };
+    assert_eq!(problems.all().len(), faults.len());
+    assert_eq!(problems.first().field, faults[0].field);
+    let (nothing, faults) = every_fault::<Steps>(json!([]));
     assert_eq!((nothing, faults[0].field.as_str()), (None, "body"));
+}
+
+#[test]
+fn the_schema_says_what_is_read() {
+    let mut components = crate::wire::read::Components::default();
+    let reference = components.reference::<Task>();
+    assert_eq!(reference, json!({"$ref": "#/components/schemas/Task"}));
+    assert_eq!(
+        components.0["Task"],
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["prompt"],
+            "properties": {
+                "prompt": {
+                    "type": "string", "minLength": 1, "maxLength": 10, "description": "What is asked.",
+                },
+                "hitl": {
+                    "anyOf": [{"$ref": "#/components/schemas/Hitl"}, {"type": "null"}],
+                    "description": "When it is held.",
+                },
+                "models": {
+                    "type": ["object", "null"],
+                    "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 9},
+                    "maxProperties": 2,
+                    "description": "By name.",
+                },
+            },
+        })
+    );
+    assert!(components.0.contains_key("Hitl"));
 }

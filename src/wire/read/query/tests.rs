@@ -2,31 +2,31 @@ use callboard_domain::query::Window;
 use callboard_domain::{Fault, Timestamp};
 
 use super::*;
+use crate::request;
 use crate::wire::common::Paging;
-use crate::wire::read::rule;
+use crate::wire::read::rule::{self, Parse};
+use crate::wire::read::shape;
 
-#[derive(Debug, PartialEq)]
-struct Wanted {
-    page: Window,
-    search: Option<String>,
-    status: Option<Vec<&'static str>>,
-    created_after: Option<Timestamp>,
-    include_expired: Option<bool>,
-    threshold: Option<f64>,
+request! {
+    #[derive(Debug, PartialEq)]
+    struct Wanted as "Wanted" {
+        /// In the name.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=10))),
+        /// One of these.
+        status: Option<Vec<&'static str>> = optional("status", rule::commas(1..=3, status())),
+        /// Created at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Expired ones, too.
+        include_expired: Option<bool> = optional("includeExpired", rule::flag()),
+        /// From 0 to 1.
+        threshold: Option<f64> = optional("threshold", rule::number(0.0..=1.0)),
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
 }
 
-impl Read for Wanted {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let status = rule::one_of(&["pending", "running"], |word| word);
-        Ok(Self {
-            page: Paging::read(fields)?.window(),
-            search: fields.optional("search", rule::text(rule::characters(1..=10)))?,
-            status: fields.optional("status", rule::commas(1..=3, status))?,
-            created_after: fields.optional("createdAfter", rule::instant)?,
-            include_expired: fields.optional("includeExpired", rule::flag)?,
-            threshold: fields.optional("threshold", rule::number(0.0..=1.0))?,
-        })
-    }
+fn status() -> impl Parse<&'static str> {
+    rule::one_of(&["pending", "running"], |word| word)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn parameters_are_decoded_and_typed() {
              &createdAfter=1970-01-01T02:00:01%2B02:00&includeExpired=true&threshold=0.5"
         ),
         Ok(Wanted {
-            page: Window { limit: 5, offset: 7 },
+            page: Paging { limit: Some(5), offset: Some(7) },
             search: Some("a b&é".to_owned()),
             status: Some(vec!["running", "pending"]),
             created_after: Some(Timestamp::from_millis(1000)),
@@ -45,7 +45,7 @@ fn parameters_are_decoded_and_typed() {
             threshold: Some(0.5),
         })
     );
-    let defaults = parse::<Wanted>("").expect("all is optional").page;
+    let defaults = parse::<Wanted>("").expect("all is optional").page.window();
     assert_eq!(defaults, Window::default());
 }
 
@@ -98,8 +98,8 @@ fn a_parameter_that_is_repeated_or_unknown_is_refused() {
     let twice = "is given twice, once would be right";
     assert_refused("limit=1&limit=1", "limit", Rule::Type, twice);
     assert_refused("limit=1&l%69mit=1", "limit", Rule::Type, twice);
-    let known = "is not known here, only limit, offset, search, status, createdAfter, \
-                 includeExpired, threshold";
+    let known = "is not known here, only search, status, createdAfter, includeExpired, \
+                 threshold, limit, offset";
     assert_refused("Limit=1", "Limit", Rule::Unknown, known);
     assert_refused("limit=1&x", "x", Rule::Unknown, known);
 }

@@ -2,41 +2,39 @@
 //!
 //! Deliberately absent: whether an address may be called and whether mail arrives there.
 
-use callboard_domain::{Error, Rule, Timestamp};
+use callboard_domain::{Rule, Timestamp};
+use serde_json::json;
 use url::Url;
 
-use super::{Field, characters, check_size, refuse, short, take_text};
+use super::{Parse, characters, rule, short, take_text, text};
 
-/// How long an address may be, in characters (PROTOCOL.md 2, Limits).
+/// The longest URL, in characters (PROTOCOL.md 2, Limits).
 pub const MAX_URL: usize = 2048;
 
-/// An instant of ISO 8601.
-///
-/// # Errors
-///
-/// Rule `type` or `format`.
-pub fn instant(field: Field<'_>) -> Result<Timestamp, Error> {
-    let hint = if field.mode.from_query { " (a + is written %2B here)" } else { "" };
-    let (path, text) = take_text(field)?;
-    text.parse().map_err(|_| {
-        let says = "must be an instant of ISO 8601 such as 2026-11-21T04:53:00.000Z, not";
-        let hint = if text.contains(' ') { hint } else { "" };
-        refuse(path, Rule::Format, format_args!("{says} {}{hint}", short(&text)))
-    })
+/// A timestamp of ISO 8601.
+#[must_use]
+pub fn instant() -> impl Parse<Timestamp> {
+    rule(
+        |field| {
+            let hint = if field.mode.from_query { " (a + is written %2B here)" } else { "" };
+            let (path, mode, text) = take_text(field)?;
+            text.parse().map_err(|_| {
+                let says = "must be an instant of ISO 8601 such as 2026-11-21T04:53:00.000Z, not";
+                let hint = if text.contains(' ') { hint } else { "" };
+                mode.refuse(&path, Rule::Format, format_args!("{says} {}{hint}", short(&text)))
+            })
+        },
+        |_| json!({"type": "string", "format": "date-time", "pattern": "^(19[7-9]|[2-9][0-9]{2})[0-9]-"}),
+    )
 }
 
 /// An e-mail address, of at most 254 characters.
-///
-/// # Errors
-///
-/// Rule `type`, `length` or `format`.
-pub fn email(field: Field<'_>) -> Result<String, Error> {
-    let (path, text) = take_text(field)?;
-    check_size(&path, &text, &characters(1..=254))?;
-    if is_email(&text) {
-        return Ok(text);
-    }
-    Err(refuse(path, Rule::Format, "must be an e-mail address such as ada@example.com"))
+#[must_use]
+pub fn email() -> impl Parse<String> {
+    let says = "must be an e-mail address such as ada@example.com";
+    text(characters(1..=254))
+        .only(|text| is_email(text), Rule::Format, says)
+        .with(json!({"format": "email"}))
 }
 
 /// One `@` with a name before it and a host after it, no blanks: whether mail arrives there is
@@ -60,22 +58,26 @@ fn is_email(text: &str) -> bool {
         && host.split('.').all(label)
 }
 
-/// An http or https address with a host, without user and password, of at most [`MAX_URL`]
-/// characters. Whether it may be called is not told here.
-///
-/// # Errors
-///
-/// Rule `type`, `length` or `format`.
-pub fn url(field: Field<'_>) -> Result<Url, Error> {
-    let (path, text) = take_text(field)?;
-    check_size(&path, &text, &characters(1..=MAX_URL))?;
-    let says = match Url::parse(&text) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http or https",
-        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            "must not hold a user or a password"
-        }
-        Ok(url) if url.has_host() => return Ok(url),
-        Ok(_) | Err(_) => "must be an address such as https://example.com/hook",
-    };
-    Err(refuse(path, Rule::Format, says))
+/// An http or https URL with a host, without user and password, of at most [`MAX_URL`] characters.
+/// Whether it may be called is not checked here.
+#[must_use]
+pub fn url() -> impl Parse<Url> {
+    rule(
+        |field| {
+            let (path, mode) = (field.path, field.mode);
+            let text = text(characters(1..=MAX_URL)).parse(field)?;
+            let says = match Url::parse(&text) {
+                Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+                    "must begin with http or https"
+                }
+                Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                    "must not hold a user or a password"
+                }
+                Ok(url) if url.has_host() => return Ok(url),
+                Ok(_) | Err(_) => "must be a URL such as https://example.com/hook",
+            };
+            Err(mode.refuse(&path, Rule::Format, says))
+        },
+        |_| json!({"type": "string", "format": "uri", "maxLength": MAX_URL, "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#]+"}),
+    )
 }
