@@ -15,6 +15,7 @@ mod server;
 use std::error::Error as _;
 use std::time::Duration;
 
+use callboard_common::secret::Secret;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Method, Response, StatusCode};
@@ -26,7 +27,6 @@ pub(super) use server::Server;
 use super::failure::{Failure, Refusal};
 use super::login::Session;
 use super::output::{Page, note};
-use crate::config::Secret;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
@@ -72,7 +72,7 @@ impl Client {
             let told = "the API key holds characters that no key has";
             return Err(Failure::NotSignedIn(told.into()));
         }
-        crate::tls::install_provider();
+        callboard_common::tls::install_provider();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)

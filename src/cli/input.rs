@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use crate::config::duration_of;
 use crate::wire::read::{self, Format, json};
 
 /// One `--set`: a name and its value.
@@ -139,7 +138,8 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 
 /// `500ms`, `60s`, `5m`, `24h`, `90d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    duration_of(text).ok_or_else(|| "right is 500ms, 60s, 5m, 24h or 90d".into())
+    callboard_common::duration::parse(text)
+        .ok_or_else(|| "right is 500ms, 60s, 5m, 24h or 90d".into())
 }
 
 /// An identifier: anything but what would name another path.

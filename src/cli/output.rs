@@ -6,11 +6,11 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use callboard_common::text::is_unsafe;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use crate::telemetry::is_unsafe;
 
 mod table;
 

@@ -5,10 +5,10 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
+use callboard_common::secret::Secret;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::failure::Failure;
-use crate::config::Secret;
 
 /// The key: from the file named by the flag, from the environment, or from the file that it names.
 pub(super) fn api_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {

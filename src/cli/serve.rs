@@ -3,10 +3,12 @@
 use std::future::Future;
 use std::io::Write;
 
+use callboard_common::tls;
+
 use super::Serve;
 use crate::config::{Config, Flags};
 use crate::service::Service;
-use crate::{telemetry, tls};
+use crate::telemetry;
 
 /// Serves until a signal. Returns the exit code.
 pub(super) fn run(serve: &Serve) -> u8 {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::usage::Prices;
+use callboard_worker::{Options, provider};
 
 use super::secret::api_key;
 use super::serve::{begin, block_on, exit, signal};
 use super::{Provider, ProviderName, Worker};
-use crate::provider;
-use crate::worker::{self, Options};
 
 const OPENAI: &str = "https://api.openai.com/v1";
 const ANTHROPIC: &str = "https://api.anthropic.com";
@@ -29,7 +28,7 @@ pub(super) fn run(worker: Worker) -> u8 {
         };
         block_on(async {
             let signal = signal()?;
-            worker::run(options, signal).await.map_err(|error| error.to_string())
+            callboard_worker::run(options, signal).await.map_err(|error| error.to_string())
         })
     }))
 }

@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: the password. When the refresh token has ended too, a person signs in.
 
+use callboard_common::secret::Secret;
 use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -9,7 +10,6 @@ use tokio::sync::Mutex;
 use super::{Login, Store};
 use crate::cli::client::{Call, Client};
 use crate::cli::failure::Failure;
-use crate::config::Secret;
 
 /// A token with less than this left is renewed before it is used.
 const MARGIN_SECONDS: i64 = 60;

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use callboard_common::sse::Parser;
 use reqwest::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cli::client::{Call, Client};
-use crate::provider::sse::Parser;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);

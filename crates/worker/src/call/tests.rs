@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 
 use super::*;
 use crate::provider::Deltas;
-use crate::wire::workers::ConfidenceSource;
+use callboard_protocol::workers::ConfidenceSource;
 
 /// Sends these pieces, each after this time, and then does what it is told.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::provider::{Code, Completion, Failure, Provider, Request};
-use crate::wire::workers::{Assign, Complete, ErrorBody, Fail, FromWorker, Task, Usage};
+use callboard_protocol::workers::{Assign, Complete, ErrorBody, Fail, FromWorker, Task, Usage};
 
 /// How long text is gathered.
 const GATHER: Duration = Duration::from_millis(50);

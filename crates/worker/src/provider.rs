@@ -18,7 +18,6 @@ mod http;
 pub mod openai;
 mod quirks;
 pub mod simulated;
-pub(crate) mod sse;
 #[cfg(test)]
 mod testing;
 

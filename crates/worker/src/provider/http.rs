@@ -8,13 +8,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use callboard_common::sse::{Event, Parser};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use super::failure::{Advice, Failure, Words, classify};
-use super::sse::{Event, Parser};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -117,7 +117,7 @@ impl Endpoint {
         key: Option<Key>,
         headers: HeaderMap,
     ) -> Result<Self, ConfigError> {
-        crate::tls::install_provider();
+        callboard_common::tls::install_provider();
         let mut url = base.clone();
         url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
         let mut builder = Client::builder()

@@ -7,24 +7,24 @@
 use std::collections::VecDeque;
 
 /// The greatest event that is taken, in bytes.
-const MAX_EVENT_BYTES: usize = super::MAX_OUTPUT_BYTES;
+pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// One event. What came without a blank line after it is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Event {
+pub struct Event {
     /// The `event` field, empty when there was none.
-    pub(crate) name: String,
+    pub name: String,
     /// The `data` lines, joined by newlines.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// The stream holds a line or an event beyond the bound.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 /// What was read of the next event, and the events that are whole.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     line: Vec<u8>,
     after_carriage_return: bool,
     seen_first_line: bool,
@@ -37,7 +37,10 @@ pub(crate) struct Parser {
 
 impl Parser {
     /// Takes the next bytes of the stream, cut anywhere.
-    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
+    ///
+    /// # Errors
+    /// [`TooLong`], if a line or an event exceeds [`MAX_EVENT_BYTES`].
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
         let mut rest = chunk;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_carriage_return) && rest[0] == b'\n' {
@@ -58,13 +61,14 @@ impl Parser {
     }
 
     /// The next whole event.
-    pub(crate) fn pop(&mut self) -> Option<Event> {
+    pub fn pop(&mut self) -> Option<Event> {
         self.ready.pop_front()
     }
 
     /// The id of the last whole event that had one: where to go on from, once all that
     /// [`Parser::pop`] gives is taken.
-    pub(crate) fn last_id(&self) -> Option<&str> {
+    #[must_use]
+    pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 

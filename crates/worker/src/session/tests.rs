@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::workers::{Complete, ErrorBody, Fail, Outcome, Task, Usage};
+use callboard_protocol::workers::{Complete, ErrorBody, Fail, Outcome, Task, Usage};
 
 fn register() -> Register {
     Register {

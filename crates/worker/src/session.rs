@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::wire::workers::{
+use callboard_protocol::workers::{
     Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, ToWorker,
 };
 

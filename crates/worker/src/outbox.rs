@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::wire::workers::FromWorker;
+use callboard_protocol::workers::FromWorker;
 
 /// Frames beyond this wait where they are made.
 const ROOM: usize = 64;
@@ -55,7 +55,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::workers::Delta;
+    use callboard_protocol::workers::Delta;
 
     #[test]
     fn a_heartbeat_goes_before_any_number_of_deltas_which_keep_their_order() {

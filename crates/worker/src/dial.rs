@@ -101,7 +101,7 @@ impl Dial for Tcp {
     type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
     async fn dial(&mut self) -> Result<Dialed<Self::Socket>, DialError> {
-        crate::tls::install_provider();
+        callboard_common::tls::install_provider();
         let without_delay = true;
         match connect_async_with_config(self.request.clone(), None, without_delay).await {
             Ok((socket, response)) => {

@@ -18,6 +18,7 @@ mod backoff;
 mod call;
 mod dial;
 mod outbox;
+pub mod provider;
 mod runner;
 mod session;
 
@@ -25,9 +26,9 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::provider::Provider;
-use crate::wire::workers::Register;
+use callboard_protocol::workers::Register;
 
+use provider::Provider;
 use runner::Runner;
 use session::Session;
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::provider::Provider;
-use crate::wire::workers::{Assign, FromWorker, ToWorker};
+use callboard_protocol::workers::{Assign, FromWorker, ToWorker};
 
 use super::Error;
 use super::backoff::Backoff;
