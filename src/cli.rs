@@ -10,7 +10,6 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 mod access;
 mod auth;
 mod bench;
-mod client;
 mod compact;
 mod dev;
 mod doctor;

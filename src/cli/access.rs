@@ -4,12 +4,12 @@
 
 use std::path::PathBuf;
 
+use callboard_client::{Client, Credential, Retry, Server, Session};
 use clap::{Args, Subcommand};
 
-use super::client::{Client, Credential, Server};
 use super::failure::Failure;
-use super::login::{Session, Store};
-use super::output::Format;
+use super::login::{Store, Stored};
+use super::output::{Format, note};
 use super::secret;
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
@@ -48,21 +48,26 @@ impl Access {
             Some(key) => Credential::Key(key),
             None => match store?.read()?.login(&server.to_string()) {
                 Some(login) => {
-                    let session = Session::new(Store::of_user()?, server.to_string(), login);
-                    Credential::Session(Box::new(session))
+                    let store = Stored::new(Store::of_user()?, server.to_string());
+                    Credential::Session(Box::new(Session::stored(login, Box::new(store))))
                 }
                 None => Credential::None,
             },
         };
-        Client::new(server, credential)
+        Ok(Client::new(server, credential)?.on_retry(tell_retry))
     }
 
     /// The server that is meant.
     pub(super) fn address(&self, store: Option<&Store>) -> Result<Server, Failure> {
         if let Some(given) = self.server.as_deref().filter(|given| !given.is_empty()) {
-            return Server::parse(given);
+            return Ok(Server::parse(given)?);
         }
         let last = store.map(Store::read).transpose()?.and_then(|logins| logins.current);
-        Server::parse(last.as_deref().unwrap_or(DEFAULT_SERVER))
+        Ok(Server::parse(last.as_deref().unwrap_or(DEFAULT_SERVER))?)
     }
+}
+
+/// Says on standard error that a call is repeated.
+pub(super) fn tell_retry(Retry { server, status, wait }: Retry<'_>) {
+    note(&format!("{server} answered {status}: trying again in {wait:?}"));
 }

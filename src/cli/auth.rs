@@ -1,12 +1,12 @@
 //! `callboard auth`: signing in once, so that later commands need no key.
 
+use callboard_client::{Call, Client, Credential, Login};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::access::{Access, Remote};
-use super::client::{Call, Client, Credential};
+use super::access::{Access, Remote, tell_retry};
 use super::failure::Failure;
-use super::login::{Login, Store};
+use super::login::Store;
 use super::output::{details, note};
 use super::secret;
 
@@ -37,14 +37,13 @@ pub(super) async fn run(Remote { access, command }: Remote<Auth>) -> Result<(), 
 async fn login(access: &Access, email: &str) -> Result<(), Failure> {
     let store = Store::of_user()?;
     let client = Client::new(access.address(Some(&store))?, Credential::None)?;
+    let client = client.on_retry(tell_retry);
     let server = client.server();
     if !server.is_local() && !server.is_encrypted() {
         note(&format!("warning: the password travels to {server} unencrypted"));
     }
     let password = secret::password("CALLBOARD_PASSWORD", "Password").await?;
-    let body = json!({"email": email, "password": password.expose()});
-    let session = client.data(Call::post(&["auth", "login"]).json(&body)).await?;
-    let login = Login::read(&session)?;
+    let login = client.log_in(email, &password).await?;
     let server = server.to_string();
     let lock = store.lock().await?;
     store.change(&lock, |logins| logins.keep(&server, login.clone()))?;
@@ -84,7 +83,8 @@ async fn status(access: &Access) -> Result<(), Failure> {
 
 /// Whether the credentials are taken: what every role may read, as little of it as possible.
 pub(super) async fn probe(client: &Client) -> Result<(), Failure> {
-    client.page(Call::get(&["tasks"]).query("limit", Some(1))).await.map(|_| ())
+    client.page(Call::get(&["tasks"]).query("limit", Some(1))).await?;
+    Ok(())
 }
 
 fn known(server: &str, login: &Login) -> Value {

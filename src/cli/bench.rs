@@ -7,10 +7,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callboard_client::ApiError;
 use clap::Args;
 
 use super::access::Access;
-use super::failure::{Failure, Refusal};
+use super::failure::Failure;
 use super::output::{Format, note, print};
 use super::serve;
 use crate::bench::{self, Error, Floor, FloorSettings, Options, Page, Site, Target};
@@ -145,7 +146,7 @@ impl From<Error> for Failure {
         match error {
             Error::Unreachable { server, reason } => Self::Unreachable { server, reason },
             Error::Refused { status, body } => {
-                Self::Refused(Box::new(Refusal::read(status, &body)))
+                Self::Refused(Box::new(ApiError::read(status, &body)))
             }
             Error::Broken(text) => Self::Other(text),
         }

@@ -4,6 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use callboard_client::{Call, Client, Credential, Page};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use reqwest::header::HeaderMap;
@@ -11,10 +12,9 @@ use serde_json::{Value, json};
 
 use super::access::Access;
 use super::auth::probe;
-use super::client::{Call, Client, Credential};
 use super::failure::Failure;
 use super::login::Store;
-use super::output::{Format, Page, escaped, print};
+use super::output::{Format, escaped, print};
 
 /// A difference of the clocks below this harms nobody.
 const SAME_CLOCK_MS: i64 = 5_000;
@@ -65,9 +65,10 @@ pub(super) async fn run(access: &Access) -> Result<(), Failure> {
 async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     let server = client.server();
     let mut findings = vec![address(client)];
-    let answer = match client.send_as_nobody(&Call::get(&["health"]).at_once()).await {
+    let answer = match client.anonymous().send(&Call::get(&["health"]).at_once()).await {
         Ok(answer) => answer,
-        Err(failure) => {
+        Err(error) => {
+            let failure = Failure::from(error);
             let advice = format!(
                 "is it started (callboard serve), and is {server} its address? --server or \
                  CALLBOARD_SERVER names another"

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::access::{Access, Remote};
-use super::client::{Call, Client};
 use super::failure::Failure;
 use super::input;
 use super::output::{Column, Format, details, note, table};

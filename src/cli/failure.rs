@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use callboard_client::{ApiError, Error};
 use serde_json::Value;
 
 use super::output::escaped;
@@ -13,7 +14,7 @@ use super::output::escaped;
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The server said no.
-    Refused(Box<Refusal>),
+    Refused(Box<ApiError>),
     /// No server answered there, or what answered is out of service.
     Unreachable {
         /// Its address.
@@ -44,23 +45,6 @@ pub(super) enum Failure {
     Interrupted,
 }
 
-/// An error of the server (PROTOCOL.md 2).
-#[derive(Debug, Default)]
-pub(super) struct Refusal {
-    /// The HTTP status.
-    pub(super) status: u16,
-    /// Such as `VALIDATION_ERROR`.
-    pub(super) code: String,
-    /// In words.
-    pub(super) message: String,
-    /// Who decided before, and when, where somebody was first.
-    pub(super) decided: Option<(String, String)>,
-    /// Every fault, where there are several.
-    pub(super) faults: Vec<Fault>,
-    /// By which the server's log names the request.
-    pub(super) request_id: Option<String>,
-}
-
 /// One fault of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -72,44 +56,41 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
-impl Refusal {
-    /// Reads the `error` of an envelope.
-    pub(super) fn read(status: u16, body: &Value) -> Self {
+impl Fault {
+    /// Every fault that the server reports.
+    fn all(refusal: &ApiError) -> Vec<Self> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let error = &body["error"];
-        let faults = error["details"]["errors"].as_array().into_iter().flatten();
-        Self {
-            status,
-            code: text(&error["code"]),
-            message: text(&error["message"]),
-            decided: error["details"]["decidedBy"]
-                .as_str()
-                .map(|by| (by.to_owned(), text(&error["details"]["decidedAt"]))),
-            faults: faults
-                .map(|fault| Fault {
-                    code: text(&fault["code"]),
-                    field: text(&fault["field"]),
-                    message: text(&fault["message"]),
-                })
-                .collect(),
-            request_id: body["meta"]["requestId"].as_str().map(str::to_owned),
-        }
+        let faults = refusal.details["errors"].as_array().into_iter().flatten();
+        faults
+            .map(|fault| Self {
+                code: text(&fault["code"]),
+                field: text(&fault["field"]),
+                message: text(&fault["message"]),
+            })
+            .collect()
     }
+}
 
-    fn exit_code(&self) -> u8 {
-        match (self.status, self.code.as_str()) {
-            // The same key with another body: it meets what is there already.
-            (409, _) | (422, "IDEMPOTENCY_KEY_REUSED") => 6,
-            // No other credential would help.
-            (403, "BUDGET_EXCEEDED") => 1,
-            (400 | 413 | 415 | 422, _) => 5,
-            (401 | 403, _) => 4,
-            (404, _) => 3,
-            (429, _) => 7,
-            (408 | 504, _) => 8,
-            (502 | 503, _) => 9,
-            _ => 1,
-        }
+/// The user who decided before, and the time, if somebody was first.
+pub(super) fn decided(refusal: &ApiError) -> Option<(&str, &str)> {
+    let details = &refusal.details;
+    let by = details["decidedBy"].as_str()?;
+    Some((by, details["decidedAt"].as_str().unwrap_or_default()))
+}
+
+fn exit_code(refusal: &ApiError) -> u8 {
+    match (refusal.status, refusal.code.as_str()) {
+        // The same key with another body: it meets what is there already.
+        (409, _) | (422, "IDEMPOTENCY_KEY_REUSED") => 6,
+        // No other credential would help.
+        (403, "BUDGET_EXCEEDED") => 1,
+        (400 | 413 | 415 | 422, _) => 5,
+        (401 | 403, _) => 4,
+        (404, _) => 3,
+        (429, _) => 7,
+        (408 | 504, _) => 8,
+        (502 | 503, _) => 9,
+        _ => 1,
     }
 }
 
@@ -126,7 +107,7 @@ impl Failure {
             Self::Unreachable { .. } => 9,
             Self::WorkFailed(_) => 10,
             Self::Interrupted => 130,
-            Self::Refused(refusal) => refusal.exit_code(),
+            Self::Refused(refusal) => exit_code(refusal),
         }
     }
 
@@ -167,22 +148,47 @@ impl Failure {
     }
 }
 
-fn told(refusal: &Refusal) -> String {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Api(refusal) => Self::Refused(refusal),
+            Error::NotSignedIn { refusal, .. }
+                if matches!(refusal.code.as_str(), "INVALID_CREDENTIALS" | "INVALID_TOKEN") =>
+            {
+                Self::NotSignedIn(refusal.message)
+            }
+            Error::NotSignedIn { server, .. } => Self::NotSignedIn(format!(
+                "not signed in at {server}: callboard auth login --server {server} --email YOU, or \
+                 set CALLBOARD_API_KEY_FILE"
+            )),
+            Error::LoginEnded { server } => Self::NotSignedIn(format!(
+                "{text}: callboard auth login --server {server} --email YOU"
+            )),
+            Error::Unreachable { server, reason } => Self::Unreachable { server, reason },
+            Error::TimedOut { .. } => Self::TimedOut(text),
+            Error::InvalidArgument(text) => Self::Usage(text),
+            Error::InvalidKey => Self::NotSignedIn(text),
+            Error::UnexpectedAnswer { .. } | Error::Setup(_) | Error::Store(_) => Self::Other(text),
+        }
+    }
+}
+
+fn told(refusal: &ApiError) -> String {
     let mut text = escaped(&refusal.message);
     if text.is_empty() {
         text = format!("the server answered {}", refusal.status);
     }
     let mut notes: Vec<String> = Vec::new();
     notes.extend((!refusal.code.is_empty()).then(|| escaped(&refusal.code)));
-    notes.extend(
-        refusal.decided.iter().map(|(by, at)| format!("by {} at {}", escaped(by), escaped(at))),
-    );
+    notes.extend(decided(refusal).map(|(by, at)| format!("by {} at {}", escaped(by), escaped(at))));
     notes.extend(refusal.request_id.iter().map(|id| format!("request {}", escaped(id))));
     if !notes.is_empty() {
         let _ = write!(text, " ({})", notes.join(", "));
     }
-    if refusal.faults.len() > 1 {
-        text.push_str(&list(&refusal.faults));
+    let faults = Fault::all(refusal);
+    if faults.len() > 1 {
+        text.push_str(&list(&faults));
     }
     text
 }
@@ -204,7 +210,7 @@ mod tests {
 
     fn exit_code(status: u16, code: &str) -> u8 {
         let body = json!({"success": false, "error": {"code": code, "message": "no"}});
-        Failure::Refused(Box::new(Refusal::read(status, &body))).exit_code()
+        Failure::Refused(Box::new(ApiError::read(status, &body))).exit_code()
     }
 
     #[test]
@@ -231,7 +237,7 @@ mod tests {
     fn who_was_first_is_told() {
         let details = json!({"decidedBy": "usr_1", "decidedAt": "2026-11-21T10:00:00.000Z"});
         let error = json!({"code": "ALREADY_DECIDED", "message": "too late", "details": details});
-        let told = told(&Refusal::read(409, &json!({"error": error})));
+        let told = told(&ApiError::read(409, &json!({"error": error})));
         assert_eq!(told, "too late (ALREADY_DECIDED, by usr_1 at 2026-11-21T10:00:00.000Z)");
     }
 
@@ -245,7 +251,7 @@ mod tests {
             "meta": {"requestId": "r1"},
         });
         assert_eq!(
-            told(&Refusal::read(400, &body)),
+            told(&ApiError::read(400, &body)),
             "a circle (CIRCULAR_DEPENDENCY, request r1)\n  steps: a circle (CIRCULAR_DEPENDENCY)\n  \
              name: \\u{1b}[2J (VALIDATION_ERROR)"
         );

@@ -2,10 +2,10 @@
 //!
 //! Deliberately absent: a decision on several items at once. Each is seen by somebody.
 
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 
 use super::access::{Access, Remote};
-use super::client::{Call, Client};
 use super::failure::Failure;
 use super::input;
 use super::output::{Column, Format, details};

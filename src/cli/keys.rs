@@ -1,9 +1,9 @@
 //! `callboard keys`.
 
+use callboard_client::Call;
 use clap::{Args, Subcommand};
 
 use super::access::Remote;
-use super::client::Call;
 use super::failure::Failure;
 use super::input::Body;
 use super::output::{Format, note, print};

@@ -11,13 +11,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_client::{LockFuture, LockedLogin, Login, LoginStore, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-
-mod session;
-
-pub(super) use session::Session;
 
 /// Longer than a renewal may take.
 const LOCK_PATIENCE: Duration = Duration::from_secs(75);
@@ -39,26 +36,15 @@ pub(super) struct Logins {
     logins: BTreeMap<String, Login>,
 }
 
-/// One login. There is no `Debug` of its tokens.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Login {
-    /// Whose it is.
-    pub(super) email: String,
-    /// What they may do, as of then.
-    pub(super) role: String,
-    /// The access token.
-    pub(super) token: String,
-    /// What it is renewed with, once.
-    pub(super) refresh_token: String,
-    /// Until when the access token is taken, in ISO 8601.
-    pub(super) expires_at: String,
+/// The login at one server, as a session uses it.
+pub(super) struct Stored {
+    store: Store,
+    server: String,
 }
 
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("email", &self.email).finish_non_exhaustive()
-    }
+struct Locked<'a> {
+    stored: &'a Stored,
+    lock: Lock,
 }
 
 /// Held while a login is renewed. Given back when dropped, by the system if the process dies.
@@ -141,6 +127,35 @@ impl Store {
         file.write_all(text)?;
         file.sync_all()?;
         fs::rename(&draft, &self.path)
+    }
+}
+
+impl Stored {
+    /// The login at `server`.
+    pub(super) const fn new(store: Store, server: String) -> Self {
+        Self { store, server }
+    }
+}
+
+impl LoginStore for Stored {
+    fn lock(&self) -> LockFuture<'_> {
+        Box::pin(async move {
+            let lock = self.store.lock().await.map_err(|failure| failure.words())?;
+            Ok(Box::new(Locked { stored: self, lock }) as Box<dyn LockedLogin>)
+        })
+    }
+}
+
+impl LockedLogin for Locked<'_> {
+    fn read(&self) -> Result<Option<Login>, StoreError> {
+        let logins = self.stored.store.read().map_err(|failure| failure.words())?;
+        Ok(logins.login(&self.stored.server))
+    }
+
+    fn write(&mut self, login: &Login) -> Result<(), StoreError> {
+        let Stored { store, server } = self.stored;
+        let changed = store.change(&self.lock, |logins| logins.renew(server, login.clone()));
+        changed.map_err(|failure| failure.words().into())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use callboard_client::Page;
 use callboard_common::text::is_unsafe;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -26,15 +27,6 @@ pub enum Format {
     Json,
     /// One JSON value a line; of a list, each item.
     Jsonl,
-}
-
-/// One page of a list.
-#[derive(Debug)]
-pub(super) struct Page {
-    /// Its items.
-    pub(super) data: Vec<Value>,
-    /// Total, limit, offset, hasMore.
-    pub(super) pagination: Value,
 }
 
 impl Format {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use callboard_client::Call;
 use clap::{Args, Subcommand};
 use serde_json::Map;
 
 use super::access::Remote;
-use super::client::Call;
 use super::failure::Failure;
 use super::input::{self, Body};
 use super::output::{Column, details, table};

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callboard_client::{Call, Client};
 use clap::Args;
 use serde_json::{Map, Value};
 
 use super::access::Access;
-use super::client::{Call, Client};
 use super::executions;
 use super::failure::Failure;
 use super::gate::Gate;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::access::{Access, Remote};
-use super::client::{Call, Client};
 use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};

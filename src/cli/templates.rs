@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 
 use super::access::{Access, Remote};
-use super::client::{Call, Client};
 use super::failure::Failure;
 use super::input::{self, Body};
 use super::output::{Column, details, note, table};

@@ -1,10 +1,10 @@
 //! `callboard users`.
 
+use callboard_client::Call;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::access::Remote;
-use super::client::Call;
 use super::failure::Failure;
 use super::input::{self, Body};
 use super::output::{Column, details};

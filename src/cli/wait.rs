@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use callboard_client::{Call, Client};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::client::{Call, Client};
 use super::failure::Failure;
 use super::output::note;
 
@@ -62,7 +62,7 @@ pub(super) async fn task(
                     note(&format!("{id} waits for a reviewer's approval"));
                 }
             }
-            Err(failure) => outage.goes_on(failure)?,
+            Err(error) => outage.goes_on(error.into())?,
         }
         let until = Instant::now() + pause;
         if deadline.is_some_and(|deadline| deadline <= until) {

@@ -12,21 +12,21 @@
 //! absent: what it looks like, which is [`View`].
 
 mod board;
+mod event;
 mod step;
-mod stream;
 mod view;
 
 use std::time::Duration;
 
+use callboard_client::{Call, Client, Events, StreamItem};
 use serde_json::Value;
 use tokio::time::Instant;
 
 pub(super) use view::View;
 
-use super::client::{Call, Client};
 use super::failure::Failure;
 use super::wait::{Outage, has_ended, still_under_way};
-use stream::{Heard, Stream};
+use event::{is_end, is_news};
 
 /// The state is read again at the latest after this, with a stream and without.
 const QUIET: Duration = Duration::from_secs(15);
@@ -44,7 +44,7 @@ pub(super) async fn follow(
     limit: Option<Duration>,
 ) -> Result<Value, Failure> {
     let deadline = limit.map(|limit| Instant::now() + limit);
-    let mut stream = Stream::new(client, id);
+    let mut stream = Events::new(client, &[("executionId", id)]);
     let mut outage = Outage::default();
     let mut due = Instant::now();
     // Whether all that the state shows was, or will be, told by events as well.
@@ -65,26 +65,26 @@ pub(super) async fn follow(
                         return Ok(execution);
                     }
                 }
-                Err(failure) => outage.goes_on(failure)?,
+                Err(error) => outage.goes_on(error.into())?,
             }
             due = Instant::now() + if stream.is_open() { QUIET } else { POLL };
         }
         let tick = view.tick().map(|tick| Instant::now() + tick);
         let until = [deadline, tick].into_iter().flatten().fold(due, Instant::min);
         match tokio::time::timeout_at(until, stream.next()).await {
-            Ok(Heard::Event(event)) => {
+            Ok(StreamItem::Event(event)) => {
                 view.event(&event)?;
-                let wait = if event.is_end() { Duration::ZERO } else { BURST };
-                if event.is_news() {
+                let wait = if is_end(&event) { Duration::ZERO } else { BURST };
+                if is_news(&event) {
                     due = due.min(Instant::now() + wait);
                 }
             }
             // What happened before it opened, or while it was broken, was not heard.
-            Ok(Heard::Opened { resumed }) => {
+            Ok(StreamItem::Opened { resumed }) => {
                 heard = resumed;
                 due = Instant::now();
             }
-            Ok(Heard::Broken) => {
+            Ok(StreamItem::Broken) => {
                 heard = false;
                 due = due.min(Instant::now() + POLL);
             }
@@ -94,12 +94,12 @@ pub(super) async fn follow(
 }
 
 /// Whoever reads events is shown the last ones too.
-async fn last_events(stream: &mut Stream<'_>, view: &mut View) -> Result<(), Failure> {
+async fn last_events(stream: &mut Events<'_>, view: &mut View) -> Result<(), Failure> {
     let until = Instant::now() + LAST_EVENTS;
     while stream.is_open() && view.lacks_the_end() {
         match tokio::time::timeout_at(until, stream.next()).await {
-            Ok(Heard::Event(event)) => view.event(&event)?,
-            Ok(Heard::Opened { .. } | Heard::Broken) | Err(_) => break,
+            Ok(StreamItem::Event(event)) => view.event(&event)?,
+            Ok(StreamItem::Opened { .. } | StreamItem::Broken) | Err(_) => break,
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! `callboard workers`.
 
+use callboard_client::Call;
 use clap::Subcommand;
 
 use super::access::Remote;
-use super::client::Call;
 use super::failure::Failure;
 use super::input;
 use super::output::{Column, details};

@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 
+use callboard_client::{Call, Client};
 use clap::Args;
 use serde_json::Value;
 
 use super::{editor, item};
 use crate::cli::access::Access;
-use crate::cli::client::{Call, Client};
 use crate::cli::failure::Failure;
 use crate::cli::input::{self, Body};
 use crate::cli::output::{Column, details, note};
@@ -116,7 +116,7 @@ pub(super) async fn send(
     what: &str,
     body: Body,
 ) -> Result<Value, Failure> {
-    client.data(Call::post(&["hitl", task, what]).json(&body.value())).await
+    Ok(client.data(Call::post(&["hitl", task, what]).json(&body.value())).await?)
 }
 
 /// What the user made of the output; `None` if it is the same.

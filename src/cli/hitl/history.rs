@@ -2,12 +2,13 @@
 //!
 //! Deliberately absent: whether it is whole, which is [`super::verify`].
 
+use callboard_client::Page;
 use serde_json::{Value, json};
 
 use super::item::text;
 use crate::cli::access::Access;
 use crate::cli::failure::Failure;
-use crate::cli::output::{Column, Format, Page, table};
+use crate::cli::output::{Column, Format, table};
 
 const COLUMNS: [Column; 6] = [
     ("NO", "number"),

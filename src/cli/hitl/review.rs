@@ -19,6 +19,7 @@ mod view;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use callboard_client::{ApiError, Call, Client};
 use clap::Args;
 
 use self::desk::{Desk, Terminal};
@@ -26,8 +27,7 @@ use self::dialogue::{Dialogue, Next};
 use self::gather::Material;
 use super::item::output;
 use super::{decide, editor};
-use crate::cli::client::{Call, Client};
-use crate::cli::failure::{Failure, Refusal};
+use crate::cli::failure::{Failure, decided};
 use crate::cli::input::Body;
 use crate::cli::output::escaped;
 
@@ -292,12 +292,13 @@ async fn keeping<T>(
 }
 
 async fn claim(client: &Client, task: &str) -> Result<(), Failure> {
-    client.data(Call::post(&["hitl", task, "claim"])).await.map(drop)
+    client.data(Call::post(&["hitl", task, "claim"])).await?;
+    Ok(())
 }
 
 /// Who was first, and when.
-fn told(refusal: &Refusal) -> Option<String> {
-    let (by, at) = refusal.decided.as_ref()?;
+fn told(refusal: &ApiError) -> Option<String> {
+    let (by, at) = decided(refusal)?;
     Some(format!("{} was first: decided at {}", escaped(by), escaped(at)))
 }
 

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use callboard_client::{Call, Client, Error};
 use callboard_domain::approval::{Action, Chain, Entry};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::TaskId;
@@ -19,7 +20,6 @@ use serde_json::{Value, json};
 
 use super::item::{output, text};
 use crate::cli::access::Access;
-use crate::cli::client::{Call, Client};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Column, Format, print, table};
 use crate::wire::approvals::entry::EntryBody;
@@ -125,11 +125,11 @@ fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
 async fn examine(client: &Client, task: &str) -> Result<Finding, Failure> {
     let mut item = match client.data(Call::get(&["hitl", task])).await {
         Ok(item) => item,
-        Err(Failure::Refused(refusal)) if refusal.status == 404 => {
+        Err(Error::Api(refusal)) if refusal.status == 404 => {
             let entries = client.data(Call::get(&["hitl", task, "history"])).await?;
             return Ok(Finding::of_removed(task, &entries));
         }
-        Err(failure) => return Err(failure),
+        Err(error) => return Err(error.into()),
     };
     for _ in 1..TRIES {
         let entries = client.data(Call::get(&["hitl", task, "history"])).await?;

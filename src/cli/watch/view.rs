@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::Duration;
 
+use callboard_client::Event;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::board::Board;
+use super::event::{is_end, step as step_of};
 use super::step::{Step, WAITS, steps, summary, waiting};
-use super::stream::Event;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, escaped, note, print};
 
@@ -82,7 +83,7 @@ impl View {
 
     /// Something happened.
     pub(super) fn event(&mut self, event: &Event) -> Result<(), Failure> {
-        if let Some(step) = event.step() {
+        if let Some(step) = step_of(event) {
             if event.name == "step.awaiting_approval" {
                 self.held.insert(step.to_owned());
             } else if event.name.starts_with("step.") {
@@ -90,7 +91,7 @@ impl View {
             }
         }
         if matches!(self.style, Style::Events) && !self.told_end {
-            self.told_end = event.is_end();
+            self.told_end = is_end(event);
             print(&format!("{}\n", event.body))?;
         }
         Ok(())

@@ -5,10 +5,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use callboard_client::{Call, Client, Credential, Error};
 use serde_json::Value;
 
 use super::Wanted;
-use crate::cli::client::{Call, Client, Credential};
 use crate::cli::failure::Failure;
 use crate::cli::hitl::item::text;
 
@@ -114,8 +114,8 @@ fn subject(token: &str) -> Option<String> {
 async fn known(client: &Client, path: &[&str]) -> Result<Value, Failure> {
     match client.data(Call::get(path)).await {
         Ok(value) => Ok(value),
-        Err(Failure::Refused(refusal)) if matches!(refusal.status, 403 | 404) => Ok(Value::Null),
-        Err(failure) => Err(failure),
+        Err(Error::Api(refusal)) if matches!(refusal.status, 403 | 404) => Ok(Value::Null),
+        Err(error) => Err(error.into()),
     }
 }
 

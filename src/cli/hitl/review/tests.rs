@@ -6,11 +6,11 @@ use axum::Router;
 use axum::body::{Body as HttpBody, to_bytes};
 use axum::extract::Request;
 use axum::response::Response;
+use callboard_client::{Credential, Server};
 use callboard_common::secret::Secret;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::client::{Credential, Server};
 
 /// A reader who does as they were told, and all that they saw.
 #[derive(Default)]

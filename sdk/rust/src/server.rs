@@ -1,4 +1,4 @@
-//! The address of a server: one of a kind, so that a login is found again.
+//! The address of a server, in one form, so that a login is found again.
 //!
 //! Deliberately absent: credentials in an address, which are refused.
 
@@ -8,22 +8,26 @@ use std::net::IpAddr;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 
-use crate::cli::failure::Failure;
+use crate::Error;
 
-/// What is written in another way within a segment.
+/// The characters that are escaped within a segment.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A server's address without a trailing slash and without `/api`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Server {
+pub struct Server {
     url: Url,
 }
 
 impl Server {
     /// Reads an address such as `https://board.example` or `http://127.0.0.1:8080/api`.
-    pub(in crate::cli) fn parse(text: &str) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`], if the text is no such address or holds credentials, which the error
+    /// does not show.
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let refused = |shown: &str, why: &str| {
-            Failure::Usage(format!("{shown} is no address of a server: {why}"))
+            Error::InvalidArgument(format!("{shown} is no address of a server: {why}"))
         };
         let mut url =
             Url::parse(text.trim()).map_err(|_| refused(text, "right is http://127.0.0.1:8080"))?;
@@ -43,8 +47,8 @@ impl Server {
         Ok(Self { url })
     }
 
-    /// The address of `/api/<segments>`; the segments are data, whatever they hold.
-    pub(super) fn api(&self, segments: &[&str]) -> Url {
+    /// The address of `/api/<segments>`.
+    pub(crate) fn api(&self, segments: &[&str]) -> Url {
         let mut path = format!("{}/api", self.url.path().trim_end_matches('/'));
         for segment in segments {
             path.push('/');
@@ -55,16 +59,18 @@ impl Server {
         url
     }
 
-    /// Whether it is on this machine.
-    pub(in crate::cli) fn is_local(&self) -> bool {
+    /// True if the server is on this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default();
         let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
         let named = host == "localhost" || host.ends_with(".localhost");
         address.map_or(named, |address| address.is_loopback())
     }
 
-    /// Whether what travels there can be read on the way.
-    pub(in crate::cli) fn is_encrypted(&self) -> bool {
+    /// True if the connection is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
         self.url.scheme() == "https"
     }
 }
@@ -87,9 +93,9 @@ mod tests {
         }
         assert_eq!(shown("https://h/board/api"), "https://h/board");
         for bad in ["h:8080", "", "ftp://h", "http://h?x=1", "http://u:hunter2@h"] {
-            let failure = Server::parse(bad).unwrap_err();
-            assert_eq!(failure.exit_code(), 2, "{bad}");
-            assert!(!format!("{failure:?}").contains("hunter2"));
+            let error = Server::parse(bad).unwrap_err();
+            assert!(matches!(error, Error::InvalidArgument(_)), "{bad}");
+            assert!(!format!("{error:?}").contains("hunter2"));
         }
     }
 
