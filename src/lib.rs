@@ -5,7 +5,6 @@
 //! absent: rules, which the domain has, and actors, which the runtime has.
 
 pub mod auth;
-pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod http;

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_cli::process::{announce, block_on, exit, signal};
+use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
 use callboard_domain::credential::DEFAULT_LIFETIME;
@@ -23,9 +25,8 @@ use callboard_worker::{self as worker, Options};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::serve::{announce, block_on, exit, signal, start};
-use super::worker::provider;
-use super::{Dev, ProviderName};
+use super::Dev;
+use super::serve::start;
 use crate::config::Admin;
 use crate::service::Service;
 

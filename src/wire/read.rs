@@ -35,38 +35,16 @@
 //! ```
 
 mod fields;
-pub mod json;
 pub mod query;
 pub mod rule;
-pub mod yaml;
 
+pub use callboard_protocol::document::{Format, json, parse, yaml};
 pub use fields::{Field, Fields, Path, Read};
 
 use callboard_domain::{Error, Fault};
 use serde_json::Value;
 
 use fields::{Faults, Mode};
-
-/// How a document is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// JSON.
-    Json,
-    /// YAML 1.2, of which only what JSON can say.
-    Yaml,
-}
-
-/// The value that a document holds; what it is made of is the same for every format.
-///
-/// # Errors
-///
-/// [`Error::InvalidJson`], [`Error::InvalidYaml`].
-pub fn parse(bytes: &[u8], format: Format) -> Result<Value, Error> {
-    match format {
-        Format::Json => json::parse(bytes),
-        Format::Yaml => yaml::parse(bytes),
-    }
-}
 
 /// Reads a JSON body: strict JSON, an object, every field by its rule, none unknown.
 ///
