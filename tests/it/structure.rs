@@ -17,7 +17,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 const PACKAGES: [(&str, &str, &[&str]); 10] = [
     ("callboard", "", &["cli", "common", "domain", "protocol", "runtime", "store", "worker"]),
     ("cli", "crates/cli", &["bench", "client", "common", "domain", "protocol", "worker"]),
-    ("bench", "crates/bench", &["runtime", "store"]),
+    ("bench", "crates/bench", &["client", "runtime", "store"]),
     ("worker", "crates/worker", &["common", "domain", "protocol"]),
     ("client", "sdk/rust", &["common"]),
     ("protocol", "crates/protocol", &["domain"]),

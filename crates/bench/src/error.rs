@@ -1,26 +1,11 @@
 //! Why something could not be measured.
 
-use serde_json::Value;
-
 /// Why something could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody answers there.
-    #[error("{server} cannot be reached: {reason}")]
-    Unreachable {
-        /// The address.
-        server: String,
-        /// What happened.
-        reason: String,
-    },
-    /// The server said no.
-    #[error("the server answered {status}: {body}")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// The whole answer.
-        body: Value,
-    },
+    /// The server refused a request, or does not answer.
+    #[error(transparent)]
+    Client(#[from] callboard_client::Error),
     /// A disk, a process or an answer is not as it has to be.
     #[error("{0}")]
     Broken(String),

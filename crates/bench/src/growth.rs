@@ -39,7 +39,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
 async fn measure(ground: &Ground, server: Program) -> Result<(Summary, Program), Error> {
     let desk = server.desk().await?;
     // Lists are read in while it answers already; what is measured is a server that has them.
-    total(&mut desk.operator.open().await?, &desk.operator, "").await?;
+    total(&desk.operator.client()?, None).await?;
     let mut crew = Crew::hire(&desk, IN_FLIGHT, IN_FLIGHT).await?;
     let summary = load(&desk, &mut crew, IN_FLIGHT, ground.options.span).await?;
     let server = desk.program.ok_or_else(|| broken("the server was not started here"))?;

@@ -1,11 +1,12 @@
-//! Just enough HTTP/1.1 to make load with: one kept-alive connection, requests that were made
+//! The load maker's HTTP/1.1: one kept-alive connection, requests that were made
 //! beforehand, and as much of an answer read as is needed. The client shares the cores with what it
 //! measures, so it does nothing else.
 //!
-//! Deliberately absent: TLS and chunked answers, which a server has behind a proxy only.
+//! [`Site::client`] gives the usual client, for whatever is not load. Deliberately absent: TLS and chunked answers, which a server has behind a proxy only.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use callboard_client::{ApiError, Client, Credential, Secret, Server};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,7 +30,7 @@ impl Site {
     /// # Errors
     /// If the address is not plain HTTP, or its host has no address.
     pub fn parse(url: &str, token: Option<String>) -> Result<Self, Error> {
-        let unreachable = |reason: String| Error::Unreachable { server: url.to_owned(), reason };
+        let unreachable = |reason: String| unreachable(url.to_owned(), reason);
         let parsed = Url::parse(url).map_err(|error| unreachable(error.to_string()))?;
         if parsed.scheme() != "http" {
             return Err(broken(format!(
@@ -48,7 +49,7 @@ impl Site {
 
     /// A server on this machine.
     pub(super) fn local(address: SocketAddr) -> Self {
-        Self { address, host: "localhost".into(), prefix: String::new(), token: None }
+        Self { address, host: address.to_string(), prefix: String::new(), token: None }
     }
 
     /// The same server, asked in another's name.
@@ -82,6 +83,13 @@ impl Site {
         self.token.as_deref()
     }
 
+    /// The usual client of the server.
+    pub(super) fn client(&self) -> Result<Client, Error> {
+        let server = Server::parse(&format!("http://{}{}", self.host, self.prefix))?;
+        let key = self.token.clone().map(|token| Credential::Key(Secret::new(token)));
+        Ok(Client::new(server, key.unwrap_or(Credential::None))?)
+    }
+
     /// A POST of JSON.
     pub(super) fn post(&self, path: &str, body: &str) -> Vec<u8> {
         let length = body.len();
@@ -113,12 +121,14 @@ impl Site {
     pub(super) async fn open(&self) -> Result<Connection, Error> {
         let stream = TcpStream::connect(self.address).await;
         let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
-        let stream = stream.map_err(|error| Error::Unreachable {
-            server: format!("http://{}", self.host),
-            reason: error.to_string(),
-        })?;
+        let stream = stream
+            .map_err(|error| unreachable(format!("http://{}", self.host), error.to_string()))?;
         Ok(Connection { stream, received: Vec::with_capacity(16 << 10) })
     }
+}
+
+fn unreachable(server: String, reason: String) -> Error {
+    callboard_client::Error::Unreachable { server, reason }.into()
 }
 
 /// An open connection.
@@ -156,18 +166,16 @@ impl Connection {
         }
         let text = || Value::String(String::from_utf8_lossy(body).into_owned());
         let body = serde_json::from_slice(body).unwrap_or_else(|_| text());
-        Err(Error::Refused { status: head.status, body })
-    }
-
-    /// The same for JSON.
-    pub(super) async fn whole(&mut self, request: &[u8], status: u16) -> Result<Value, Error> {
-        let body = self.exchange(request, status).await?;
-        serde_json::from_slice(body).map_err(Error::of("an answer is no JSON"))
+        let refusal = Box::new(ApiError::read(head.status, &body));
+        Err(callboard_client::Error::Api(refusal).into())
     }
 
     /// The same: the member `data` of the answer.
     pub(super) async fn data(&mut self, request: &[u8], status: u16) -> Result<Value, Error> {
-        self.whole(request, status).await.map(|mut body| body["data"].take())
+        let body = self.exchange(request, status).await?;
+        let mut body: Value =
+            serde_json::from_slice(body).map_err(Error::of("an answer is no JSON"))?;
+        Ok(body["data"].take())
     }
 }
 

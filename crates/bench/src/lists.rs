@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use callboard_client::{Call, Client};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 use url::form_urlencoded::Serializer;
@@ -44,7 +45,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
     let server = stored.open(ground, &[]).await?;
     let ready = begin.elapsed();
     let desk = server.desk().await?;
-    let total = total(&mut desk.operator.open().await?, &desk.operator, "").await?;
+    let total = total(&desk.operator.client()?, None).await?;
     let first = begin.elapsed();
     let row = |what: &str, took| Row::of("T7", what, "ms").figure(millis(took));
     rows.push(row("kill -9 with all of it stored → ready", ready));
@@ -192,11 +193,11 @@ struct Reader {
 
 impl Reader {
     async fn new(site: &Site) -> Result<Self, Error> {
-        let mut connection = site.open().await?;
-        let total = total(&mut connection, site, "").await?;
+        let client = site.client()?;
+        let total = total(&client, None).await?;
         let mut sum = 0;
         for status in STATUSES {
-            sum += self::total(&mut connection, site, &format!("status={status}&")).await?;
+            sum += self::total(&client, Some(status)).await?;
         }
         if sum != total {
             return Err(broken(format!("{total} tasks are listed, {sum} by their status")));
@@ -205,16 +206,16 @@ impl Reader {
         for page in 0..100 {
             let offset = mix(page) % total.clamp(1, MAX_OFFSET as u64);
             let order = if page % 2 == 0 { "asc" } else { "desc" };
-            let path = format!("/api/tasks?limit=100&offset={offset}&order={order}");
-            let data = connection.data(&site.get(&path), 200).await?;
-            samples.extend(data.as_array().into_iter().flatten().cloned());
+            let list = Call::get(&["tasks"]).query("limit", Some(100));
+            let list = list.query("offset", Some(offset)).query("order", Some(order));
+            samples.extend(client.page(list).await?.data);
         }
         let created = samples.iter().filter_map(|task| instant(&task["createdAt"]));
         let created = created.clone().min().zip(created.max());
         let created = created.ok_or_else(|| broken("there is no task to list"))?;
         Ok(Self {
             site: site.clone(),
-            connection,
+            connection: site.open().await?,
             total,
             samples,
             created,
@@ -289,13 +290,11 @@ impl Chance {
     }
 }
 
-pub(super) async fn total(
-    connection: &mut Connection,
-    site: &Site,
-    filter: &str,
-) -> Result<u64, Error> {
-    let list = connection.whole(&site.get(&format!("/api/tasks?{filter}limit=1")), 200).await?;
-    list["pagination"]["total"].as_u64().ok_or_else(|| broken("a list has no total"))
+/// The number of tasks, or of those of one status.
+pub(super) async fn total(client: &Client, status: Option<&str>) -> Result<u64, Error> {
+    let list = Call::get(&["tasks"]).query("status", status).query("limit", Some(1));
+    let page = client.page(list).await?;
+    page.pagination["total"].as_u64().ok_or_else(|| broken("a list has no total"))
 }
 
 fn instant(value: &Value) -> Option<i64> {

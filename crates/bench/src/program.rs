@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use callboard_client::{Call, Secret};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -157,14 +158,12 @@ impl Program {
 
     /// With fresh keys of an operator and a worker.
     pub(super) async fn desk(self) -> Result<Desk, Error> {
-        let mut connection = self.site.open().await?;
-        let login = json!({"email": ADMIN, "password": PASSWORD}).to_string();
-        let login = self.site.post("/api/auth/login", &login);
-        let session = connection.data(&login, 200).await?;
-        let admin = self.site.with_token(text(&session, "token")?);
-        let mut key = async |role: &str| {
-            let body = json!({"name": role, "role": role}).to_string();
-            let made = connection.data(&admin.post("/api/auth/keys", &body), 201).await?;
+        let password = Secret::new(PASSWORD.into());
+        let login = self.site.client()?.log_in(ADMIN, &password).await?;
+        let admin = self.site.with_token(&login.token).client()?;
+        let key = async |role: &str| {
+            let body = json!({"name": role, "role": role});
+            let made = admin.data(Call::post(&["auth", "keys"]).json(&body)).await?;
             Ok::<_, Error>(self.site.with_token(text(&made, "key")?))
         };
         let (operator, worker) = (key("operator").await?, key("worker").await?);

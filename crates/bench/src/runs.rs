@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use callboard_client::Call;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::complete::{Crew, Rounds};
@@ -27,21 +28,21 @@ struct Work {
     alone: Row,
     at_least: f64,
     at_most: f64,
-    plan: String,
+    plan: Value,
     /// How many of its steps run at once at most.
     width: usize,
 }
 
 /// The prompt of a step: the last one's begins with the number of who started the execution.
-fn step(id: &str, depends_on: &[String], last: bool) -> serde_json::Value {
+fn step(id: &str, depends_on: &[String], last: bool) -> Value {
     let who = if last { "{{input.who}}" } else { "-" };
     let outputs: Vec<_> = depends_on.iter().map(|id| format!("{{{{{id}.output}}}}")).collect();
     let prompt = format!("{who} Sum up what is known of the order: {}", outputs.join(" "));
     json!({"id": id, "prompt": prompt, "queue": QUEUE, "dependsOn": depends_on})
 }
 
-fn plan(steps: &[serde_json::Value]) -> String {
-    json!({"name": "load", "steps": steps}).to_string()
+fn plan(steps: &[Value]) -> Value {
+    json!({"name": "load", "steps": steps})
 }
 
 /// Five steps, one after the other.
@@ -98,8 +99,8 @@ async fn run(ground: &Ground, work: Work) -> Result<Vec<Row>, Error> {
         rounds.floor(ground).await?;
         let desk = ground.desk().await?;
         let operator = &desk.operator;
-        let plan = operator.post("/api/plans", &work.plan);
-        let plan = operator.open().await?.data(&plan, 201).await?;
+        let plan = Call::post(&["plans"]).json(&work.plan);
+        let plan = operator.client()?.data(plan).await?;
         let path = format!("/api/plans/{}/execute", text(&plan, "id")?);
         let mut crew = Crew::hire(&desk, EXECUTIONS, EXECUTIONS * work.width).await?;
         let span = ground.options.span;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callboard_client::Call;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -64,9 +65,9 @@ async fn load(ground: &Ground, site: &Site) -> Result<Summary, Error> {
 
 /// Leaves nothing behind that waits on somebody else's server.
 async fn answer_the_rest(desk: &Desk) -> Result<(), Error> {
-    let path = format!("/api/tasks?queue={QUEUE}&status=pending&limit=1");
-    let list = desk.operator.open().await?.whole(&desk.operator.get(&path), 200).await?;
-    let left = list["pagination"]["total"].as_u64().unwrap_or_default();
+    let list = Call::get(&["tasks"]).query("queue", Some(QUEUE)).query("status", Some("pending"));
+    let page = desk.operator.client()?.page(list.query("limit", Some(1))).await?;
+    let left = page.pagination["total"].as_u64().unwrap_or_default();
     let worker = Worker::connect(&desk.worker, Arc::new([]), IN_FLIGHT).await?;
     worker.answer(usize::try_from(left).unwrap_or(usize::MAX), &Semaphore::new(0)).await
 }

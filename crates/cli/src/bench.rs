@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_bench::{Error, Floor, FloorSettings, Options, Page, Site, Target};
-use callboard_client::ApiError;
 use clap::Args;
 
 use super::access::Access;
@@ -148,10 +147,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Unreachable { server, reason } => Self::Unreachable { server, reason },
-            Error::Refused { status, body } => {
-                Self::Refused(Box::new(ApiError::read(status, &body)))
-            }
+            Error::Client(error) => error.into(),
             Error::Broken(text) => Self::Other(text),
         }
     }
