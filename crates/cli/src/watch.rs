@@ -94,7 +94,7 @@ pub(super) async fn follow(
 }
 
 /// Whoever reads events is shown the last ones too.
-async fn last_events(stream: &mut Events<'_>, view: &mut View) -> Result<(), Failure> {
+async fn last_events(stream: &mut Events, view: &mut View) -> Result<(), Failure> {
     let until = Instant::now() + LAST_EVENTS;
     while stream.is_open() && view.lacks_the_end() {
         match tokio::time::timeout_at(until, stream.next()).await {

@@ -8,7 +8,7 @@ use crate::{Error, Server};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A call of `/api/<path>`. The segments of a path are data, whatever they hold.
+/// A call of `/api/<path>`. The client escapes each segment of the path.
 pub struct Call<'a> {
     pub(crate) method: Method,
     pub(crate) accept: &'static str,

@@ -40,9 +40,9 @@ pub struct Event {
 }
 
 /// The events that match a query.
-pub struct Events<'c> {
-    client: &'c Client,
-    query: Vec<(&'c str, &'c str)>,
+pub struct Events {
+    client: Client,
+    query: Vec<(String, String)>,
     state: State,
     last_id: Option<String>,
     pause: Duration,
@@ -59,12 +59,19 @@ struct Open {
     parser: Parser,
 }
 
-impl<'c> Events<'c> {
+impl Events {
     /// The events of `/api/events` with these parameters. The first [`Events::next`] connects.
     #[must_use]
-    pub fn new(client: &'c Client, query: &[(&'c str, &'c str)]) -> Self {
+    pub fn new(client: &Client, query: &[(&str, &str)]) -> Self {
+        let query = query.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let state = State::Closed { again: Instant::now() };
-        Self { client, query: query.to_vec(), state, last_id: None, pause: FIRST_PAUSE }
+        Self { client: client.clone(), query, state, last_id: None, pause: FIRST_PAUSE }
+    }
+
+    /// Begins after the event with this cursor, if there is one.
+    #[must_use]
+    pub fn after(self, cursor: Option<&str>) -> Self {
+        Self { last_id: cursor.map(str::to_owned), ..self }
     }
 
     /// True while the connection stands.
