@@ -1,5 +1,5 @@
 //! `cargo bench --bench load -- …` is `callboard bench …`, built for it and on a disk of the target
-//! directory. All of it is in `src/bench.rs`.
+//! directory. All of it is in `crates/bench`.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

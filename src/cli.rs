@@ -1,41 +1,23 @@
-//! The command line: what is asked for, and nothing of how it is done.
-//!
-//! Deliberately absent: secrets as a flag's value. They come from the environment or from files.
+//! The command line of the program: the commands of [`callboard_cli`], and those that start a server or
+//! open its data directory.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use callboard_cli::bench::{self, Bench, BenchFloor};
+use callboard_cli::completions::{self, Shell};
+use callboard_cli::process::exit;
+use callboard_cli::worker::{self, Provider, Worker};
+use callboard_domain::Error;
+use callboard_domain::template::Template;
+use callboard_protocol::document::Format;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
-mod access;
-mod auth;
-mod bench;
-mod client;
+use crate::wire::templates::source_from;
+
 mod compact;
 mod dev;
-mod doctor;
-mod executions;
-mod failure;
-mod gate;
-mod hitl;
-mod input;
-mod keys;
-mod login;
-mod output;
-mod plans;
-mod secret;
 mod serve;
-mod start;
-mod tasks;
-mod templates;
-mod users;
-mod wait;
-mod watch;
-mod worker;
-mod workers;
-
-use access::{Access, Remote};
-use failure::Failure;
 
 /// A durable, self-hosted orchestrator for prompt-driven work on language models.
 #[derive(Debug, Parser)]
@@ -55,37 +37,20 @@ pub enum Command {
     Serve(Serve),
     /// Start a worker, which runs tasks on a model.
     Worker(Worker),
-    /// Submit, list, show, cancel tasks, and wait for them.
-    Tasks(Remote<tasks::Tasks>),
-    /// Create, list, show and execute plans.
-    Plans(Remote<plans::Plans>),
-    /// List, show, watch, cancel and retry executions.
-    Executions(Remote<executions::Executions>),
-    /// List, show, validate, publish and deploy templates.
-    Templates(Remote<templates::Templates>),
-    /// Review outputs that wait for a person: list, show, approve, reject, verify.
-    Hitl(Remote<hitl::Hitl>),
-    /// Sign in and out.
-    Auth(Remote<auth::Auth>),
-    /// Make API keys.
-    Keys(Remote<keys::Keys>),
-    /// List and make users, and give them roles.
-    Users(Remote<users::Users>),
-    /// List and drain workers.
-    Workers(Remote<workers::Workers>),
-    /// Find out what stands between this machine and a server that works.
-    Doctor(Access),
+    /// Talk to a server.
+    #[command(flatten)]
+    Client(callboard_cli::Command),
     /// Make the data directory as small as what is in it. The server must not be running.
     Compact(Compact),
     /// Measure how fast this program is on this machine, beside what the machine can do.
-    Bench(bench::Bench),
+    Bench(Bench),
     /// What a measurement is held against; `bench` starts it.
     #[command(hide = true)]
-    BenchFloor(bench::BenchFloor),
+    BenchFloor(BenchFloor),
     /// Write what a shell needs to complete commands, to standard output.
     Completions {
         /// The shell.
-        shell: clap_complete::Shell,
+        shell: Shell,
     },
 }
 
@@ -114,62 +79,6 @@ pub struct Compact {
     pub config: Option<PathBuf>,
 }
 
-/// Which models a worker runs, and how.
-#[derive(Debug, Clone, Args)]
-pub struct Provider {
-    /// Who runs the model.
-    #[arg(long, value_enum, default_value_t = ProviderName::Openai)]
-    pub provider: ProviderName,
-    /// Where the provider is, such as <http://127.0.0.1:11434/v1>.
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-    /// How many tasks run at once.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub concurrency: u16,
-    /// How long the simulated provider takes to answer.
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
-    pub simulated_delay: u64,
-}
-
-/// The providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ProviderName {
-    /// Any OpenAI-compatible server: OpenAI, vLLM, Ollama, llama.cpp; key from `OPENAI_API_KEY`.
-    Openai,
-    /// Anthropic; key from `ANTHROPIC_API_KEY`.
-    Anthropic,
-    /// No model at all: answers that are a function of the prompt.
-    Simulated,
-}
-
-/// How a worker is started.
-#[derive(Debug, Clone, Args)]
-pub struct Worker {
-    /// The server.
-    #[arg(
-        long,
-        env = "CALLBOARD_SERVER",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080"
-    )]
-    pub server: String,
-    /// A file that holds the worker's key; or `CALLBOARD_API_KEY`, or `CALLBOARD_API_KEY_FILE`.
-    #[arg(long, value_name = "FILE")]
-    pub key_file: Option<PathBuf>,
-    /// What people see in the list of workers; by default the host's name.
-    #[arg(long)]
-    pub name: Option<String>,
-    /// The queues to serve, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "default")]
-    pub queues: Vec<String>,
-    /// The models to announce, separated by commas: names, prefixes such as `gpt-*`; by default all.
-    #[arg(long, value_delimiter = ',')]
-    pub models: Option<Vec<String>>,
-    /// Who runs the model.
-    #[command(flatten)]
-    pub provider: Provider,
-}
-
 /// How everything is started for trying it out.
 #[derive(Debug, Clone, Args)]
 pub struct Dev {
@@ -190,57 +99,23 @@ pub struct Dev {
     pub first_prompt: String,
 }
 
-/// Does what was asked for. Returns the exit code (PROTOCOL.md 13).
+/// Runs a command. Returns the exit code (PROTOCOL.md 13).
 #[must_use]
 pub fn run(cli: Cli) -> u8 {
     match cli.command {
         Command::Dev(dev) => dev::run(dev),
         Command::Serve(serve) => serve::run(&serve),
-        Command::Worker(worker) => worker::run(worker),
-        Command::Tasks(asked) => remote(tasks::run(asked)),
-        Command::Plans(asked) => remote(plans::run(asked)),
-        Command::Executions(asked) => remote(executions::run(asked)),
-        Command::Templates(asked) => remote(templates::run(asked)),
-        Command::Hitl(asked) => remote(hitl::run(asked)),
-        Command::Auth(asked) => remote(auth::run(asked)),
-        Command::Keys(asked) => remote(keys::run(asked)),
-        Command::Users(asked) => remote(users::run(asked)),
-        Command::Workers(asked) => remote(workers::run(asked)),
-        Command::Doctor(access) => remote(doctor::run(&access)),
-        Command::Bench(asked) => remote(bench::run(asked)),
-        Command::Compact(asked) => serve::exit(compact::run(asked)),
-        Command::BenchFloor(asked) => serve::exit(serve::block_on(bench::be_floor(asked))),
-        Command::Completions { shell } => exit(&completions(shell)),
+        Command::Worker(worker) => exit(serve::begin().and_then(|()| worker::run(worker))),
+        Command::Client(command) => callboard_cli::run(command, validate),
+        Command::Compact(asked) => exit(compact::run(asked)),
+        Command::Bench(asked) => bench::run(asked),
+        Command::BenchFloor(asked) => bench::run_floor(asked),
+        Command::Completions { shell } => completions::run(shell, &mut Cli::command()),
     }
 }
 
-/// Runs a client command on this thread.
-fn remote(work: impl Future<Output = Result<(), Failure>>) -> u8 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = match runtime {
-        Ok(runtime) => {
-            let outcome = runtime.block_on(work);
-            // A read from a terminal that nobody answers must not keep the process.
-            runtime.shutdown_background();
-            outcome
-        }
-        Err(error) => Err(Failure::Other(format!("cannot start: {error}"))),
-    };
-    exit(&outcome)
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "callboard", &mut script);
-    output::print(&String::from_utf8_lossy(&script))
-}
-
-fn exit(outcome: &Result<(), Failure>) -> u8 {
-    match outcome {
-        Ok(()) => 0,
-        Err(failure) => {
-            failure.tell();
-            failure.exit_code()
-        }
-    }
+/// The server's check of a template.
+fn validate(text: &[u8], format: Format, env_allow: &[String]) -> Result<Template, Error> {
+    let source = source_from(text, format)?;
+    Template::compile(source, env_allow).map_err(Error::InvalidDefinition)
 }

@@ -9,7 +9,6 @@
 mod error;
 mod read;
 mod rule;
-mod secret;
 mod smtp;
 mod source;
 
@@ -17,14 +16,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callboard_common::secret::Secret;
 use callboard_domain::rate::{Quotas, Tier};
 use ipnet::IpNet;
 use url::Url;
 
 pub use error::{Error, Place};
 use read::read_file;
-pub use rule::duration_of;
-pub use secret::Secret;
 pub use smtp::{Login, Smtp, Tls};
 use source::Source;
 

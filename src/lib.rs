@@ -5,16 +5,12 @@
 //! absent: rules, which the domain has, and actors, which the runtime has.
 
 pub mod auth;
-pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod http;
 pub mod outbound;
-pub mod provider;
 pub mod service;
 pub mod telemetry;
 pub mod templates;
-pub mod tls;
 pub mod wire;
-pub mod worker;
 pub mod ws;

@@ -7,8 +7,6 @@
 
 mod escape;
 
-pub(crate) use escape::is_unsafe;
-
 use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
 

@@ -13,4 +13,3 @@ pub mod system;
 pub mod tasks;
 pub mod templates;
 pub mod track;
-pub mod workers;

@@ -1,6 +1,8 @@
 //! `callboard compact`.
 
-use super::serve::{announce, start};
+use callboard_cli::process::announce;
+
+use super::serve::start;
 use super::{Compact, Serve};
 use crate::service;
 

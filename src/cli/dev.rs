@@ -11,22 +11,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_cli::process::{announce, block_on, exit, signal};
+use callboard_cli::worker::{ProviderName, provider};
+use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
 use callboard_domain::credential::DEFAULT_LIFETIME;
 use callboard_domain::id::Environment;
 use callboard_domain::task::{Inputs, Request, Status};
 use callboard_runtime::accounts::NewKey;
 use callboard_runtime::{Handle, Owner};
+use callboard_worker::provider::Provider;
+use callboard_worker::{self as worker, Options};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::serve::{announce, block_on, exit, signal, start};
-use super::worker::provider;
-use super::{Dev, ProviderName};
-use crate::config::{Admin, Secret};
-use crate::provider::Provider;
+use super::Dev;
+use super::serve::start;
+use crate::config::Admin;
 use crate::service::Service;
-use crate::worker::{self, Options};
 
 const ADMIN: &str = "admin@callboard.example";
 /// How long the first task may take before nobody waits for it any more.

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use callboard_common::duration::format as shown;
 use ipnet::IpNet;
 use lettre::message::Mailbox;
 use url::Url;
@@ -177,7 +178,7 @@ pub(super) fn cap(raw: &Raw) -> Read<Option<u32>> {
 /// A length of time in `range`, such as `500ms`, `60s`, `5m`, `24h` or `90d`.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Read<Duration> {
     move |raw| {
-        let found = raw.text().and_then(duration_of);
+        let found = raw.text().and_then(callboard_common::duration::parse);
         let found = found.filter(|found| range.contains(found));
         found.ok_or_else(|| {
             let (from, to) = (shown(*range.start()), shown(*range.end()));
@@ -195,26 +196,6 @@ pub(super) fn kept(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Read<Opt
         }
         duration(raw).map(Some).map_err(|right| format!("{right}, or \"forever\""))
     }
-}
-
-const UNITS: [(&str, u64); 5] =
-    [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-
-/// `60s` and the like: digits and one unit.
-#[must_use]
-pub fn duration_of(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (count, unit) = text.split_at(digits);
-    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    let count: u64 = count.parse().ok()?;
-    count.checked_mul(*millis).map(Duration::from_millis)
-}
-
-fn shown(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let whole = |(_, unit): &&(&str, u64)| millis >= *unit && millis.is_multiple_of(*unit);
-    let (name, unit) = UNITS.iter().rev().find(whole).unwrap_or(&UNITS[0]);
-    format!("{}{name}", millis / unit)
 }
 
 /// One of a few words.
@@ -255,38 +236,6 @@ pub(super) fn list<T>(of: impl Fn(&Raw) -> Read<T>) -> impl Fn(&Raw) -> Read<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_duration_is_digits_and_a_unit() {
-        for (text, millis) in [
-            ("500ms", 500),
-            ("60s", 60_000),
-            ("5m", 300_000),
-            ("24h", 86_400_000),
-            ("90d", 7_776_000_000),
-            ("0s", 0),
-        ] {
-            assert_eq!(duration_of(text), Some(Duration::from_millis(millis)), "{text}");
-        }
-        for text in [
-            "",
-            "s",
-            "60",
-            "60 s",
-            "1.5s",
-            "-1s",
-            "60S",
-            "1h30m",
-            "99999999999999999999s",
-            "9999999999999999d",
-            "é",
-        ] {
-            assert_eq!(duration_of(text), None, "{text}");
-        }
-        assert_eq!(shown(Duration::from_hours(36)), "36h");
-        assert_eq!(shown(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(shown(Duration::ZERO), "0ms");
-    }
 
     #[test]
     fn an_origin_has_no_path() {

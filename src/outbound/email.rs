@@ -52,7 +52,7 @@ impl Email {
     /// # Errors
     /// The certificates of `ca`, or those of the system, cannot be used.
     pub fn new(smtp: &Smtp, base: &str) -> Result<Self, NotUsable> {
-        crate::tls::install_provider();
+        callboard_common::tls::install_provider();
         let tls = match smtp.tls {
             Tls::None => secured::Tls::None,
             Tls::Starttls => secured::Tls::Required(trusted(smtp)?),

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Debug, Write};
 
+use callboard_common::text::is_unsafe;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::FormatFields;
@@ -35,10 +36,4 @@ impl Write for Escaping<'_, '_> {
         }
         self.0.write_str(&text[plain..])
     }
-}
-
-/// Control characters, and those that turn the direction of text or break its lines.
-pub(crate) fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -3,13 +3,13 @@
 //! Deliberately absent: what is asked for where work is submitted, which is [`super::hitl`].
 
 mod answers;
-pub mod entry;
 mod requests;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::id::{ExecutionId, TaskId, UserId};
 use callboard_domain::task::Why;
+pub use callboard_protocol::history as entry;
 use callboard_runtime::read::approvals::ApprovalDetail;
 use serde::Serialize;
 use utoipa::ToSchema;

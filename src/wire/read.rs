@@ -11,12 +11,11 @@
 //! Deliberately absent: whether the thing makes sense, which the domain decides.
 
 mod fields;
-pub mod json;
 pub mod query;
 pub mod rule;
 mod shape;
-pub mod yaml;
 
+pub use callboard_protocol::document::{Format, json, parse, yaml};
 pub use fields::{Field, Fields, Path, Read, Refused};
 pub use shape::{Components, Members, Shape, shape};
 
@@ -26,27 +25,6 @@ use serde_json::Value;
 
 use fields::{Faults, Mode};
 use rule::Parse as _;
-
-/// How a document is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// JSON.
-    Json,
-    /// YAML 1.2, of which only what JSON can say.
-    Yaml,
-}
-
-/// The value that a document holds; what it is made of is the same for every format.
-///
-/// # Errors
-///
-/// [`Error::InvalidJson`], [`Error::InvalidYaml`].
-pub fn parse(bytes: &[u8], format: Format) -> Result<Value, Error> {
-    match format {
-        Format::Json => json::parse(bytes),
-        Format::Yaml => yaml::parse(bytes),
-    }
-}
 
 /// Reads a JSON body: strict JSON, an object, every member by its rule, none unknown.
 ///

@@ -13,6 +13,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::response::Response;
 use callboard_domain::access::Caller;
 use callboard_domain::{Error, Rule};
+use callboard_protocol::workers::{ErrorBody, FromWorker, Registered, ToWorker};
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::WorkerCommand;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -21,7 +22,6 @@ use tokio::sync::mpsc;
 
 use crate::http::describe::{Input, Operation};
 use crate::http::{App, Failure};
-use crate::wire::workers::{ErrorBody, FromWorker, Registered, ToWorker};
 
 mod frames;
 

@@ -8,11 +8,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard::provider::anthropic::Anthropic;
-use callboard::provider::openai::OpenAi;
-use callboard::provider::{Completion, Failure, Provider, Request};
 use callboard_domain::confidence::Source;
 use callboard_domain::usage::Prices;
+use callboard_worker::provider::anthropic::Anthropic;
+use callboard_worker::provider::openai::OpenAi;
+use callboard_worker::provider::{Completion, Failure, Provider, Request};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
@@ -155,7 +155,7 @@ pub(crate) async fn start() -> Option<Model> {
         eprintln!("skipped: CALLBOARD_SKIP_REAL_MODEL=1 leaves out the tests with a real model");
         return None;
     }
-    callboard::tls::install_provider();
+    callboard_common::tls::install_provider();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/model");
     let mut process = Command::new(python(&scripts).await)
         .arg(scripts.join("serve.py"))

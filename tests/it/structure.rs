@@ -7,37 +7,64 @@ use callboard::http::document;
 
 /// The dependencies of a package that tests and builds do not add.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest.trim_start_matches('/'));
     let text = std::fs::read_to_string(path).expect("a manifest");
     let manifest: toml::Table = text.parse().expect("TOML");
     manifest["dependencies"].as_table().expect("a table").keys().cloned().collect()
 }
 
+/// Each package, and the packages of the workspace that it depends on.
+const PACKAGES: [(&str, &str, &[&str]); 10] = [
+    ("callboard", "", &["cli", "common", "domain", "protocol", "runtime", "store", "worker"]),
+    ("cli", "crates/cli", &["bench", "client", "common", "domain", "protocol", "worker"]),
+    ("bench", "crates/bench", &["client", "runtime", "store"]),
+    ("worker", "crates/worker", &["common", "domain", "protocol"]),
+    ("client", "sdk/rust", &["common"]),
+    ("protocol", "crates/protocol", &["domain"]),
+    ("runtime", "actors/runtime", &["domain", "store"]),
+    ("domain", "actors/domain", &[]),
+    ("store", "actors/store", &[]),
+    ("common", "crates/common", &[]),
+];
+
+/// Libraries, and the packages that may depend on them.
+const LIBRARIES: [(&str, &[&str]); 8] = [
+    ("axum", &["callboard", "bench"]),
+    ("hyper", &["callboard"]),
+    ("utoipa", &["callboard", "protocol"]),
+    ("lettre", &["callboard"]),
+    ("clap", &["callboard", "cli", "bench"]),
+    ("reqwest", &["cli", "worker", "client"]),
+    ("ractor", &["runtime"]),
+    ("sled", &["store"]),
+];
+
 #[test]
 fn the_arrows_go_one_way() {
-    let root = dependencies("Cargo.toml");
-    let runtime = dependencies("actors/runtime/Cargo.toml");
-    let domain = dependencies("actors/domain/Cargo.toml");
-    let store = dependencies("actors/store/Cargo.toml");
-    let ours = |all: &BTreeSet<String>| -> Vec<String> {
-        all.iter().filter(|name| name.starts_with("callboard")).cloned().collect()
-    };
-    assert_eq!(ours(&root), ["callboard-domain", "callboard-runtime", "callboard-store"]);
-    assert_eq!(ours(&runtime), ["callboard-domain", "callboard-store"]);
-    assert!(ours(&domain).is_empty() && ours(&store).is_empty());
-
-    for (name, owner) in
-        [("axum", "root"), ("hyper", "root"), ("ractor", "runtime"), ("sled", "store")]
-    {
-        for (package, dependencies) in
-            [("root", &root), ("runtime", &runtime), ("domain", &domain), ("store", &store)]
-        {
-            assert_eq!(dependencies.contains(name), package == owner, "{name} in {package}");
+    for (name, directory, expected) in PACKAGES {
+        let all = dependencies(&format!("{directory}/Cargo.toml"));
+        let ours: Vec<_> = all.iter().filter_map(|name| name.strip_prefix("callboard-")).collect();
+        assert_eq!(ours, expected, "the packages that {name} depends on");
+        for (library, owners) in LIBRARIES {
+            assert_eq!(all.contains(library), owners.contains(&name), "{library} in {name}");
         }
     }
+    let domain = dependencies("actors/domain/Cargo.toml");
     for forbidden in ["tokio", "rand", "reqwest", "tracing"] {
         assert!(!domain.contains(forbidden), "the rules are pure: no {forbidden}");
     }
+}
+
+#[test]
+fn every_package_of_the_workspace_is_among_them() {
+    let text = include_str!("../../Cargo.toml");
+    let manifest: toml::Table = text.parse().expect("TOML");
+    let members = manifest["workspace"]["members"].as_array().expect("a list");
+    let members: BTreeSet<_> = members.iter().filter_map(toml::Value::as_str).collect();
+    let known = PACKAGES.iter().map(|(_, directory, _)| *directory);
+    // The root package is no member by name; the simulated disk is part of the tests.
+    let known: BTreeSet<_> = known.filter(|name| !name.is_empty()).chain(["tests/disk"]).collect();
+    assert_eq!(members, known);
 }
 
 #[test]

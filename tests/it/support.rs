@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use callboard_client::{Credential, Secret, StreamItem};
 use futures_util::{SinkExt, StreamExt};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -479,41 +480,28 @@ const ANSWERED: Duration = Duration::from_mins(2);
 /// How long an event may take: a real model on a busy machine is slow.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A reader of server-sent events.
-pub(crate) struct Events {
-    response: reqwest::Response,
-    text: String,
-}
+/// A reader of events, as the client library gives them.
+pub(crate) struct Events(callboard_client::Events);
 
 impl Events {
+    /// Returns once the connection stands. `query` is a list of `name=value`, not escaped, with `&` between.
     pub(crate) async fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
-        let mut request = client.request(Method::GET, &format!("/api/events?{query}"));
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = request.send().await.expect("an answer");
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, text: String::new() }
+        let server = callboard_client::Server::parse(&client.url).expect("an address");
+        let key = Credential::Key(Secret::new(client.token.clone()));
+        let client = callboard_client::Client::new(server, key).expect("a client");
+        let query: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+        let mut events = callboard_client::Events::new(&client, &query).after(last);
+        let opened = events.next().await;
+        assert!(matches!(opened, StreamItem::Opened { .. }), "{opened:?}");
+        Self(events)
     }
 
     pub(crate) async fn next(&mut self) -> (String, Value) {
-        loop {
-            if let Some((block, rest)) = self.text.split_once("\n\n") {
-                let field = |name: &str| {
-                    let line = block.lines().find_map(|line| line.strip_prefix(name));
-                    line.map(|value| value.trim_start().to_owned())
-                };
-                let found = field("event:").zip(field("data:"));
-                self.text = rest.to_string();
-                if let Some((name, data)) = found {
-                    return (name, serde_json::from_str(&data).expect("JSON"));
-                }
-                continue;
+        match tokio::time::timeout(PATIENCE, self.0.next()).await.expect("in time") {
+            StreamItem::Event(event) => (event.name, event.body),
+            other @ (StreamItem::Opened { .. } | StreamItem::Broken) => {
+                panic!("the stream holds: {other:?}")
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk());
-            let chunk =
-                chunk.await.expect("in time").expect("the stream holds").expect("it goes on");
-            self.text.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
         }
     }
 }

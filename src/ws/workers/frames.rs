@@ -6,11 +6,10 @@ use callboard_domain::id::WorkerId;
 use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken, MAX_TARGET};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Profile;
-use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, WorkerMessage};
-
-use crate::wire::workers::{
+use callboard_protocol::workers::{
     Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
 };
+use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, WorkerMessage};
 
 /// The most leases that one worker may hold.
 const MAX_CONCURRENCY: u32 = 10_000;

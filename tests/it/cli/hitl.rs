@@ -1,10 +1,10 @@
 //! Human approval from the command line, against a server that answers as it is told.
 
-use callboard::wire::approvals::entry::{EntryBody, Texts};
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Action, Details, Entry};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::TaskId;
+use callboard_protocol::history::{EntryBody, Texts};
 use serde_json::{Value, json};
 
 use super::fake::{Fake, Told};

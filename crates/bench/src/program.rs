@@ -1,0 +1,250 @@
+//! What is measured: the real program in a process of its own, on a directory of its own, or a
+//! server that somebody else started.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use callboard_client::{Call, Secret};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+
+use super::Options;
+use super::error::{Error, broken};
+use super::floor::{self, StoreFloor};
+use super::http::Site;
+
+const ADMIN: &str = "admin@example.com";
+const PASSWORD: &str = "correct horse battery staple";
+
+/// Where things are measured.
+pub(super) struct Ground {
+    pub(super) options: Options,
+    /// Everything is made in here, and gone at the end.
+    base: TempDir,
+}
+
+/// A server, and in whose names it is asked.
+pub(super) struct Desk {
+    pub(super) operator: Site,
+    pub(super) worker: Site,
+    /// The process, if it is ours. It ends with this.
+    pub(super) program: Option<Program>,
+}
+
+impl Ground {
+    pub(super) fn new(options: Options) -> Result<Self, Error> {
+        let mut prefix = tempfile::Builder::new();
+        let base = prefix.prefix(".callboard-bench-").tempdir_in(&options.directory);
+        let what = format!("no directory can be made in {}", options.directory.display());
+        let base = base.map_err(Error::of(&what))?;
+        Ok(Self { options, base })
+    }
+
+    /// Whether the server is started here.
+    pub(super) const fn is_own(&self) -> bool {
+        self.options.server.is_none()
+    }
+
+    /// A server, with somebody who submits and somebody who works.
+    pub(super) async fn desk(&self) -> Result<Desk, Error> {
+        if let Some(site) = &self.options.server {
+            let (operator, worker) = (site.clone(), site.clone());
+            return Ok(Desk { operator, worker, program: None });
+        }
+        self.server().await?.desk().await
+    }
+
+    /// The server on an empty directory, with a first admin.
+    pub(super) async fn server(&self) -> Result<Program, Error> {
+        self.server_on(self.directory()?, &[]).await
+    }
+
+    /// The server on what another has left. Its rate limits count, but are not met.
+    pub(super) async fn server_on(
+        &self,
+        directory: TempDir,
+        settings: &[(&str, &str)],
+    ) -> Result<Program, Error> {
+        let mut command = own_executable()?;
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("CALLBOARD_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data(&directory))
+            .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
+            .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
+            .env("CALLBOARD_LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "10000000")
+            .env("CALLBOARD_LOG", "warn")
+            .envs(settings.iter().copied());
+        Program::launch(command, directory).await
+    }
+
+    /// What the store does at best, unless the server is on another machine.
+    pub(super) async fn store_floor(&self) -> Result<Option<StoreFloor>, Error> {
+        if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
+            return Ok(None);
+        }
+        floor::store(&self.directory()?, self.options.span).await.map(Some)
+    }
+
+    /// The least server that keeps what it takes, unless the server is on another machine.
+    pub(super) async fn http_floor(&self) -> Result<Option<Program>, Error> {
+        if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
+            return Ok(None);
+        }
+        floor::http(self.directory()?).await.map(Some)
+    }
+
+    /// A new directory on the disk that is measured.
+    pub(super) fn directory(&self) -> Result<TempDir, Error> {
+        let base = std::path::absolute(self.base.path()).map_err(Error::of("no directory"))?;
+        tempfile::tempdir_in(base).map_err(Error::of("no directory can be made"))
+    }
+
+    /// A directory with the same in it, of a server that has ended.
+    pub(super) fn copy(&self, of: &TempDir) -> Result<TempDir, Error> {
+        let copy = self.directory()?;
+        copy_all(of.path(), copy.path()).map_err(Error::of("a directory cannot be copied"))?;
+        Ok(copy)
+    }
+}
+
+/// Where a server keeps what it has.
+pub(super) fn data(directory: &TempDir) -> PathBuf {
+    directory.path().join("data")
+}
+
+/// This program, to be started again.
+pub(super) fn own_executable() -> Result<Command, Error> {
+    let path = std::env::current_exe().map_err(Error::of("this program has no path"))?;
+    let mut command = Command::new(path);
+    command.kill_on_drop(true).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// A child process that says where it listens. Killed when dropped.
+pub(super) struct Program {
+    child: Child,
+    /// Where it listens, in nobody's name.
+    pub(super) site: Site,
+    // What it writes to must outlive it.
+    _output: BufReader<ChildStdout>,
+    /// Gone after the process.
+    directory: Option<TempDir>,
+}
+
+impl Program {
+    /// Starts `command` and returns once it has said where it listens.
+    pub(super) async fn launch(mut command: Command, directory: TempDir) -> Result<Self, Error> {
+        let spawned = command.stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(Error::of("the server does not start"))?;
+        let output = child.stdout.take().ok_or_else(|| broken("the server has no output"))?;
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        let read = output.read_line(&mut line).await;
+        read.map_err(Error::of("the server does not say where it listens"))?;
+        let address = line.trim_end().strip_prefix("listening on http://");
+        let address = address.and_then(|address| address.parse().ok());
+        let address = address.ok_or_else(|| broken(format!("the server says {line:?}")))?;
+        let site = Site::local(address);
+        Ok(Self { child, site, _output: output, directory: Some(directory) })
+    }
+
+    /// With fresh keys of an operator and a worker.
+    pub(super) async fn desk(self) -> Result<Desk, Error> {
+        let password = Secret::new(PASSWORD.into());
+        let login = self.site.client()?.log_in(ADMIN, &password).await?;
+        let admin = self.site.with_token(&login.token).client()?;
+        let key = async |role: &str| {
+            let body = json!({"name": role, "role": role});
+            let made = admin.data(Call::post(&["auth", "keys"]).json(&body)).await?;
+            Ok::<_, Error>(self.site.with_token(text(&made, "key")?))
+        };
+        let (operator, worker) = (key("operator").await?, key("worker").await?);
+        Ok(Desk { operator, worker, program: Some(self) })
+    }
+
+    /// Its resident memory, in bytes.
+    pub(super) fn resident(&self) -> Result<f64, Error> {
+        resident(self.child.id().ok_or_else(|| broken("the server has ended"))?)
+    }
+
+    /// Kills it at once (kill -9), and leaves what it has stored.
+    pub(super) async fn kill(mut self) -> Result<TempDir, Error> {
+        self.child.kill().await.map_err(Error::of("the server cannot be killed"))?;
+        self.directory.take().ok_or_else(|| broken("the server has no directory"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Its directory goes next, so it has to be gone; kill -9 takes a moment.
+        let _ = self.child.start_kill();
+        for _ in 0..1_000 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Desk {
+    /// The server of our own that this must have.
+    pub(super) fn own(&self) -> Result<&Program, Error> {
+        self.program.as_ref().ok_or_else(|| broken("the server was not started here"))
+    }
+
+    /// Kills the server of our own, and leaves what it has stored.
+    pub(super) async fn kill(self) -> Result<TempDir, Error> {
+        let program = self.program.ok_or_else(|| broken("the server was not started here"))?;
+        program.kill().await
+    }
+}
+
+/// The resident memory of a process, in bytes.
+pub(super) fn resident(process: u32) -> Result<f64, Error> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.map_err(Error::of("memory is read from /proc, on Linux only"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = resident.and_then(|text| text.trim().strip_suffix(" kB"));
+    let kilobytes: Option<f64> = kilobytes.and_then(|number| number.parse().ok());
+    kilobytes.map(|number| number * 1024.0).ok_or_else(|| broken("/proc holds no VmRSS"))
+}
+
+/// A text of an answer.
+pub(super) fn text<'v>(value: &'v serde_json::Value, name: &str) -> Result<&'v str, Error> {
+    value[name].as_str().ok_or_else(|| broken(format!("an answer has no {name}")))
+}
+
+fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            std::fs::create_dir(&target)?;
+            copy_all(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that a directory takes on the disk.
+pub(super) fn disk(path: &Path) -> std::io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { disk(&entry.path())? } else { metadata.blocks() * 512 };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,129 @@
+//! T3 and T4: executions of a plan go from the request to their end, by way of a worker whose model
+//! answers at once.
+//!
+//! An execution counts when the result of its last step was acknowledged, which is the commit that
+//! ends it, and its latency runs from before the request that starts it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_client::Call;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::complete::{Crew, Rounds};
+use super::error::Error;
+use super::http::Connection;
+use super::meter::{Client, Summary, closed_loop};
+use super::program::{Desk, Ground, text};
+use super::report::Row;
+use super::worker::QUEUE;
+
+/// How many executions are under way at once.
+const EXECUTIONS: usize = 32;
+
+/// A plan and what is wanted of it.
+struct Work {
+    together: Row,
+    alone: Row,
+    at_least: f64,
+    at_most: f64,
+    plan: Value,
+    /// How many of its steps run at once at most.
+    width: usize,
+}
+
+/// The prompt of a step: the last one's begins with the number of who started the execution.
+fn step(id: &str, depends_on: &[String], last: bool) -> Value {
+    let who = if last { "{{input.who}}" } else { "-" };
+    let outputs: Vec<_> = depends_on.iter().map(|id| format!("{{{{{id}.output}}}}")).collect();
+    let prompt = format!("{who} Sum up what is known of the order: {}", outputs.join(" "));
+    json!({"id": id, "prompt": prompt, "queue": QUEUE, "dependsOn": depends_on})
+}
+
+fn plan(steps: &[Value]) -> Value {
+    json!({"name": "load", "steps": steps})
+}
+
+/// Five steps, one after the other.
+pub(super) async fn chain(ground: &Ground) -> Result<Vec<Row>, Error> {
+    let id = |n: usize| format!("s{n}");
+    let before = |n: usize| n.checked_sub(1).map(id).into_iter().collect::<Vec<_>>();
+    let steps: Vec<_> = (0..5).map(|n| step(&id(n), &before(n), n == 4)).collect();
+    let work = Work {
+        together: Row::of("T3", "chain of 5 steps, 32 in flight", "executions/s"),
+        alone: Row::of("T3", "chain of 5 steps, alone, p50", "ms"),
+        at_least: 0.05,
+        at_most: 10.0,
+        plan: plan(&steps),
+        width: 1,
+    };
+    run(ground, work).await
+}
+
+/// Ten steps at once, and one that joins them.
+pub(super) async fn fan_out(ground: &Ground) -> Result<Vec<Row>, Error> {
+    let ids: Vec<_> = (0..10).map(|n| format!("s{n}")).collect();
+    let mut steps: Vec<_> = ids.iter().map(|id| step(id, &[], false)).collect();
+    steps.push(step("join", &ids, true));
+    let work = Work {
+        together: Row::of("T4", "fan-out of 10 and join, 32 in flight", "executions/s"),
+        alone: Row::of("T4", "fan-out of 10 and join, alone, p50", "ms"),
+        at_least: 0.025,
+        at_most: 7.0,
+        plan: plan(&steps),
+        width: 10,
+    };
+    run(ground, work).await
+}
+
+/// Starts an execution and waits until its last result was applied.
+struct Waiting {
+    connection: Connection,
+    request: Vec<u8>,
+    applied: Arc<[Notify]>,
+    number: usize,
+}
+
+impl Client for Waiting {
+    async fn once(&mut self) -> Result<(), Error> {
+        self.connection.exchange(&self.request, 201).await?;
+        self.applied[self.number].notified().await;
+        Ok(())
+    }
+}
+
+async fn run(ground: &Ground, work: Work) -> Result<Vec<Row>, Error> {
+    let mut rounds = Rounds::default();
+    for _ in 0..ground.options.rounds {
+        rounds.floor(ground).await?;
+        let desk = ground.desk().await?;
+        let operator = &desk.operator;
+        let plan = Call::post(&["plans"]).json(&work.plan);
+        let plan = operator.client()?.data(plan).await?;
+        let path = format!("/api/plans/{}/execute", text(&plan, "id")?);
+        let mut crew = Crew::hire(&desk, EXECUTIONS, EXECUTIONS * work.width).await?;
+        let span = ground.options.span;
+        rounds.together.push(load(&desk, &mut crew, &path, EXECUTIONS, span).await?);
+        rounds.alone.push(load(&desk, &mut crew, &path, 1, span / 2).await?);
+    }
+    Ok(rounds.rows((work.together, work.at_least), (work.alone, work.at_most)))
+}
+
+/// So many executions in flight, for so long.
+async fn load(
+    desk: &Desk,
+    crew: &mut Crew,
+    path: &str,
+    count: usize,
+    span: Duration,
+) -> Result<Summary, Error> {
+    let mut clients = Vec::with_capacity(count);
+    for number in 0..count {
+        let body = json!({"input": {"who": number.to_string()}}).to_string();
+        let request = desk.operator.post(path, &body);
+        let connection = desk.operator.open().await?;
+        clients.push(Waiting { connection, request, applied: crew.applied(), number });
+    }
+    crew.serve(closed_loop(clients, span)).await
+}

@@ -1,0 +1,73 @@
+//! What all client commands share: which server, with which credentials, written how.
+//!
+//! Deliberately absent: a secret as a flag's value, which everybody on the machine could read.
+
+use std::path::PathBuf;
+
+use callboard_client::{Client, Credential, Retry, Server, Session};
+use clap::{Args, Subcommand};
+
+use super::failure::Failure;
+use super::login::{Store, Stored};
+use super::output::{Format, note};
+use super::secret;
+
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+
+/// Which server, with which credentials, written how.
+#[derive(Debug, Clone, Args)]
+pub struct Access {
+    /// The server; by default the one of the last login, else <http://127.0.0.1:8080>.
+    #[arg(long, env = "CALLBOARD_SERVER", value_name = "URL", global = true)]
+    pub server: Option<String>,
+    /// A file that holds an API key; or `CALLBOARD_API_KEY`, or `CALLBOARD_API_KEY_FILE`, else the stored login.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub api_key_file: Option<PathBuf>,
+    /// How the data is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
+    pub output: Format,
+}
+
+/// A group of commands that talk to a server.
+#[derive(Debug, Clone, Args)]
+pub struct Remote<C: Subcommand> {
+    /// Which server, with which credentials, written how.
+    #[command(flatten)]
+    pub access: Access,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: C,
+}
+
+impl Access {
+    /// A client of the server, with credentials if there are any.
+    pub(super) fn client(&self) -> Result<Client, Failure> {
+        let store = Store::of_user();
+        let server = self.address(store.as_ref().ok())?;
+        let credential = match secret::api_key(self.api_key_file.as_deref())? {
+            Some(key) => Credential::Key(key),
+            None => match store?.read()?.login(&server.to_string()) {
+                Some(login) => {
+                    let store = Stored::new(Store::of_user()?, server.to_string());
+                    Credential::Session(Box::new(Session::stored(login, Box::new(store))))
+                }
+                None => Credential::None,
+            },
+        };
+        Ok(Client::new(server, credential)?.on_retry(tell_retry))
+    }
+
+    /// The server that is meant.
+    pub(super) fn address(&self, store: Option<&Store>) -> Result<Server, Failure> {
+        if let Some(given) = self.server.as_deref().filter(|given| !given.is_empty()) {
+            return Ok(Server::parse(given)?);
+        }
+        let last = store.map(Store::read).transpose()?.and_then(|logins| logins.current);
+        Ok(Server::parse(last.as_deref().unwrap_or(DEFAULT_SERVER))?)
+    }
+}
+
+/// Says on standard error that a call is repeated.
+pub(super) fn tell_retry(Retry { server, status, wait }: Retry<'_>) {
+    note(&format!("{server} answered {status}: trying again in {wait:?}"));
+}

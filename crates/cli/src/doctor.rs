@@ -1,0 +1,205 @@
+//! `callboard doctor`: what stands between this machine and a server that works, and what to do.
+//!
+//! Deliberately absent: repairs.
+
+use std::os::unix::fs::MetadataExt;
+
+use callboard_client::{Call, Client, Credential, Page};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+
+use super::access::Access;
+use super::auth::probe;
+use super::failure::Failure;
+use super::login::Store;
+use super::output::{Format, escaped, print};
+
+/// A difference of the clocks below this harms nobody.
+const SAME_CLOCK_MS: i64 = 5_000;
+
+/// What was found about one thing.
+struct Finding {
+    check: &'static str,
+    state: &'static str,
+    detail: String,
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, state: "ok", detail: detail.into(), advice: None }
+    }
+
+    fn warn(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { state: "warn", advice: Some(advice.into()), ..Self::ok(check, detail) }
+    }
+
+    fn fail(check: &'static str, failure: &Failure, advice: impl Into<String>) -> Self {
+        Self { state: "fail", advice: Some(advice.into()), ..Self::ok(check, failure.words()) }
+    }
+}
+
+/// Looks at everything, shows what was found, and fails with the first thing that is broken.
+pub(super) async fn run(access: &Access) -> Result<(), Failure> {
+    let client = access.client()?;
+    let (findings, failure) = examine(&client).await;
+    let items: Vec<Value> = findings
+        .iter()
+        .map(|finding| {
+            let Finding { check, state, detail, advice } = finding;
+            json!({"check": check, "state": state, "detail": detail, "advice": advice})
+        })
+        .collect();
+    match access.output {
+        Format::Table => print(&findings.iter().map(shown).collect::<String>())?,
+        Format::Json => access.output.item(&Value::Array(items), |_| String::new())?,
+        Format::Jsonl => {
+            access.output.list(&Page { data: items, pagination: Value::Null }, &[])?;
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
+    let server = client.server();
+    let mut findings = vec![address(client)];
+    let answer = match client.anonymous().send(&Call::get(&["health"]).at_once()).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let failure = Failure::from(error);
+            let advice = format!(
+                "is it started (callboard serve), and is {server} its address? --server or \
+                 CALLBOARD_SERVER names another"
+            );
+            findings.push(Finding::fail("reachable", &failure, advice));
+            return (findings, Some(failure));
+        }
+    };
+    let version = answer.data["version"].as_str().unwrap_or("unknown");
+    findings.push(Finding::ok("reachable", format!("callboard {version}")));
+    findings.extend(versions(version));
+    findings.extend(components(&answer.data["components"]));
+    findings.push(clock(&answer.headers, Timestamp::now()));
+    findings.extend(permissions());
+    let failure = match probe(client).await {
+        Ok(()) => {
+            findings.push(Finding::ok("credentials", credentials(client).await));
+            None
+        }
+        Err(failure) => {
+            let advice = format!(
+                "callboard auth login --server {server} --email YOU, or a key in \
+                 CALLBOARD_API_KEY_FILE"
+            );
+            findings.push(Finding::fail("credentials", &failure, advice));
+            Some(failure)
+        }
+    };
+    (findings, failure)
+}
+
+fn address(client: &Client) -> Finding {
+    let server = client.server();
+    if server.is_local() || server.is_encrypted() {
+        return Finding::ok("server", server.to_string());
+    }
+    let advice = "put a proxy with TLS in front of it and use https";
+    Finding::warn("server", format!("{server} is not encrypted: keys can be read"), advice)
+}
+
+fn versions(server: &str) -> Option<Finding> {
+    let own = env!("CARGO_PKG_VERSION");
+    let advice = "install the same version on both sides";
+    (server != own).then(|| Finding::warn("version", format!("this is callboard {own}"), advice))
+}
+
+fn components(components: &Value) -> Vec<Finding> {
+    [("engine", "engine"), ("database", "database"), ("workers", "workers")]
+        .into_iter()
+        .map(|(check, name)| {
+            let component = &components[name];
+            let status = component["status"].as_str().unwrap_or("unknown");
+            let detail = component["detail"].as_str().unwrap_or(status);
+            match (status, name) {
+                ("ok", _) => Finding::ok(check, detail),
+                (_, "workers") => {
+                    let advice = "start one: callboard worker --server … --key-file …";
+                    Finding::warn(check, detail, advice)
+                }
+                _ => Finding::warn(check, detail, "look at the server's log"),
+            }
+        })
+        .collect()
+}
+
+fn clock(headers: &HeaderMap, now: Timestamp) -> Finding {
+    let date = headers.get("date").and_then(|date| date.to_str().ok());
+    let Some(date) = date.and_then(|date| rfc2822::parse(date).ok()) else {
+        return Finding::ok("clock", "the server does not tell its time");
+    };
+    let ahead = date.timestamp().as_millisecond() - now.as_millisecond();
+    if ahead.abs() < SAME_CLOCK_MS {
+        return Finding::ok("clock", "the same as the server's");
+    }
+    let seconds = ahead.abs() / 1000;
+    let which = if ahead > 0 { "ahead of" } else { "behind" };
+    let advice = "tokens and deadlines count on both: let NTP set them";
+    Finding::warn("clock", format!("the server's is {seconds} s {which} this one"), advice)
+}
+
+/// Whether others may read the stored login.
+fn permissions() -> Option<Finding> {
+    let store = Store::of_user().ok()?;
+    let mode = std::fs::metadata(store.path()).ok()?.mode() & 0o777;
+    let path = store.path().display();
+    (mode & 0o077 != 0).then(|| {
+        let detail = format!("{path} has mode {mode:o}: others may read it");
+        Finding::warn("stored login", detail, format!("chmod 600 {path}"))
+    })
+}
+
+async fn credentials(client: &Client) -> String {
+    match client.credential() {
+        Credential::None => "none are needed".into(),
+        Credential::Key(_) => "the API key is taken".into(),
+        Credential::Session(session) => {
+            let login = session.login().await;
+            format!("signed in as {} ({})", login.email, login.role)
+        }
+    }
+}
+
+fn shown(finding: &Finding) -> String {
+    let Finding { check, state, detail, advice } = finding;
+    let mut text = format!("{state:4}  {check:12}  {}\n", escaped(detail));
+    if let Some(advice) = advice {
+        text = format!("{text}{:18}  → {}\n", "", escaped(advice));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn clocks_that_differ_are_named_with_their_direction() {
+        let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let found = |date: &'static str| {
+            clock(
+                &HeaderMap::from_iter([("date".parse().unwrap(), HeaderValue::from_static(date))]),
+                now,
+            )
+        };
+        assert_eq!(found("Sat, 21 Nov 2026 10:00:01 GMT").state, "ok");
+        let behind = found("Sat, 21 Nov 2026 09:58:20 GMT");
+        assert_eq!(
+            (behind.state, behind.detail.as_str()),
+            ("warn", "the server's is 100 s behind this one")
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! `callboard executions`.
+
+use std::time::Duration;
+
+use callboard_client::{Call, Client};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::access::{Access, Remote};
+use super::failure::Failure;
+use super::input;
+use super::output::{Column, Format, details, note, table};
+use super::wait::verdict;
+use super::watch::{self, View};
+
+const COLUMNS: [Column; 7] = [
+    ("ID", "id"),
+    ("STATUS", "status"),
+    ("DONE", "progress.completed"),
+    ("OF", "progress.total"),
+    ("PLAN", "planId"),
+    ("TEMPLATE", "templateId"),
+    ("STARTED", "startedAt"),
+];
+
+const FIELDS: [Column; 19] = [
+    ("id", "id"),
+    ("status", "status"),
+    ("error", "error.code"),
+    ("", "error.message"),
+    ("failed step", "error.stepId"),
+    ("plan", "planId"),
+    ("template", "templateId"),
+    ("started", "startedAt"),
+    ("completed", "completedAt"),
+    ("steps", "progress.total"),
+    ("  completed", "progress.completed"),
+    ("  running", "progress.running"),
+    ("  pending", "progress.pending"),
+    ("  wait for approval", "progress.awaitingApproval"),
+    ("  failed", "progress.failed"),
+    ("  cancelled", "progress.cancelled"),
+    ("  skipped", "progress.skipped"),
+    ("tokens", "usage.total"),
+    ("cost (USD)", "usage.totalCost"),
+];
+
+const STEPS: [Column; 6] = [
+    ("STEP", "id"),
+    ("STATUS", "status"),
+    ("MS", "durationMs"),
+    ("ATTEMPT", "attempt"),
+    ("TASK", "taskId"),
+    ("ERROR", "error.message"),
+];
+
+const DRY_STEPS: [Column; 7] = [
+    ("LEVEL", "level"),
+    ("STEP", "id"),
+    ("AFTER", "dependsOn"),
+    ("MODEL", "model"),
+    ("QUEUE", "queue"),
+    ("GATE", "gate"),
+    ("COST (USD)", "estimatedCost"),
+];
+
+const DRY_FIELDS: [Column; 5] = [
+    ("critical path", "criticalPath"),
+    ("cost (USD)", "estimate.cost"),
+    ("  at worst", "estimate.costHigh"),
+    ("duration (ms)", "estimate.durationMs"),
+    ("estimated from", "estimate.basis"),
+];
+
+/// What to do with executions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Executions {
+    /// List executions, the newest first.
+    List(List),
+    /// Show an execution with its steps and their outputs.
+    Show {
+        /// The execution.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Follow an execution until it has ended; exits with 10 if it failed.
+    Watch {
+        /// The execution.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// How long to watch, such as 5m; then exits with 8.
+        #[arg(long, value_parser = input::duration)]
+        timeout: Option<Duration>,
+    },
+    /// Cancel an execution that has not ended; completed steps are kept.
+    Cancel {
+        /// The execution.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Run the failed and cancelled steps of an execution again.
+    Retry {
+        /// The execution.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// Wait until it has ended; exits with 10 if it failed.
+        #[arg(long)]
+        wait: bool,
+        /// How long to wait at most.
+        #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
+        wait_timeout: Option<Duration>,
+    },
+}
+
+/// Which executions are listed.
+#[derive(Debug, Clone, Args)]
+pub struct List {
+    /// Any of running, completed, failed, cancelled.
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<String>,
+    /// Of this plan.
+    #[arg(long, value_name = "ID")]
+    plan: Option<String>,
+    /// Of this template.
+    #[arg(long, value_name = "ID")]
+    template: Option<String>,
+    /// Created at this instant or later, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    created_after: Option<String>,
+    /// Created before this instant.
+    #[arg(long, value_name = "TIME")]
+    created_before: Option<String>,
+    /// How many: 1 to 100; by default 20.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// How many to pass over.
+    #[arg(long)]
+    offset: Option<u64>,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Result<(), Failure> {
+    let client = access.client()?;
+    match command {
+        Executions::List(wanted) => {
+            let call = Call::get(&["plans", "executions"])
+                .commas("status", &wanted.status)
+                .query("planId", wanted.plan.as_ref())
+                .query("templateId", wanted.template.as_ref())
+                .query("createdAfter", wanted.created_after.as_ref())
+                .query("createdBefore", wanted.created_before.as_ref())
+                .query("limit", wanted.limit)
+                .query("offset", wanted.offset);
+            access.output.list(&client.page(call).await?, &COLUMNS)
+        }
+        Executions::Show { id } => {
+            let execution = client.data(Call::get(&["plans", "executions", &id])).await?;
+            show(&access, &execution)
+        }
+        Executions::Watch { id, timeout } => {
+            let mut view = View::watched(access.output);
+            let execution = watch::follow(&client, &id, &mut view, timeout).await?;
+            if access.output == Format::Json {
+                show(&access, &execution)?;
+            }
+            verdict("execution", &execution)
+        }
+        Executions::Cancel { id } => {
+            let execution = client.data(Call::delete(&["plans", "executions", &id])).await?;
+            show(&access, &execution)
+        }
+        Executions::Retry { id, wait, wait_timeout } => {
+            let call = Call::post(&["plans", "executions", &id, "retry"]);
+            let execution = client.data(call).await?;
+            if wait {
+                self::wait(&client, &access, &id, wait_timeout).await
+            } else {
+                show(&access, &execution)
+            }
+        }
+    }
+}
+
+/// Shows an execution once it has ended, and its progress on standard error until then.
+pub(super) async fn wait(
+    client: &Client,
+    access: &Access,
+    id: &str,
+    limit: Option<Duration>,
+) -> Result<(), Failure> {
+    note(&format!("{id} runs"));
+    let execution = watch::follow(client, id, &mut View::awaited(), limit).await?;
+    show(access, &execution)?;
+    verdict("execution", &execution)
+}
+
+/// Shows an execution.
+pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
+    access.output.item(execution, |execution| {
+        let mut shown = details(execution, &FIELDS, &[]);
+        let steps: Vec<Value> = execution["steps"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(id, step)| {
+                let mut step = step.clone();
+                step["id"] = id.clone().into();
+                step
+            })
+            .collect();
+        if !steps.is_empty() {
+            shown = format!("{shown}\n{}", table(&STEPS, &steps));
+        }
+        for step in &steps {
+            if let (Some(id), true) = (step["id"].as_str(), step["output"].is_string()) {
+                shown = format!("{shown}\n{}", details(step, &[], &[(id, "output")]));
+            }
+        }
+        shown
+    })
+}
+
+/// Shows what would run.
+pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure> {
+    access.output.item(plan, |plan| {
+        let steps = plan["steps"].as_array().cloned().unwrap_or_default();
+        format!("{}\n{}", table(&DRY_STEPS, &steps), details(plan, &DRY_FIELDS, &[]))
+    })
+}

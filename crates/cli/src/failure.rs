@@ -1,0 +1,259 @@
+//! What a command may end with other than well, and the exit code that tells it (PROTOCOL.md 13).
+//!
+//! Deliberately absent: success, which is 0 and needs no words.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use callboard_client::{ApiError, Error};
+use serde_json::Value;
+
+use super::output::escaped;
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server said no.
+    Refused(Box<ApiError>),
+    /// No server answered there, or what answered is out of service.
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Something took longer than it may.
+    TimedOut(String),
+    /// What was waited for ended, and not well.
+    WorkFailed(String),
+    /// There are no credentials, or they are no longer good.
+    NotSignedIn(String),
+    /// The command line asks for something that makes no sense.
+    Usage(String),
+    /// What was to be sent has faults, which were found without the server.
+    Invalid {
+        /// What has them.
+        what: String,
+        /// Each with its field.
+        faults: Vec<Fault>,
+    },
+    /// Anything else.
+    Other(String),
+    /// Whoever reads the output has stopped: a quiet end.
+    OutputClosed,
+    /// The user pressed Ctrl-C at a question.
+    Interrupted,
+}
+
+/// One fault of a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Such as `MISSING_DEPENDENCY`.
+    pub(super) code: String,
+    /// The field, as a path.
+    pub(super) field: String,
+    /// In words.
+    pub(super) message: String,
+}
+
+impl Fault {
+    /// Every fault that the server reports.
+    fn all(refusal: &ApiError) -> Vec<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let faults = refusal.details["errors"].as_array().into_iter().flatten();
+        faults
+            .map(|fault| Self {
+                code: text(&fault["code"]),
+                field: text(&fault["field"]),
+                message: text(&fault["message"]),
+            })
+            .collect()
+    }
+}
+
+/// The user who decided before, and the time, if somebody was first.
+pub(super) fn decided(refusal: &ApiError) -> Option<(&str, &str)> {
+    let details = &refusal.details;
+    let by = details["decidedBy"].as_str()?;
+    Some((by, details["decidedAt"].as_str().unwrap_or_default()))
+}
+
+fn exit_code(refusal: &ApiError) -> u8 {
+    match (refusal.status, refusal.code.as_str()) {
+        // The same key with another body: it meets what is there already.
+        (409, _) | (422, "IDEMPOTENCY_KEY_REUSED") => 6,
+        // No other credential would help.
+        (403, "BUDGET_EXCEEDED") => 1,
+        (400 | 413 | 415 | 422, _) => 5,
+        (401 | 403, _) => 4,
+        (404, _) => 3,
+        (429, _) => 7,
+        (408 | 504, _) => 8,
+        (502 | 503, _) => 9,
+        _ => 1,
+    }
+}
+
+impl Failure {
+    /// The exit code.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::Other(_) => 1,
+            Self::Usage(_) => 2,
+            Self::NotSignedIn(_) => 4,
+            Self::Invalid { .. } => 5,
+            Self::TimedOut(_) => 8,
+            Self::Unreachable { .. } => 9,
+            Self::WorkFailed(_) => 10,
+            Self::Interrupted => 130,
+            Self::Refused(refusal) => exit_code(refusal),
+        }
+    }
+
+    /// Whether somebody or something was first.
+    pub(super) fn is_conflict(&self) -> bool {
+        self.exit_code() == 6
+    }
+
+    /// Whether the same may work in a moment: the server restarts, or a network hiccups.
+    pub(super) fn may_pass(&self) -> bool {
+        self.exit_code() == 9 || matches!(self, Self::TimedOut(_))
+    }
+
+    /// Says on standard error why.
+    pub(super) fn tell(&self) {
+        let text = self.words();
+        if !text.is_empty() {
+            // Nobody may be left to read it.
+            let _ = writeln!(std::io::stderr(), "callboard: {text}");
+        }
+    }
+
+    /// Why, in words; none for a quiet end.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::OutputClosed | Self::Interrupted => String::new(),
+            Self::Refused(refusal) => told(refusal),
+            Self::Unreachable { server, reason } => {
+                format!("the server {server} cannot be reached: {}", escaped(reason))
+            }
+            Self::Invalid { what, faults } => format!("{}{}", escaped(what), list(faults)),
+            Self::TimedOut(text)
+            | Self::WorkFailed(text)
+            | Self::NotSignedIn(text)
+            | Self::Usage(text)
+            | Self::Other(text) => escaped(text),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Api(refusal) => Self::Refused(refusal),
+            Error::NotSignedIn { refusal, .. }
+                if matches!(refusal.code.as_str(), "INVALID_CREDENTIALS" | "INVALID_TOKEN") =>
+            {
+                Self::NotSignedIn(refusal.message)
+            }
+            Error::NotSignedIn { server, .. } => Self::NotSignedIn(format!(
+                "not signed in at {server}: callboard auth login --server {server} --email YOU, or \
+                 set CALLBOARD_API_KEY_FILE"
+            )),
+            Error::LoginEnded { server } => Self::NotSignedIn(format!(
+                "{text}: callboard auth login --server {server} --email YOU"
+            )),
+            Error::Unreachable { server, reason } => Self::Unreachable { server, reason },
+            Error::TimedOut { .. } => Self::TimedOut(text),
+            Error::InvalidArgument(text) => Self::Usage(text),
+            Error::InvalidKey => Self::NotSignedIn(text),
+            Error::UnexpectedAnswer { .. } | Error::Setup(_) | Error::Store(_) => Self::Other(text),
+        }
+    }
+}
+
+fn told(refusal: &ApiError) -> String {
+    let mut text = escaped(&refusal.message);
+    if text.is_empty() {
+        text = format!("the server answered {}", refusal.status);
+    }
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend((!refusal.code.is_empty()).then(|| escaped(&refusal.code)));
+    notes.extend(decided(refusal).map(|(by, at)| format!("by {} at {}", escaped(by), escaped(at))));
+    notes.extend(refusal.request_id.iter().map(|id| format!("request {}", escaped(id))));
+    if !notes.is_empty() {
+        let _ = write!(text, " ({})", notes.join(", "));
+    }
+    let faults = Fault::all(refusal);
+    if faults.len() > 1 {
+        text.push_str(&list(&faults));
+    }
+    text
+}
+
+fn list(faults: &[Fault]) -> String {
+    faults.iter().fold(String::new(), |mut text, fault| {
+        let Fault { code, field, message } = fault;
+        let (field, message) = (escaped(field), escaped(message));
+        let _ = write!(text, "\n  {field}: {message} ({})", escaped(code));
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn exit_code(status: u16, code: &str) -> u8 {
+        let body = json!({"success": false, "error": {"code": code, "message": "no"}});
+        Failure::Refused(Box::new(ApiError::read(status, &body))).exit_code()
+    }
+
+    #[test]
+    fn every_class_of_refusal_has_its_exit_code() {
+        for (status, code, expected) in [
+            (400, "VALIDATION_ERROR", 5),
+            (413, "PAYLOAD_TOO_LARGE", 5),
+            (401, "TOKEN_EXPIRED", 4),
+            (403, "FORBIDDEN", 4),
+            (403, "BUDGET_EXCEEDED", 1),
+            (404, "NOT_FOUND", 3),
+            (405, "METHOD_NOT_ALLOWED", 1),
+            (409, "INVALID_STATE", 6),
+            (422, "IDEMPOTENCY_KEY_REUSED", 6),
+            (429, "RATE_LIMIT_EXCEEDED", 7),
+            (500, "INTERNAL_ERROR", 1),
+            (503, "UNAVAILABLE", 9),
+        ] {
+            assert_eq!(exit_code(status, code), expected, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn who_was_first_is_told() {
+        let details = json!({"decidedBy": "usr_1", "decidedAt": "2026-11-21T10:00:00.000Z"});
+        let error = json!({"code": "ALREADY_DECIDED", "message": "too late", "details": details});
+        let told = told(&ApiError::read(409, &json!({"error": error})));
+        assert_eq!(told, "too late (ALREADY_DECIDED, by usr_1 at 2026-11-21T10:00:00.000Z)");
+    }
+
+    #[test]
+    fn every_fault_is_told_and_none_of_them_commands_the_terminal() {
+        let body = json!({
+            "error": {"code": "CIRCULAR_DEPENDENCY", "message": "a circle", "details": {"errors": [
+                {"code": "CIRCULAR_DEPENDENCY", "field": "steps", "message": "a circle"},
+                {"code": "VALIDATION_ERROR", "field": "name", "message": "\u{1b}[2J"},
+            ]}},
+            "meta": {"requestId": "r1"},
+        });
+        assert_eq!(
+            told(&ApiError::read(400, &body)),
+            "a circle (CIRCULAR_DEPENDENCY, request r1)\n  steps: a circle (CIRCULAR_DEPENDENCY)\n  \
+             name: \\u{1b}[2J (VALIDATION_ERROR)"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! `callboard hitl`: outputs that wait for a reviewer (SPEC.md, HITL; PROTOCOL.md 6).
+//!
+//! Deliberately absent: a decision on several items at once. Each is seen by somebody.
+
+use callboard_client::{Call, Client};
+use clap::{Args, Subcommand};
+
+use super::access::{Access, Remote};
+use super::failure::Failure;
+use super::input;
+use super::output::{Column, Format, details};
+
+mod backtest;
+mod decide;
+mod editor;
+mod history;
+mod item;
+mod review;
+mod stats;
+mod verify;
+
+const COLUMNS: [Column; 9] = [
+    ("TASK", "taskId"),
+    ("STEP", "stepId"),
+    ("STATUS", "status"),
+    ("WHY", "why"),
+    ("CONFIDENCE", "confidence"),
+    ("WAITING", "waiting"),
+    ("UNTIL", "timeoutAt"),
+    ("ASSIGNED", "assignedTo"),
+    ("CLAIMED", "claimedBy"),
+];
+
+const CLAIM: [Column; 3] =
+    [("task", "taskId"), ("claimed by", "claimedBy"), ("until", "claimedUntil")];
+
+/// What to do with outputs that wait for a reviewer.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Hitl {
+    /// List outputs that wait for a reviewer, the newest first.
+    List(List),
+    /// Show an output with its prompt, why it is held, and its history.
+    Show {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+    },
+    /// Let other reviewers see that you look at it, for five minutes.
+    Claim {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+    },
+    /// Give a claim back.
+    Release {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+    },
+    /// Let an output pass, as it is or edited; exits with 6 if somebody was first.
+    Approve(decide::Approve),
+    /// Do not let an output pass; exits with 6 if somebody was first.
+    Reject(decide::Reject),
+    /// List what happened to an output, from the beginning.
+    History {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+    },
+    /// Show how many wait, how long it takes, and who decides.
+    Stats,
+    /// Recompute the chained history of an output, or of all; exits with 1 if one is broken.
+    Verify {
+        /// The task; by default every one that was ever held.
+        #[arg(value_parser = input::id)]
+        task: Option<String>,
+    },
+    /// Show what another threshold would have let pass, judged by what reviewers decided.
+    Backtest(Backtest),
+    /// Go through what waits, one output after the other, on the terminal.
+    Review(review::Wanted),
+}
+
+/// Which items are listed.
+#[derive(Debug, Clone, Args)]
+pub struct List {
+    /// The queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Tags; an item has all of them.
+    #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
+    tags: Vec<String>,
+    /// Assigned to this user.
+    #[arg(long, value_name = "USER")]
+    reviewer: Option<String>,
+    /// Also those that nobody decided in time.
+    #[arg(long, conflicts_with_all = ["status", "all"])]
+    include_expired: bool,
+    /// Any of pending, assigned, escalated, expired, approved, rejected, cancelled.
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<String>,
+    /// All, also those that are decided.
+    #[arg(long, conflicts_with = "status")]
+    all: bool,
+    /// How many: 1 to 100; by default 20.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// How many to pass over.
+    #[arg(long)]
+    offset: Option<u64>,
+}
+
+/// Which threshold is judged, and by which outputs.
+#[derive(Debug, Clone, Args)]
+pub struct Backtest {
+    /// The least confidence that would pass, 0 to 1.
+    #[arg(long)]
+    threshold: f64,
+    /// Outputs of this template.
+    #[arg(long, value_name = "ID")]
+    template: Option<String>,
+    /// Outputs of this step.
+    #[arg(long, value_name = "ID")]
+    step: Option<String>,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), Failure> {
+    let client = access.client()?;
+    match command {
+        Hitl::List(wanted) => list(&client, &access, &wanted).await,
+        Hitl::Show { task } => show(&client, &access, &task).await,
+        Hitl::Claim { task } => claim(&client, &access, &task, "claim").await,
+        Hitl::Release { task } => claim(&client, &access, &task, "release").await,
+        Hitl::Approve(asked) => decide::approve(&client, &access, &asked).await,
+        Hitl::Reject(asked) => decide::reject(&client, &access, &asked).await,
+        Hitl::History { task } => {
+            let page = client.page(Call::get(&["hitl", &task, "history"])).await?;
+            history::list(&access, page)
+        }
+        Hitl::Stats => stats::show(&access, &client.data(Call::get(&["hitl", "stats"])).await?),
+        Hitl::Verify { task } => verify::run(&client, &access, task.as_deref()).await,
+        Hitl::Backtest(wanted) => {
+            let call = Call::get(&["hitl", "calibration"])
+                .query("templateId", wanted.template.as_ref())
+                .query("stepId", wanted.step.as_ref())
+                .query("threshold", Some(wanted.threshold));
+            backtest::show(&access, &client.data(call).await?)
+        }
+        Hitl::Review(wanted) => review::run(&client, &wanted).await,
+    }
+}
+
+async fn list(client: &Client, access: &Access, wanted: &List) -> Result<(), Failure> {
+    let mut page = client.page(wanted.call()).await?;
+    if access.output == Format::Table {
+        page.data = page.data.iter().map(item::row).collect();
+    }
+    access.output.list(&page, &COLUMNS)
+}
+
+async fn show(client: &Client, access: &Access, task: &str) -> Result<(), Failure> {
+    let mut item = client.data(Call::get(&["hitl", task])).await?;
+    let entries = client.data(Call::get(&["hitl", task, "history"])).await?;
+    item["entries"] = entries;
+    access.output.item(&item, |item| {
+        format!("{}\n{}", item::shown(item), history::in_short(&item["entries"]))
+    })
+}
+
+async fn claim(client: &Client, access: &Access, task: &str, what: &str) -> Result<(), Failure> {
+    let claim = client.data(Call::post(&["hitl", task, what])).await?;
+    access.output.item(&claim, |claim| details(claim, &CLAIM, &[]))
+}
+
+impl List {
+    fn call(&self) -> Call<'_> {
+        let call = if self.all || !self.status.is_empty() {
+            Call::get(&["hitl"]).commas("status", &self.status)
+        } else {
+            Call::get(&["hitl", "pending"])
+        };
+        call.query("queue", self.queue.as_ref())
+            .commas("tags", &self.tags)
+            .query("reviewerId", self.reviewer.as_ref())
+            .query("includeExpired", self.include_expired.then_some(true))
+            .query("limit", self.limit)
+            .query("offset", self.offset)
+    }
+}

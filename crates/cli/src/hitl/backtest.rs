@@ -1,0 +1,236 @@
+//! `callboard hitl backtest`: what another threshold would have saved, and what it would have missed.
+//!
+//! People are told in words what is counted, what is estimated from what, and what nobody knows.
+//! Deliberately absent: advice. How many rejections a review is worth is the reader's to say.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::failure::Failure;
+use crate::output::{Column, table};
+
+const COLUMNS: [Column; 7] = [
+    ("THRESHOLD", "threshold"),
+    ("REVIEWS", "reviews"),
+    ("SAVED", "reviewsSaved"),
+    ("KNOWN MISSED", "missed"),
+    ("SHARE MISSED", "likely"),
+    ("BETWEEN", "between"),
+    ("UNREVIEWED", "unreviewed"),
+];
+
+/// Writes the answer of `GET /api/hitl/calibration`.
+pub(super) fn show(access: &Access, data: &Value) -> Result<(), Failure> {
+    access.output.item(data, shown)
+}
+
+fn shown(data: &Value) -> String {
+    let thresholds = data["thresholds"].as_array().map_or(&[][..], Vec::as_slice);
+    let rows: Vec<_> = thresholds.iter().map(row).collect();
+    let mut shown = table(&COLUMNS, &rows);
+    let said = match thresholds {
+        [one] => words(one, data),
+        [] | [_, ..] => vec![
+            "SAVED is of outputs that were reviewed; KNOWN MISSED is of the rejections known. SHARE \
+             MISSED is estimated for all rejections, those among the UNREVIEWED outputs too; where it \
+             is unknown, too little was reviewed to say. Ask for one --threshold to read more."
+                .to_owned(),
+        ],
+    };
+    for paragraph in said.into_iter().chain(without_confidence(data)) {
+        let _ = writeln!(shown, "\n{paragraph}");
+    }
+    shown
+}
+
+fn row(one: &Value) -> Value {
+    let share = &one["missedShare"];
+    let likely = share["expected"].as_f64().map_or_else(|| "unknown".to_owned(), percent);
+    let (low, high) = (number(&share["low"]), number(&share["high"]));
+    json!({
+        "threshold": one["threshold"],
+        "reviews": one["reviews"],
+        "reviewsSaved": one["reviewsSaved"],
+        "missed": format!("{} of {}", one["rejectionsMissed"], one["rejectionsKnown"]),
+        "likely": likely,
+        "between": format!("{} and {}", percent(low), percent(high)),
+        "unreviewed": one["unreviewed"],
+    })
+}
+
+/// What is known of one threshold, and how.
+fn words(one: &Value, data: &Value) -> Vec<String> {
+    let count = |name: &str| one[name].as_u64().unwrap_or(0);
+    let at = &one["threshold"];
+    let mut said = vec![format!(
+        "Counted: below {at} there are {}, which would be held. Of the reviewed ones, {} would not \
+         have been, and with them {} of {} known.",
+        counted(count("reviews"), "output"),
+        count("reviewsSaved"),
+        count("rejectionsMissed"),
+        counted(count("rejectionsKnown"), "rejection"),
+    )];
+    let (unseen, unknown) = (count("unreviewed"), count("unreviewedUnknown"));
+    if unseen == 0 {
+        said.push(format!("Every output from {at} on was reviewed."));
+    } else {
+        said.push(format!(
+            "Not known: nobody decided on {} from {at} on. How many of them a reviewer would have \
+             rejected can only be estimated, from reviews of outputs with a like confidence.",
+            counted(unseen, "output")
+        ));
+    }
+    if unknown > 0 {
+        said.push(format!(
+            "Of {unknown} of them not even that: no output with a like confidence was ever reviewed. \
+             The upper bound takes all of these for rejections."
+        ));
+    }
+    said.push(estimate(&one["missedShare"]));
+    if let Some(ranges) = unsampled(data, number(at)) {
+        said.push(format!(
+            "With a confidence of {ranges}, no review is a random sample of what passed. The estimate \
+             rests on outputs that were held for other reasons, mostly on less confident ones, and may \
+             be far off. A sampleRate gives it a sample."
+        ));
+    }
+    said
+}
+
+fn estimate(share: &Value) -> String {
+    let (low, high) = (number(&share["low"]), number(&share["high"]));
+    let bounds = format!("between {} and {}", percent(low), percent(high));
+    match share["expected"].as_f64() {
+        Some(expected) if low.total_cmp(&high).is_eq() => {
+            format!("Of all rejections, it would have missed {}.", percent(expected))
+        }
+        Some(expected) => format!(
+            "Estimated: of all rejections, known or not, it would have missed {}; {bounds}, each \
+             range of confidences taken with 95 % certainty.",
+            percent(expected)
+        ),
+        None => format!(
+            "Which share of all rejections it would have missed is unknown: {bounds}. Too few outputs \
+             were reviewed, or none was rejected."
+        ),
+    }
+}
+
+/// The deciles at or above a threshold whose unreviewed outputs are judged by reviews that are no
+/// sample of them.
+fn unsampled(data: &Value, at: f64) -> Option<String> {
+    let count = |decile: &Value, name: &str| decile[name].as_u64().unwrap_or(0);
+    let assumed = |decile: &&Value| {
+        let reviewed = ["approved", "edited", "rejected"].map(|name| count(decile, name));
+        number(&decile["to"]) > at
+            && count(decile, "unreviewed") > 0
+            && count(decile, "sampled") == 0
+            && reviewed.iter().any(|reviewed| *reviewed > 0)
+    };
+    let deciles = data["deciles"].as_array()?.iter().filter(assumed);
+    let ranges: Vec<_> =
+        deciles.map(|decile| format!("{} to {}", decile["from"], decile["to"])).collect();
+    (!ranges.is_empty()).then(|| ranges.join(", "))
+}
+
+fn without_confidence(data: &Value) -> Option<String> {
+    let kinds = ["approved", "edited", "rejected", "unreviewed"];
+    let count: u64 = kinds.iter().filter_map(|kind| data["noConfidence"][kind].as_u64()).sum();
+    (count > 0).then(|| {
+        format!(
+            "Not counted here: {} without a confidence. No threshold tells which of them are good.",
+            counted(count, "output")
+        )
+    })
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calibration(unreviewed: u64, unknown: u64, sampled: u64, share: &Value) -> Value {
+        json!({
+            "deciles": [
+                {"from": 0.7, "to": 0.8, "approved": 1, "unreviewed": 9, "sampled": 0},
+                {"from": 0.8, "to": 0.9, "approved": 30, "edited": 1, "rejected": 2,
+                    "unreviewed": unreviewed - unknown, "sampled": sampled},
+                {"from": 0.9, "to": 1.0, "approved": 0, "unreviewed": unknown, "sampled": 0},
+            ],
+            "noConfidence": {"approved": 1, "edited": 0, "rejected": 0, "unreviewed": 0},
+            "thresholds": [{
+                "threshold": 0.8, "reviews": 40, "reviewsSaved": 33, "rejectionsKnown": 17,
+                "rejectionsMissed": 2, "missedShare": share, "unreviewed": unreviewed,
+                "unreviewedUnknown": unknown,
+            }],
+        })
+    }
+
+    #[test]
+    fn what_is_counted_and_what_is_estimated_are_told_apart() {
+        let share = json!({"low": 0.118, "expected": 0.25, "high": 0.5});
+        let expected = "\
+THRESHOLD  REVIEWS  SAVED  KNOWN MISSED  SHARE MISSED  BETWEEN            UNREVIEWED
+0.8        40       33     2 of 17       25.0 %        11.8 % and 50.0 %  90
+
+Counted: below 0.8 there are 40 outputs, which would be held. Of the reviewed ones, 33 would not \
+have been, and with them 2 of 17 rejections known.
+
+Not known: nobody decided on 90 outputs from 0.8 on. How many of them a reviewer would have \
+rejected can only be estimated, from reviews of outputs with a like confidence.
+
+Estimated: of all rejections, known or not, it would have missed 25.0 %; between 11.8 % and 50.0 %, \
+each range of confidences taken with 95 % certainty.
+
+Not counted here: 1 output without a confidence. No threshold tells which of them are good.
+";
+        assert_eq!(shown(&calibration(90, 0, 5, &share)), expected);
+    }
+
+    #[test]
+    fn an_estimate_without_a_sample_says_what_it_rests_on() {
+        let share = json!({"low": 0.1, "expected": 0.25, "high": 0.5});
+        let said = shown(&calibration(90, 0, 0, &share));
+        assert!(said.contains("With a confidence of 0.8 to 0.9, no review is"), "{said}");
+    }
+
+    #[test]
+    fn what_nobody_knows_is_not_given_a_number() {
+        let share = json!({"low": 0.1, "high": 0.9});
+        let said = shown(&calibration(90, 7, 5, &share));
+        assert!(said.contains("2 of 17       unknown       10.0 % and 90.0 %"), "{said}");
+        assert!(said.contains("Of 7 of them not even that"), "{said}");
+        assert!(said.contains("would have missed is unknown: between 10.0 % and 90.0 %"), "{said}");
+    }
+
+    #[test]
+    fn where_all_is_reviewed_nothing_is_called_an_estimate() {
+        let share = json!({"low": 0.118, "expected": 0.118, "high": 0.118});
+        let said = shown(&calibration(0, 0, 0, &share));
+        assert!(said.contains("Every output from 0.8 on was reviewed."), "{said}");
+        assert!(said.contains("Of all rejections, it would have missed 11.8 %."), "{said}");
+        assert!(!said.contains("Estimated"), "{said}");
+    }
+
+    #[test]
+    fn several_thresholds_are_a_table_with_one_explanation() {
+        let share = json!({"low": 0.1, "expected": 0.25, "high": 0.5});
+        let mut data = calibration(90, 0, 5, &share);
+        let one = data["thresholds"][0].clone();
+        data["thresholds"] = json!([one, one]);
+        assert_eq!(shown(&data).lines().count(), 7);
+    }
+}

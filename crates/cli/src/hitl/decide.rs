@@ -1,0 +1,140 @@
+//! `callboard hitl approve` and `reject`.
+//!
+//! Deliberately absent: a second try. A decision that was not acknowledged may have been made; the
+//! item says so.
+
+use std::path::PathBuf;
+
+use callboard_client::{Call, Client};
+use clap::Args;
+use serde_json::Value;
+
+use super::{editor, item};
+use crate::access::Access;
+use crate::failure::Failure;
+use crate::input::{self, Body};
+use crate::output::{Column, details, note};
+
+const FIELDS: [Column; 10] = [
+    ("task", "taskId"),
+    ("status", "status"),
+    ("approved by", "approvedBy"),
+    ("at", "approvedAt"),
+    ("modified", "wasModified"),
+    ("comment", "comment"),
+    ("rejected by", "rejectedBy"),
+    ("at", "rejectedAt"),
+    ("reason", "reason"),
+    ("tried again as", "retryTaskId"),
+];
+
+/// How an output passes.
+#[derive(Debug, Clone, Args)]
+pub struct Approve {
+    /// The task.
+    #[arg(value_parser = input::id)]
+    task: String,
+    /// What you have to say.
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    /// Edit the output in $VISUAL or $EDITOR; what you leave there replaces it.
+    #[arg(long, conflicts_with = "output_file")]
+    edit: bool,
+    /// A file whose text replaces the output; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+    /// In whose name, if it is not your own.
+    #[arg(long, value_name = "USER")]
+    reviewer: Option<String>,
+}
+
+/// Why an output does not pass, and what becomes of it.
+#[derive(Debug, Clone, Args)]
+pub struct Reject {
+    /// The task.
+    #[arg(value_parser = input::id)]
+    task: String,
+    /// Why; with --retry, the model is told.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Make a task that tries again.
+    #[arg(long)]
+    retry: bool,
+    /// What that task asks, instead of the same; the reason is added.
+    #[arg(long, value_name = "TEXT", requires = "retry", conflicts_with = "retry_prompt_file")]
+    retry_prompt: Option<String>,
+    /// A file that holds it; `-` reads standard input.
+    #[arg(long, value_name = "FILE", requires = "retry")]
+    retry_prompt_file: Option<PathBuf>,
+    /// In whose name, if it is not your own.
+    #[arg(long, value_name = "USER")]
+    reviewer: Option<String>,
+}
+
+/// Lets an output pass.
+pub(super) async fn approve(
+    client: &Client,
+    access: &Access,
+    asked: &Approve,
+) -> Result<(), Failure> {
+    let modified = match &asked.output_file {
+        Some(file) => Some(input::text(file)?),
+        None if asked.edit => edited(client, &asked.task).await?,
+        None => None,
+    };
+    let body = Body::default()
+        .set("comment", asked.comment.clone())
+        .set("modifiedOutput", modified)
+        .set("reviewerId", asked.reviewer.clone());
+    let decided = send(client, &asked.task, "approve", body).await?;
+    access.output.item(&decided, shown)
+}
+
+/// Does not let an output pass.
+pub(super) async fn reject(
+    client: &Client,
+    access: &Access,
+    asked: &Reject,
+) -> Result<(), Failure> {
+    let prompt = match &asked.retry_prompt_file {
+        Some(file) => Some(input::text(file)?),
+        None => asked.retry_prompt.clone(),
+    };
+    let body = Body::default()
+        .set("reason", Some(asked.reason.clone()))
+        .flag("retry", asked.retry)
+        .set("retryPrompt", prompt)
+        .set("reviewerId", asked.reviewer.clone());
+    let decided = send(client, &asked.task, "reject", body).await?;
+    access.output.item(&decided, shown)
+}
+
+/// Sends a decision; `what` is `approve` or `reject`.
+pub(super) async fn send(
+    client: &Client,
+    task: &str,
+    what: &str,
+    body: Body,
+) -> Result<Value, Failure> {
+    Ok(client.data(Call::post(&["hitl", task, what]).json(&body.value())).await?)
+}
+
+/// What the user made of the output; `None` if it is the same.
+async fn edited(client: &Client, task: &str) -> Result<Option<String>, Failure> {
+    editor::needs_terminal("--edit")?;
+    let item = client.data(Call::get(&["hitl", task])).await?;
+    let before = item::output(&item);
+    let after = editor::edit(before).await?;
+    if after.is_empty() {
+        return Err(Failure::Other("the edited text is empty: nothing was decided".into()));
+    }
+    if after == before {
+        note("the text is unchanged: it passes as it is");
+        return Ok(None);
+    }
+    Ok(Some(after))
+}
+
+fn shown(decided: &Value) -> String {
+    details(decided, &FIELDS, &[])
+}

@@ -1,0 +1,173 @@
+//! An item in words: why it is held, how long it waits, all that is known of it.
+//!
+//! Deliberately absent: its history, and how much of a long text fits a screen.
+
+use serde_json::{Value, json};
+
+use crate::output::{Column, details};
+
+const FIELDS: [Column; 24] = [
+    ("task", "taskId"),
+    ("execution", "planExecutionId"),
+    ("step", "stepId"),
+    ("template", "templateId"),
+    ("model", "model"),
+    ("queue", "queue"),
+    ("tags", "tags"),
+    ("status", "status"),
+    ("held because", "why"),
+    ("confidence", "confidence"),
+    ("confidence by", "confidenceSource"),
+    ("waiting", "waiting"),
+    ("since", "createdAt"),
+    ("until", "timeoutAt"),
+    ("assigned to", "assignedTo"),
+    ("escalated", "escalatedAt"),
+    ("claimed by", "claimedBy"),
+    ("  until", "claimedUntil"),
+    ("decided by", "decision.by"),
+    ("  at", "decision.at"),
+    ("  as", "decision.status"),
+    ("  modified", "decision.wasModified"),
+    ("  comment", "decision.comment"),
+    ("tried again as", "decision.retryTaskId"),
+];
+
+const TEXTS: [Column; 4] = [
+    ("summary", "summary"),
+    ("prompt", "prompt"),
+    ("output", "output"),
+    ("output as modified", "decision.modifiedOutput"),
+];
+
+/// Everything of an item.
+pub(super) fn shown(item: &Value) -> String {
+    let mut fields = row(item);
+    for (name, value) in item.as_object().into_iter().flatten() {
+        if fields[name].is_null() {
+            fields[name] = value.clone();
+        }
+    }
+    details(&fields, &FIELDS, &TEXTS)
+}
+
+/// What the reader sees of an item before its texts.
+pub(super) fn heading(item: &Value) -> String {
+    details(&row(item), &FIELDS, &[])
+}
+
+/// An item with words in the place of figures, without its long texts.
+pub(super) fn row(item: &Value) -> Value {
+    const COPIED: [&str; 15] = [
+        "taskId",
+        "planExecutionId",
+        "stepId",
+        "templateId",
+        "model",
+        "queue",
+        "tags",
+        "status",
+        "confidenceSource",
+        "createdAt",
+        "timeoutAt",
+        "assignedTo",
+        "escalatedAt",
+        "claimedBy",
+        "claimedUntil",
+    ];
+    let mut row = json!({"why": why(item)});
+    for name in COPIED {
+        row[name] = item[name].clone();
+    }
+    row["confidence"] = confidence(item).into();
+    row["waiting"] = item["waitingMs"].as_u64().map(waited).into();
+    row
+}
+
+/// Why it is held.
+fn why(item: &Value) -> &str {
+    match item["reason"].as_str() {
+        Some("required") => "somebody must see it",
+        Some("below_threshold") => "below the threshold",
+        Some("no_confidence") => "no confidence",
+        Some("sampled") => "a sample of what passes",
+        // A newer server may know another reason.
+        Some(other) => other,
+        None => "",
+    }
+}
+
+/// `0.71 < 0.85`, or the confidence alone where nothing was asked for.
+fn confidence(item: &Value) -> Option<String> {
+    let confidence = item["confidence"].as_f64()?;
+    Some(match item["threshold"].as_f64() {
+        Some(threshold) if confidence < threshold => format!("{confidence} < {threshold}"),
+        Some(threshold) => format!("{confidence} ≥ {threshold}"),
+        None => confidence.to_string(),
+    })
+}
+
+/// `12 s`, `5 min`, `3 h 05 min`, `2 d 03 h`.
+pub(super) fn waited(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, _, _) => format!("{hours} h {:02} min", minutes % 60),
+        (_, _, _) => format!("{days} d {:02} h", hours % 24),
+    }
+}
+
+/// A member that is a text; empty where there is none.
+pub(super) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// The item's output, as the model wrote it.
+pub(super) fn output(item: &Value) -> &str {
+    text(item, "output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_short_to_read() {
+        let shown: Vec<_> = [0, 59_999, 61_000, 3_900_000, 97_200_000].map(waited).into();
+        assert_eq!(shown, ["0 s", "59 s", "1 min", "1 h 05 min", "1 d 03 h"]);
+    }
+
+    #[test]
+    fn why_an_item_is_held_is_told_with_the_figures() {
+        let held = |reason: &str, threshold: Value| {
+            let item = json!({"reason": reason, "confidence": 0.71, "threshold": threshold});
+            let row = row(&item);
+            (text(&row, "why").to_owned(), text(&row, "confidence").to_owned())
+        };
+        let words = |why: &str, confidence: &str| (why.to_owned(), confidence.to_owned());
+        assert_eq!(
+            held("below_threshold", json!(0.85)),
+            words("below the threshold", "0.71 < 0.85")
+        );
+        assert_eq!(held("sampled", json!(0.5)), words("a sample of what passes", "0.71 ≥ 0.5"));
+        assert_eq!(held("required", Value::Null), words("somebody must see it", "0.71"));
+    }
+
+    #[test]
+    fn all_of_an_item_is_shown_and_nothing_in_it_commands_the_terminal() {
+        let item = json!({
+            "taskId": "dt_task_1", "reason": "no_confidence", "waitingMs": 61_000,
+            "assignedTo": null, "prompt": "Say\nit.", "output": "\u{1b}[2Jno", "summary": "no",
+            "decision": {"status": "approved", "by": "usr_1", "wasModified": true,
+                         "modifiedOutput": "yes", "at": "2026-11-21T10:00:00.000Z"},
+        });
+        let shown = shown(&item);
+        for line in ["held because  no confidence", "waiting       1 min", "  modified    true"] {
+            assert!(shown.contains(line), "{line}: {shown}");
+        }
+        assert!(shown.contains("prompt:\n  Say\n  it.\noutput:\n  \\u{1b}[2Jno\n"), "{shown}");
+        assert!(shown.ends_with("output as modified:\n  yes\n"), "{shown}");
+    }
+}

@@ -1,0 +1,306 @@
+//! `callboard hitl review`: what waits, one item after the other, on the terminal.
+//!
+//! ```text
+//! queue ─▶ item ─▶ claim ─▶ material ─▶ Dialogue ◀─▶ the reader, the editor
+//!   ▲                                      │ a decision, a skip
+//!   └──────────────────────────────────────┘ release, unless it was decided
+//! ```
+//!
+//! What is asked and what an answer means is [`dialogue`], what is shown is [`view`]; here is what
+//! happens between them and the server. Deliberately absent: keys read one by one. Answers are
+//! lines, so the terminal stays as it was whatever becomes of the program.
+
+mod desk;
+mod dialogue;
+mod diff;
+mod gather;
+mod view;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use callboard_client::{ApiError, Call, Client};
+use clap::Args;
+
+use self::desk::{Desk, Terminal};
+use self::dialogue::{Dialogue, Next};
+use self::gather::Material;
+use super::item::output;
+use super::{decide, editor};
+use crate::failure::{Failure, decided};
+use crate::input::Body;
+use crate::output::escaped;
+
+/// A claim lasts five minutes (PROTOCOL.md 6); a long read renews it.
+const RENEWAL: Duration = Duration::from_mins(2);
+/// How much of a change is shown before it is sent.
+const DIFF_LINES: usize = 40;
+
+/// What is gone through.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Wanted {
+    /// Only what is assigned to you.
+    #[arg(long)]
+    mine: bool,
+    /// The queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Tags; an item has all of them.
+    #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+/// Goes through it.
+pub(super) async fn run(client: &Client, wanted: &Wanted) -> Result<(), Failure> {
+    editor::needs_terminal("hitl review")?;
+    let me = gather::me(client).await;
+    Review { client, desk: Terminal, wanted, me, tally: Tally::default() }.run().await
+}
+
+/// A reader's way through the queue.
+struct Review<'c, D> {
+    client: &'c Client,
+    desk: D,
+    wanted: &'c Wanted,
+    /// The user who is signed in; a key is nobody's reviewer.
+    me: Option<String>,
+    tally: Tally,
+}
+
+/// What became of what was shown.
+#[derive(Debug, Default)]
+struct Tally {
+    approved: u32,
+    rejected: u32,
+    skipped: u32,
+}
+
+/// How the talk about an item ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Decided,
+    Left,
+    Quit,
+}
+
+impl<D: Desk> Review<'_, D> {
+    async fn run(&mut self) -> Result<(), Failure> {
+        let mut seen = BTreeSet::new();
+        'queue: loop {
+            let waiting = gather::waiting(self.client, self.wanted, self.me.as_deref()).await?;
+            let fresh: Vec<_> = waiting.into_iter().filter(|task| !seen.contains(task)).collect();
+            if fresh.is_empty() {
+                let else_ = if seen.is_empty() { "" } else { " else" };
+                self.desk.say(&format!("nothing{else_} waits for a reviewer\n"))?;
+                break;
+            }
+            for task in fresh {
+                // One that changed while the pages were read may stand in two of them.
+                if !seen.insert(task.clone()) {
+                    continue;
+                }
+                let end = self.item(&task).await?;
+                if end == End::Quit {
+                    break 'queue;
+                }
+            }
+        }
+        let Tally { approved, rejected, skipped } = self.tally;
+        self.desk.say(&format!("{approved} approved, {rejected} rejected, {skipped} skipped\n"))
+    }
+
+    /// One item: claimed, talked about, and given back unless it was decided.
+    async fn item(&mut self, task: &str) -> Result<End, Failure> {
+        let claimed = match claim(self.client, task).await {
+            Ok(()) => true,
+            // Somebody else looks at it, or has decided; the item says which.
+            Err(failure) if failure.is_conflict() => false,
+            Err(failure) => return self.passed_over(failure),
+        };
+        let end = self.talk(task, claimed).await;
+        if claimed && !matches!(end, Ok(End::Decided)) {
+            // If it cannot be given back, it ends by itself.
+            let _ = self.client.data(Call::post(&["hitl", task, "release"])).await;
+        }
+        end
+    }
+
+    async fn talk(&mut self, task: &str, claimed: bool) -> Result<End, Failure> {
+        // Read after the claim: what it says is as new as can be.
+        let material = match Material::of(self.client, task).await {
+            Ok(material) => material,
+            Err(failure) => return self.passed_over(failure),
+        };
+        if gather::is_over(&material.item) {
+            self.desk.say(&format!("{}\n", view::over(&material.item)))?;
+            return Ok(End::Left);
+        }
+        let (rows, columns) = self.desk.size();
+        self.desk.say(&view::shown(&material, view::Length::Short))?;
+        self.desk.forget();
+        let mut dialogue = if claimed { Dialogue::Menu } else { view::warning(&material.item) };
+        let mut draft: Option<String> = None;
+        loop {
+            let question = dialogue.question();
+            let answer = self.ask(task, claimed, &question).await?;
+            let Some(answer) = answer else { return Ok(End::Quit) };
+            dialogue = match dialogue.answered(&answer) {
+                Next::Ask(next) => next,
+                Next::ShowAll => {
+                    let whole = view::shown(&material, view::Length::Whole);
+                    self.pages(task, claimed, &view::pages(&whole, rows, columns)).await?;
+                    Dialogue::Menu
+                }
+                Next::Edit => {
+                    let before = output(&material.item);
+                    let start = draft.as_deref().unwrap_or(before).to_owned();
+                    let edited = self.edit(task, claimed, &start).await;
+                    let next = self.compared(before, edited)?;
+                    if let Dialogue::Confirm { edit } = &next {
+                        draft = Some(edit.clone());
+                    }
+                    next
+                }
+                Next::Approve { comment, edit } => {
+                    let body = Body::default().set("comment", comment).set("modifiedOutput", edit);
+                    match self.decide(task, "approve", body).await? {
+                        Some(end) => return Ok(end),
+                        None => Dialogue::Menu,
+                    }
+                }
+                Next::Reject { reason, retry } => {
+                    let body = Body::default().set("reason", Some(reason)).flag("retry", retry);
+                    match self.decide(task, "reject", body).await? {
+                        Some(end) => return Ok(end),
+                        None => Dialogue::Menu,
+                    }
+                }
+                Next::Skip => {
+                    self.tally.skipped += 1;
+                    return Ok(End::Left);
+                }
+                Next::Quit => return Ok(End::Quit),
+            };
+        }
+    }
+
+    /// Sends a decision. `None` if it was refused and can be made in another way.
+    async fn decide(&mut self, task: &str, what: &str, body: Body) -> Result<Option<End>, Failure> {
+        match decide::send(self.client, task, what, body).await {
+            Ok(decided) => {
+                let approved = what == "approve";
+                let count =
+                    if approved { &mut self.tally.approved } else { &mut self.tally.rejected };
+                *count += 1;
+                self.desk.say(&format!("{}\n", view::decided(&decided, approved)))?;
+                Ok(Some(End::Decided))
+            }
+            Err(failure) if failure.is_conflict() || failure.exit_code() == 3 => {
+                self.passed_over(failure).map(Some)
+            }
+            Err(failure) if failure.exit_code() == 4 => Err(failure),
+            // What was not acknowledged may be tried again; a second decision changes nothing.
+            Err(failure) => {
+                self.desk.say(&format!("{}\n", failure.words()))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the reader is asked next about an edited text.
+    fn compared(
+        &mut self,
+        before: &str,
+        edited: Result<String, Failure>,
+    ) -> Result<Dialogue, Failure> {
+        let edit = match edited {
+            Ok(edit) => edit,
+            Err(failure) => {
+                self.desk.say(&format!("{}\n", failure.words()))?;
+                return Ok(Dialogue::Menu);
+            }
+        };
+        if edit.is_empty() {
+            self.desk.say("the text is empty: it is not taken\n")?;
+            return Ok(Dialogue::Menu);
+        }
+        if edit == before {
+            self.desk.say("the text is unchanged: the output would pass as it is\n")?;
+            return Ok(Dialogue::Comment { edit: None });
+        }
+        self.desk.say(&diff::of(before, &edit, DIFF_LINES))?;
+        Ok(Dialogue::Confirm { edit })
+    }
+
+    /// Another reviewer was first, or the item is gone: the next one.
+    fn passed_over(&mut self, failure: Failure) -> Result<End, Failure> {
+        let Failure::Refused(refusal) = &failure else { return Err(failure) };
+        if !failure.is_conflict() && refusal.status != 404 {
+            return Err(failure);
+        }
+        let told = told(refusal).unwrap_or_else(|| failure.words());
+        self.desk.say(&format!("{told}\n"))?;
+        Ok(End::Left)
+    }
+
+    async fn pages(&mut self, task: &str, claimed: bool, pages: &[String]) -> Result<(), Failure> {
+        for (number, page) in pages.iter().enumerate() {
+            self.desk.say(page)?;
+            if number + 1 < pages.len() {
+                let question =
+                    format!("[{} of {}] enter: more, q: enough", number + 1, pages.len());
+                match self.ask(task, claimed, &question).await? {
+                    Some(answer) if answer.trim().is_empty() => {}
+                    Some(_) | None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        task: &str,
+        claimed: bool,
+        question: &str,
+    ) -> Result<Option<String>, Failure> {
+        keeping(self.client, task, claimed, self.desk.ask(question)).await
+    }
+
+    async fn edit(&mut self, task: &str, claimed: bool, text: &str) -> Result<String, Failure> {
+        keeping(self.client, task, claimed, self.desk.edit(text)).await
+    }
+}
+
+/// Keeps the claim while the reader thinks.
+async fn keeping<T>(
+    client: &Client,
+    task: &str,
+    claimed: bool,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(RENEWAL), if claimed => {
+                // It warns others; without it a decision is as good.
+                let _ = claim(client, task).await;
+            }
+        }
+    }
+}
+
+async fn claim(client: &Client, task: &str) -> Result<(), Failure> {
+    client.data(Call::post(&["hitl", task, "claim"])).await?;
+    Ok(())
+}
+
+/// Who was first, and when.
+fn told(refusal: &ApiError) -> Option<String> {
+    let (by, at) = decided(refusal)?;
+    Some(format!("{} was first: decided at {}", escaped(by), escaped(at)))
+}
+
+#[cfg(test)]
+mod tests;

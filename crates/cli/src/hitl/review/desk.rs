@@ -1,0 +1,87 @@
+//! Where a reader sits: what is shown there, and what is answered.
+//!
+//! Deliberately absent: escaping. What is shown here is safe to show already.
+
+use std::io::{self, BufRead, Write};
+
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
+
+use crate::failure::Failure;
+use crate::hitl::editor;
+use crate::output::print;
+
+/// Where a reader sits.
+pub(super) trait Desk {
+    /// Shows a text.
+    fn say(&mut self, text: &str) -> Result<(), Failure>;
+
+    /// Rows and columns.
+    fn size(&self) -> (usize, usize);
+
+    /// Forgets what was typed before now: it was not meant for what is asked next.
+    fn forget(&mut self);
+
+    /// The answer to a question; `None` when there will be none any more.
+    async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure>;
+
+    /// What the reader makes of a text.
+    async fn edit(&mut self, text: &str) -> Result<String, Failure>;
+}
+
+/// The terminal that the program runs in, and the user's editor.
+pub(super) struct Terminal;
+
+impl Desk for Terminal {
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        print(text)
+    }
+
+    fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(io::stdout()) {
+            // Some terminals do not know how large they are, and say 0.
+            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
+                (size.ws_row.into(), size.ws_col.into())
+            }
+            Ok(_) | Err(_) => (24, 80),
+        }
+    }
+
+    fn forget(&mut self) {
+        // What is no terminal after all has nothing to forget.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    }
+
+    async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure> {
+        print(&format!("{question}: "))?;
+        // The read cannot be given up, so it has a thread of its own; the end of the process ends it.
+        let answer = tokio::task::spawn_blocking(read_line);
+        tokio::select! {
+            answer = answer => {
+                let line = answer.map_err(|error| Failure::Other(error.to_string()))?;
+                let unread = |error| Failure::Other(format!("no answer can be read: {error}"));
+                let line = line.map_err(unread)?;
+                if line.is_none() {
+                    print("\n")?;
+                }
+                Ok(line)
+            }
+            _ = tokio::signal::ctrl_c() => {
+                // The line that was begun is left as it is.
+                let _ = writeln!(io::stdout());
+                Err(Failure::Interrupted)
+            }
+        }
+    }
+
+    async fn edit(&mut self, text: &str) -> Result<String, Failure> {
+        editor::edit(text).await
+    }
+}
+
+fn read_line() -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if io::stdin().lock().read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned()))
+}

@@ -1,0 +1,134 @@
+//! What waits, in the order in which it is gone through, and what a reader needs to judge an item.
+//!
+//! Deliberately absent: whatever the reader may not see. An execution that is refused leaves its
+//! part out; the item alone can be judged, too.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use callboard_client::{Call, Client, Credential, Error};
+use serde_json::Value;
+
+use super::Wanted;
+use crate::failure::Failure;
+use crate::hitl::item::text;
+
+/// Items hold their texts, so a page is small; who decided a thousand may look again.
+const PAGE: u64 = 50;
+const MOST: usize = 1000;
+
+/// What a reader needs to judge an item; null where there is none.
+#[derive(Debug, Default)]
+pub(super) struct Material {
+    /// The item.
+    pub(super) item: Value,
+    /// Its task: system prompt, context.
+    pub(super) task: Value,
+    /// The execution that it belongs to.
+    pub(super) execution: Value,
+    /// The execution's plan.
+    pub(super) plan: Value,
+}
+
+impl Material {
+    /// Reads it.
+    pub(super) async fn of(client: &Client, task: &str) -> Result<Self, Failure> {
+        let item = client.data(Call::get(&["hitl", task])).await?;
+        let task = known(client, &["tasks", task]).await?;
+        let execution = match item["planExecutionId"].as_str() {
+            Some(id) => known(client, &["plans", "executions", id]).await?,
+            None => Value::Null,
+        };
+        let plan = match execution["planId"].as_str() {
+            Some(id) => known(client, &["plans", id]).await?,
+            None => Value::Null,
+        };
+        Ok(Self { item, task, execution, plan })
+    }
+
+    /// The steps that the item's step stands behind.
+    pub(super) fn upstream(&self) -> impl Iterator<Item = &str> {
+        let step = text(&self.item, "stepId");
+        let steps = self.plan["steps"].as_array().into_iter().flatten();
+        let step = steps.filter(move |one| text(one, "id") == step);
+        step.flat_map(|step| step["dependsOn"].as_array().into_iter().flatten())
+            .filter_map(Value::as_str)
+    }
+}
+
+/// The tasks whose outputs wait: those of the signed-in user first, then whatever ends sooner.
+pub(super) async fn waiting(
+    client: &Client,
+    wanted: &Wanted,
+    me: Option<&str>,
+) -> Result<Vec<String>, Failure> {
+    if wanted.mine && me.is_none() {
+        let told = "--mine needs a login: nothing is assigned to a key";
+        return Err(Failure::Usage(told.into()));
+    }
+    let mut found: Vec<(bool, String, String)> = Vec::new();
+    let mut offset = 0;
+    loop {
+        let call = Call::get(&["hitl", "pending"])
+            .query("queue", wanted.queue.as_ref())
+            .commas("tags", &wanted.tags)
+            .query("reviewerId", me.filter(|_| wanted.mine))
+            .query("limit", Some(PAGE))
+            .query("offset", Some(offset));
+        let page = client.page(call).await?;
+        found.extend(page.data.iter().map(|item| {
+            let others = me.is_none() || item["assignedTo"].as_str() != me;
+            (others, text(item, "timeoutAt").to_owned(), text(item, "taskId").to_owned())
+        }));
+        offset += page.data.len() as u64;
+        let more = page.pagination["hasMore"] == true && !page.data.is_empty();
+        if !more || found.len() >= MOST {
+            break;
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found.into_iter().map(|(_, _, task)| task).collect())
+}
+
+/// Whether nothing can be decided any more.
+pub(super) fn is_over(item: &Value) -> bool {
+    matches!(item["status"].as_str(), Some("approved" | "rejected" | "cancelled"))
+}
+
+/// The user who is signed in, as the access token says. It is not checked: only the order goes by
+/// it, and who decides is the server's to say.
+pub(super) async fn me(client: &Client) -> Option<String> {
+    match client.credential() {
+        Credential::Session(session) => subject(&session.login().await.token),
+        Credential::None | Credential::Key(_) => None,
+    }
+}
+
+fn subject(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    claims["sub"].as_str().map(str::to_owned)
+}
+
+/// What is there; null if it is not, or may not be seen.
+async fn known(client: &Client, path: &[&str]) -> Result<Value, Failure> {
+    match client.data(Call::get(path)).await {
+        Ok(value) => Ok(value),
+        Err(Error::Api(refusal)) if matches!(refusal.status, 403 | 404) => Ok(Value::Null),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_says_who_is_signed_in() {
+        let claims = URL_SAFE_NO_PAD.encode(r#"{"sub":"usr_1"}"#);
+        assert_eq!(subject(&format!("e30.{claims}.x")).as_deref(), Some("usr_1"));
+        for token in ["", "opaque", "a.%.c", "a.e30.c"] {
+            assert_eq!(subject(token), None, "{token}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line: the commands that talk to a server, the worker and the benchmark.
+//!
+//! The program adds the commands that start a server or open its data directory, and hands in the check
+//! of a template. Deliberately absent: secrets as a flag's value. They come from the environment or from
+//! files.
+
+use clap::Subcommand;
+
+mod access;
+mod auth;
+pub mod bench;
+pub mod completions;
+mod doctor;
+mod executions;
+mod failure;
+mod gate;
+mod hitl;
+mod input;
+mod keys;
+mod login;
+mod output;
+mod plans;
+pub mod process;
+mod secret;
+mod start;
+mod tasks;
+mod templates;
+mod users;
+mod wait;
+mod watch;
+pub mod worker;
+mod workers;
+
+pub use templates::ValidateTemplate;
+
+use access::{Access, Remote};
+use failure::Failure;
+
+/// A command that talks to a server.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Submit, list, show, cancel tasks, and wait for them.
+    Tasks(Remote<tasks::Tasks>),
+    /// Create, list, show and execute plans.
+    Plans(Remote<plans::Plans>),
+    /// List, show, watch, cancel and retry executions.
+    Executions(Remote<executions::Executions>),
+    /// List, show, validate, publish and deploy templates.
+    Templates(Remote<templates::Templates>),
+    /// Review outputs that wait for a person: list, show, approve, reject, verify.
+    Hitl(Remote<hitl::Hitl>),
+    /// Sign in and out.
+    Auth(Remote<auth::Auth>),
+    /// Make API keys.
+    Keys(Remote<keys::Keys>),
+    /// List and make users, and give them roles.
+    Users(Remote<users::Users>),
+    /// List and drain workers.
+    Workers(Remote<workers::Workers>),
+    /// Find out what stands between this machine and a server that works.
+    Doctor(Access),
+}
+
+/// Runs a command; `validate` is the server's check of a template. Returns the exit code (PROTOCOL.md 13).
+#[must_use]
+pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
+    match command {
+        Command::Tasks(asked) => block_on(tasks::run(asked)),
+        Command::Plans(asked) => block_on(plans::run(asked)),
+        Command::Executions(asked) => block_on(executions::run(asked)),
+        Command::Templates(asked) => block_on(templates::run(asked, validate)),
+        Command::Hitl(asked) => block_on(hitl::run(asked)),
+        Command::Auth(asked) => block_on(auth::run(asked)),
+        Command::Keys(asked) => block_on(keys::run(asked)),
+        Command::Users(asked) => block_on(users::run(asked)),
+        Command::Workers(asked) => block_on(workers::run(asked)),
+        Command::Doctor(access) => block_on(doctor::run(&access)),
+    }
+}
+
+/// Runs a command on this thread.
+fn block_on(work: impl Future<Output = Result<(), Failure>>) -> u8 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(work);
+            // A read from a terminal that nobody answers must not keep the process.
+            runtime.shutdown_background();
+            outcome
+        }
+        Err(error) => Err(Failure::Other(format!("cannot start: {error}"))),
+    };
+    exit(&outcome)
+}
+
+fn exit(outcome: &Result<(), Failure>) -> u8 {
+    match outcome {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.tell();
+            failure.exit_code()
+        }
+    }
+}

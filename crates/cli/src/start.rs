@@ -1,0 +1,98 @@
+//! How an execution is started: what `plans execute` and `templates deploy` share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_client::{Call, Client};
+use clap::Args;
+use serde_json::{Map, Value};
+
+use super::access::Access;
+use super::executions;
+use super::failure::Failure;
+use super::gate::Gate;
+use super::input::{self, Body, Setting};
+
+/// How an execution is started.
+#[derive(Debug, Clone, Args)]
+pub struct Start {
+    /// The input, in JSON or YAML; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// One field of the input: name=text, name:=JSON, or name=@FILE for the text of a file.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::setting)]
+    settings: Vec<Setting>,
+    /// Check everything, show what would run and what it would cost, start nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// The most that it may cost, in USD.
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<f64>,
+    /// How long the whole execution may take, such as 10m.
+    #[arg(long, value_parser = input::duration)]
+    timeout: Option<Duration>,
+    /// Cancel everything once a step has failed.
+    #[arg(long)]
+    fail_fast: bool,
+    /// A step whose output waits for a reviewer; may be given several times.
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    require_approval: Vec<String>,
+    #[command(flatten)]
+    gate: Gate,
+    /// Prevents a duplicate, and makes it safe to try again.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Wait until it has ended; exits with 10 if it failed, with 8 if its time ran out.
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait at most.
+    #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
+    wait_timeout: Option<Duration>,
+}
+
+impl Start {
+    /// Whether an input was given.
+    pub(super) const fn has_input(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Starts it with `call` and shows it; `body` holds what is not shared, `input` what the input
+    /// begins with.
+    pub(super) async fn send(
+        &self,
+        client: &Client,
+        access: &Access,
+        call: Call<'_>,
+        body: Body,
+        mut input: Map<String, Value>,
+    ) -> Result<(), Failure> {
+        if let Some(path) = &self.input {
+            input.extend(input::object(path)?);
+        }
+        input::apply(&self.settings, &mut input)?;
+        let body = body
+            .set("input", Some(input))
+            .object("hitl", self.hitl())
+            .object("options", self.options())
+            .value();
+        let call = call.json(&body).idempotency_key(self.idempotency_key.as_deref())?;
+        let execution = client.data(call).await?;
+        match execution["id"].as_str() {
+            _ if execution["status"] == "dry_run" => executions::show_dry_run(access, &execution),
+            Some(id) if self.wait => executions::wait(client, access, id, self.wait_timeout).await,
+            _ => executions::show(access, &execution),
+        }
+    }
+
+    fn hitl(&self) -> Body {
+        self.gate.add_to(Body::default().list("requiredFor", &self.require_approval))
+    }
+
+    fn options(&self) -> Body {
+        Body::default()
+            .set("timeoutMs", self.timeout.map(input::millis))
+            .set("maxCost", self.max_cost)
+            .flag("failFast", self.fail_fast)
+            .flag("dryRun", self.dry_run)
+    }
+}

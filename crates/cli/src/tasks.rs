@@ -1,0 +1,252 @@
+//! `callboard tasks`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_client::{Call, Client};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::access::{Access, Remote};
+use super::failure::Failure;
+use super::gate::Gate;
+use super::input::{self, Body};
+use super::output::{Column, details};
+use super::wait;
+
+const COLUMNS: [Column; 9] = [
+    ("ID", "id"),
+    ("STATUS", "status"),
+    ("WAITS FOR", "waitingFor"),
+    ("MODEL", "model"),
+    ("QUEUE", "queue"),
+    ("PRIORITY", "priority"),
+    ("TAGS", "tags"),
+    ("STEP", "stepId"),
+    ("CREATED", "createdAt"),
+];
+
+const FIELDS: [Column; 19] = [
+    ("id", "id"),
+    ("status", "status"),
+    ("waits for", "waitingFor"),
+    ("error", "error.code"),
+    ("", "error.message"),
+    ("model", "model"),
+    ("queue", "queue"),
+    ("priority", "priority"),
+    ("tags", "tags"),
+    ("execution", "planExecutionId"),
+    ("step", "stepId"),
+    ("attempt", "attempt"),
+    ("worker", "workerId"),
+    ("created", "createdAt"),
+    ("completed", "completedAt"),
+    ("cancelled", "cancelledAt"),
+    ("tokens", "usage.total"),
+    ("cost (USD)", "usage.totalCost"),
+    ("confidence", "confidence"),
+];
+
+const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
+
+/// What to do with tasks.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Tasks {
+    /// Submit a prompt.
+    Submit(Submit),
+    /// List tasks, the newest first.
+    List(List),
+    /// Show a task with its prompt and its output.
+    Show {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Cancel a task that has not ended.
+    Cancel {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Wait until a task has ended; exits with 10 if it failed.
+    Wait {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// How long to wait, such as 5m; then exits with 8.
+        #[arg(long, value_parser = input::duration)]
+        timeout: Option<Duration>,
+    },
+}
+
+/// What is submitted.
+#[derive(Debug, Clone, Args)]
+pub struct Submit {
+    /// What the model is asked; `-` reads standard input.
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    prompt: Option<String>,
+    /// A file that holds the prompt.
+    #[arg(long)]
+    file: Option<PathBuf>,
+    /// The model; by default the server's.
+    #[arg(long)]
+    model: Option<String>,
+    /// The queue; by default `default`.
+    #[arg(long)]
+    queue: Option<String>,
+    /// 1 to 10, 10 first; by default 5.
+    #[arg(long)]
+    priority: Option<u8>,
+    /// System instructions.
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// For filtering; may be given several times.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// The most tokens to answer with.
+    #[arg(long)]
+    max_tokens: Option<u64>,
+    /// 0 to 1.
+    #[arg(long)]
+    temperature: Option<f64>,
+    /// How long one attempt may take, such as 60s; by default 5m.
+    #[arg(long, value_parser = input::duration)]
+    timeout: Option<Duration>,
+    /// Its output waits for a reviewer, whatever the confidence.
+    #[arg(long)]
+    require_approval: bool,
+    #[command(flatten)]
+    gate: Gate,
+    /// Prevents a duplicate, and makes it safe to try again.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Wait until it has ended; exits with 10 if it failed, with 8 if its time ran out.
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait at most.
+    #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
+    wait_timeout: Option<Duration>,
+}
+
+/// Which tasks are listed.
+#[derive(Debug, Clone, Args)]
+pub struct List {
+    /// Any of pending, running, completed, failed, cancelled, rejected.
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<String>,
+    /// The model.
+    #[arg(long)]
+    model: Option<String>,
+    /// The queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Tags; a task has all of them.
+    #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
+    tags: Vec<String>,
+    /// Created at this instant or later, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    created_after: Option<String>,
+    /// Created before this instant.
+    #[arg(long, value_name = "TIME")]
+    created_before: Option<String>,
+    /// createdAt, completedAt or priority.
+    #[arg(long)]
+    order_by: Option<String>,
+    /// asc or desc.
+    #[arg(long)]
+    order: Option<String>,
+    /// How many: 1 to 100; by default 20.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// How many to pass over.
+    #[arg(long)]
+    offset: Option<u64>,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(), Failure> {
+    let client = access.client()?;
+    match command {
+        Tasks::Submit(asked) => submit(&client, &access, asked).await,
+        Tasks::List(wanted) => {
+            let page = client.page(wanted.call()).await?;
+            access.output.list(&page, &COLUMNS)
+        }
+        Tasks::Show { id } => {
+            let task = client.data(Call::get(&["tasks", &id])).await?;
+            access.output.item(&task, shown)
+        }
+        Tasks::Cancel { id } => {
+            let task = client.data(Call::delete(&["tasks", &id])).await?;
+            access.output.item(&task, shown)
+        }
+        Tasks::Wait { id, timeout } => ended(&client, &access, &id, timeout).await,
+    }
+}
+
+async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), Failure> {
+    let body = asked.body()?;
+    let key = asked.idempotency_key.as_deref();
+    let call = Call::post(&["tasks"]).json(&body).idempotency_key(key)?;
+    let task = client.data(call).await?;
+    match task["id"].as_str() {
+        Some(id) if asked.wait => ended(client, access, id, asked.wait_timeout).await,
+        _ => access.output.item(&task, shown),
+    }
+}
+
+async fn ended(
+    client: &Client,
+    access: &Access,
+    id: &str,
+    limit: Option<Duration>,
+) -> Result<(), Failure> {
+    let task = wait::task(client, id, limit).await?;
+    access.output.item(&task, shown)?;
+    wait::verdict("task", &task)
+}
+
+fn shown(task: &Value) -> String {
+    details(task, &FIELDS, &TEXTS)
+}
+
+impl Submit {
+    fn body(&self) -> Result<Value, Failure> {
+        let prompt = match (&self.prompt, &self.file) {
+            (_, Some(file)) => input::text(file)?,
+            (Some(prompt), None) if prompt == "-" => input::text("-".as_ref())?,
+            (Some(prompt), None) => prompt.clone(),
+            (None, None) => return Err(Failure::Usage("a prompt is needed".into())),
+        };
+        let hitl = Body::default().flag("required", self.require_approval);
+        Ok(Body::default()
+            .set("prompt", Some(prompt))
+            .set("model", self.model.clone())
+            .set("queue", self.queue.clone())
+            .set("priority", self.priority)
+            .set("systemPrompt", self.system.clone())
+            .list("tags", &self.tags)
+            .set("maxTokens", self.max_tokens)
+            .set("temperature", self.temperature)
+            .set("timeoutMs", self.timeout.map(input::millis))
+            .object("hitl", self.gate.add_to(hitl))
+            .value())
+    }
+}
+
+impl List {
+    fn call(&self) -> Call<'_> {
+        Call::get(&["tasks"])
+            .commas("status", &self.status)
+            .query("model", self.model.as_ref())
+            .query("queue", self.queue.as_ref())
+            .commas("tags", &self.tags)
+            .query("createdAfter", self.created_after.as_ref())
+            .query("createdBefore", self.created_before.as_ref())
+            .query("orderBy", self.order_by.as_ref())
+            .query("order", self.order.as_ref())
+            .query("limit", self.limit)
+            .query("offset", self.offset)
+    }
+}

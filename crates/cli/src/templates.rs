@@ -1,0 +1,216 @@
+//! `callboard templates`.
+
+use std::path::PathBuf;
+
+use callboard_client::{Call, Client};
+use callboard_protocol::document::Format;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+
+use super::access::{Access, Remote};
+use super::failure::Failure;
+use super::input::{self, Body};
+use super::output::{Column, details, note, table};
+use super::start::Start;
+
+mod sample;
+mod validate;
+
+pub use validate::ValidateTemplate;
+
+const COLUMNS: [Column; 9] = [
+    ("ID", "id"),
+    ("VERSION", "version"),
+    ("INDUSTRY", "industry"),
+    ("STEPS", "stepsCount"),
+    ("HELD", "hitlSteps"),
+    ("COST (USD)", "estimatedCost"),
+    ("MS", "estimatedDurationMs"),
+    ("AUTHOR", "author"),
+    ("NAME", "name"),
+];
+
+const FIELDS: [Column; 12] = [
+    ("id", "id"),
+    ("name", "name"),
+    ("version", "version"),
+    ("description", "description"),
+    ("industry", "industry"),
+    ("tags", "tags"),
+    ("author", "author"),
+    ("visibility", "visibility"),
+    ("held", "hitlSteps"),
+    ("cost (USD)", "estimatedCost"),
+    ("duration (ms)", "estimatedDurationMs"),
+    ("created", "createdAt"),
+];
+
+const STEPS: [Column; 6] = [
+    ("STEP", "id"),
+    ("AFTER", "dependsOn"),
+    ("MODEL", "model"),
+    ("QUEUE", "queue"),
+    ("APPROVAL", "requiresApproval"),
+    ("CONDITION", "condition"),
+];
+
+/// What to do with templates.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Templates {
+    /// List templates: the highest version of each.
+    List(List),
+    /// Show a template with its steps and its input.
+    #[command(disable_version_flag = true)]
+    Show {
+        /// The template.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// A version; by default the highest.
+        #[arg(long)]
+        version: Option<String>,
+    },
+    /// List the versions of a template, the highest first.
+    Versions {
+        /// The template.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Check a template without a server; exits with 5 and lists every fault.
+    Validate {
+        /// The template, in JSON or YAML; `-` reads standard input.
+        file: PathBuf,
+        /// Environment variables that the server lets templates use.
+        #[arg(long, value_name = "NAME", value_delimiter = ',')]
+        env_allow: Vec<String>,
+    },
+    /// Send a template, or a new version of one, to the server.
+    Publish {
+        /// The template, in JSON or YAML; `-` reads standard input.
+        file: PathBuf,
+    },
+    /// Run a template.
+    #[command(disable_version_flag = true)]
+    Deploy(Box<Deploy>),
+}
+
+/// Which templates are listed.
+#[derive(Debug, Clone, Args)]
+pub struct List {
+    /// legal, finance, devops, marketing, healthcare or custom.
+    #[arg(long)]
+    industry: Option<String>,
+    /// Tags; a template has all of them.
+    #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
+    tags: Vec<String>,
+    /// In the name or the description.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// private, organization or public.
+    #[arg(long)]
+    visibility: Option<String>,
+    /// How many: 1 to 100; by default 20.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// How many to pass over.
+    #[arg(long)]
+    offset: Option<u64>,
+}
+
+/// What of a template is run, and how.
+#[derive(Debug, Clone, Args)]
+pub struct Deploy {
+    /// The template.
+    #[arg(value_parser = input::id)]
+    id: String,
+    /// Use the invented sample input that comes with a built-in template.
+    #[arg(long)]
+    sample: bool,
+    /// A version; by default the highest.
+    #[arg(long)]
+    version: Option<String>,
+    /// Another model for a step; may be given several times.
+    #[arg(long = "model", value_name = "STEP=MODEL", value_parser = input::pair)]
+    models: Vec<(String, String)>,
+    /// Another queue for a step; may be given several times.
+    #[arg(long = "queue", value_name = "STEP=QUEUE", value_parser = input::pair)]
+    queues: Vec<(String, String)>,
+    /// How.
+    #[command(flatten)]
+    start: Start,
+}
+
+/// Does it.
+pub(super) async fn run(
+    Remote { access, command }: Remote<Templates>,
+    validate: ValidateTemplate,
+) -> Result<(), Failure> {
+    if let Templates::Validate { file, env_allow } = &command {
+        return validate::run(&access, file, env_allow, validate);
+    }
+    let client = access.client()?;
+    match command {
+        Templates::Validate { .. } => Ok(()),
+        Templates::List(wanted) => {
+            let call = Call::get(&["templates"])
+                .query("industry", wanted.industry.as_ref())
+                .commas("tags", &wanted.tags)
+                .query("search", wanted.search.as_ref())
+                .query("visibility", wanted.visibility.as_ref())
+                .query("limit", wanted.limit)
+                .query("offset", wanted.offset);
+            access.output.list(&client.page(call).await?, &COLUMNS)
+        }
+        Templates::Show { id, version } => {
+            let call = Call::get(&["templates", &id]).query("version", version);
+            show(&access, &client.data(call).await?)
+        }
+        Templates::Versions { id } => {
+            let page = client.page(Call::get(&["templates", &id, "versions"])).await?;
+            access.output.list(&page, &COLUMNS)
+        }
+        Templates::Publish { file } => {
+            let text = input::bytes(&file)?;
+            let kind = match input::format(&file, &text) {
+                Format::Json => "application/json",
+                Format::Yaml => "application/yaml",
+            };
+            let template = client.data(Call::post(&["templates"]).raw(kind, text)).await?;
+            show(&access, &template)
+        }
+        Templates::Deploy(deploy) => run_deploy(&client, &access, &deploy).await,
+    }
+}
+
+async fn run_deploy(client: &Client, access: &Access, deploy: &Deploy) -> Result<(), Failure> {
+    let mut begin = Map::new();
+    if deploy.sample {
+        if deploy.start.has_input() {
+            return Err(Failure::Usage("--sample and --input exclude each other".into()));
+        }
+        begin = sample::of(&deploy.id)?;
+        let fields: Vec<_> = begin.keys().map(String::as_str).collect();
+        let fields = fields.join(", ");
+        note(&format!("using the invented sample of {}: {fields}", sample::path(&deploy.id)));
+    }
+    let map = |pairs: &[(String, String)]| {
+        pairs
+            .iter()
+            .fold(Body::default(), |body, (step, value)| body.set(step, Some(value.clone())))
+    };
+    let body = Body::default()
+        .set("version", deploy.version.clone())
+        .object("modelOverrides", map(&deploy.models))
+        .object("queueOverrides", map(&deploy.queues));
+    let path = ["templates", &deploy.id, "deploy"];
+    deploy.start.send(client, access, Call::post(&path), body, begin).await
+}
+
+fn show(access: &Access, template: &Value) -> Result<(), Failure> {
+    access.output.item(template, |template| {
+        let shown = details(template, &FIELDS, &[("input", "inputSchema")]);
+        match template["steps"].as_array() {
+            Some(steps) => format!("{shown}\n{}", table(&STEPS, steps)),
+            None => shown,
+        }
+    })
+}

@@ -1,0 +1,88 @@
+//! `callboard users`.
+
+use callboard_client::Call;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::input::{self, Body};
+use super::output::{Column, details};
+use super::secret;
+
+const COLUMNS: [Column; 5] = [
+    ("ID", "id"),
+    ("E-MAIL", "email"),
+    ("ROLE", "role"),
+    ("NAME", "name"),
+    ("CREATED", "createdAt"),
+];
+
+/// What to do with users.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Users {
+    /// List users, the newest first.
+    List {
+        /// How many: 1 to 100; by default 20.
+        #[arg(long)]
+        limit: Option<u64>,
+        /// How many to pass over.
+        #[arg(long)]
+        offset: Option<u64>,
+    },
+    /// Make a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
+    Create(Create),
+    /// Give a user another role.
+    SetRole {
+        /// The user's id.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// admin, operator, viewer or worker.
+        role: String,
+    },
+}
+
+/// What the user is like.
+#[derive(Debug, Clone, Args)]
+pub struct Create {
+    /// By which it signs in.
+    #[arg(long)]
+    email: String,
+    /// What it is called; by default the part of the e-mail before the @.
+    #[arg(long)]
+    name: Option<String>,
+    /// admin, operator, viewer or worker.
+    #[arg(long)]
+    role: String,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(), Failure> {
+    let client = access.client()?;
+    let user = match command {
+        Users::List { limit, offset } => {
+            let call = Call::get(&["auth", "users"]).query("limit", limit).query("offset", offset);
+            return access.output.list(&client.page(call).await?, &COLUMNS);
+        }
+        Users::Create(Create { email, name, role }) => {
+            let password =
+                secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
+            let body = Body::default()
+                .set("email", Some(email))
+                .set("password", Some(password.expose()))
+                .set("name", name)
+                .set("role", Some(role))
+                .value();
+            client.data(Call::post(&["auth", "users"]).json(&body)).await?
+        }
+        Users::SetRole { id, role } => {
+            let call = Call::patch(&["auth", "users", &id]).json(&json!({"role": role}));
+            client.data(call).await?
+        }
+    };
+    access.output.item(&user, shown)
+}
+
+fn shown(user: &Value) -> String {
+    details(user, &COLUMNS.map(|(_, path)| (path, path)), &[])
+}

@@ -1,0 +1,106 @@
+//! An execution until it has ended: told by events, settled by its state.
+//!
+//! ```text
+//! GET execution ─▶ ended? ──yes──▶ the end
+//!       ▲            │ no
+//!       │            ▼
+//!       └── an event, the stream opened, it broke, or a while passed
+//! ```
+//!
+//! The state alone says what is so; events only say that it is worth a look. So the end is not
+//! missed, whatever becomes of the stream: without one the state is read every second. Deliberately
+//! absent: what it looks like, which is [`View`].
+
+mod board;
+mod event;
+mod step;
+mod view;
+
+use std::time::Duration;
+
+use callboard_client::{Call, Client, Events, StreamItem};
+use serde_json::Value;
+use tokio::time::Instant;
+
+pub(super) use view::View;
+
+use super::failure::Failure;
+use super::wait::{Outage, has_ended, still_under_way};
+use event::{is_end, is_news};
+
+/// The state is read again at the latest after this, with a stream and without.
+const QUIET: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_secs(1);
+/// Events come in bursts; one look serves them all.
+const BURST: Duration = Duration::from_millis(300);
+/// How long the last events may lag behind the state.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+/// Shows an execution until it has ended, and returns it.
+pub(super) async fn follow(
+    client: &Client,
+    id: &str,
+    view: &mut View,
+    limit: Option<Duration>,
+) -> Result<Value, Failure> {
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let mut stream = Events::new(client, &[("executionId", id)]);
+    let mut outage = Outage::default();
+    let mut due = Instant::now();
+    // Whether all that the state shows was, or will be, told by events as well.
+    let mut heard = false;
+    loop {
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(still_under_way(id));
+        }
+        if due <= Instant::now() {
+            match client.data(Call::get(&["plans", "executions", id])).await {
+                Ok(execution) => {
+                    outage.over();
+                    view.state(&execution, heard)?;
+                    heard = stream.is_open();
+                    if has_ended(&execution) {
+                        last_events(&mut stream, view).await?;
+                        view.end(&execution)?;
+                        return Ok(execution);
+                    }
+                }
+                Err(error) => outage.goes_on(error.into())?,
+            }
+            due = Instant::now() + if stream.is_open() { QUIET } else { POLL };
+        }
+        let tick = view.tick().map(|tick| Instant::now() + tick);
+        let until = [deadline, tick].into_iter().flatten().fold(due, Instant::min);
+        match tokio::time::timeout_at(until, stream.next()).await {
+            Ok(StreamItem::Event(event)) => {
+                view.event(&event)?;
+                let wait = if is_end(&event) { Duration::ZERO } else { BURST };
+                if is_news(&event) {
+                    due = due.min(Instant::now() + wait);
+                }
+            }
+            // What happened before it opened, or while it was broken, was not heard.
+            Ok(StreamItem::Opened { resumed }) => {
+                heard = resumed;
+                due = Instant::now();
+            }
+            Ok(StreamItem::Broken) => {
+                heard = false;
+                due = due.min(Instant::now() + POLL);
+            }
+            Err(_) => view.redraw()?,
+        }
+    }
+}
+
+/// Whoever reads events is shown the last ones too.
+async fn last_events(stream: &mut Events, view: &mut View) -> Result<(), Failure> {
+    let until = Instant::now() + LAST_EVENTS;
+    while stream.is_open() && view.lacks_the_end() {
+        match tokio::time::timeout_at(until, stream.next()).await {
+            Ok(StreamItem::Event(event)) => view.event(&event)?,
+            Ok(StreamItem::Opened { .. } | StreamItem::Broken) | Err(_) => break,
+        }
+    }
+    Ok(())
+}

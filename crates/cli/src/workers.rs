@@ -1,0 +1,56 @@
+//! `callboard workers`.
+
+use callboard_client::Call;
+use clap::Subcommand;
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::input;
+use super::output::{Column, details};
+
+const COLUMNS: [Column; 8] = [
+    ("ID", "id"),
+    ("NAME", "name"),
+    ("STATUS", "status"),
+    ("RUNNING", "running"),
+    ("OF", "concurrency"),
+    ("QUEUES", "queues"),
+    ("MODELS", "models"),
+    ("HEARD OF", "lastHeartbeatAt"),
+];
+
+/// What to do with workers.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Workers {
+    /// List workers; lost ones are listed for an hour.
+    List {
+        /// How many: 1 to 100; by default 20.
+        #[arg(long)]
+        limit: Option<u64>,
+        /// How many to pass over.
+        #[arg(long)]
+        offset: Option<u64>,
+    },
+    /// Let a worker finish what it has and take nothing new.
+    Drain {
+        /// The worker.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Workers>) -> Result<(), Failure> {
+    let client = access.client()?;
+    match command {
+        Workers::List { limit, offset } => {
+            let call = Call::get(&["workers"]).query("limit", limit).query("offset", offset);
+            access.output.list(&client.page(call).await?, &COLUMNS)
+        }
+        Workers::Drain { id } => {
+            let worker = client.data(Call::post(&["workers", &id, "drain"])).await?;
+            let fields = COLUMNS.map(|(_, path)| (path, path));
+            access.output.item(&worker, |worker| details(worker, &fields, &[]))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One lease's model call: its deadline, its streamed text, and the frame that ends it.
+//!
+//! Text is gathered for a moment before it goes out, and for longer while the way is full: a slow
+//! server gets fewer and larger deltas, and the model is not held up. Deliberately absent: a
+//! second call for the same lease.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::provider::{Code, Completion, Failure, Provider, Request};
+use callboard_protocol::workers::{Assign, Complete, ErrorBody, Fail, FromWorker, Task, Usage};
+
+/// How long text is gathered.
+const GATHER: Duration = Duration::from_millis(50);
+/// How much text goes out at once without waiting, in bytes.
+const ENOUGH: usize = 1024;
+/// Pieces between the provider and the gathering.
+const PIECES: usize = 64;
+
+/// Text of a lease on its way to the server.
+pub(super) type Text = (String, String);
+
+/// What a call needs beyond its lease.
+#[derive(Debug, Clone)]
+pub(super) struct Means {
+    /// What runs it.
+    pub(super) provider: Arc<dyn Provider>,
+    /// As many permits as calls may run at once.
+    pub(super) slots: Arc<Semaphore>,
+    /// Where the text goes.
+    pub(super) text: mpsc::Sender<Text>,
+}
+
+/// Runs the lease to its end and gives the frame that tells it. `remaining` is the time until
+/// the attempt's deadline. Dropping the future drops the model call.
+pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> FromWorker {
+    let Assign { lease, task, .. } = assign;
+    let request = request(task);
+    let called = AssertUnwindSafe(limited(&lease, &request, &means)).catch_unwind();
+    let result = match timeout(remaining, called).await {
+        Ok(Ok(result)) => result,
+        // The panic's own words are not told: they may hold what the prompt held.
+        Ok(Err(_panic)) => {
+            Err(Failure::new(Code::InternalError, "the worker failed while it ran the task", true))
+        }
+        Err(_) => Err(Failure::new(
+            Code::TaskTimeout,
+            "the attempt's deadline passed before the model had finished",
+            true,
+        )),
+    };
+    match result {
+        Ok(completion) => complete(lease, completion),
+        Err(failure) => fail(lease, failure),
+    }
+}
+
+async fn limited(lease: &str, request: &Request, means: &Means) -> Result<Completion, Failure> {
+    let _slot = means.slots.acquire().await.expect("the semaphore is never closed");
+    let (sender, mut pieces) = mpsc::channel(PIECES);
+    let mut call = means.provider.complete(request, &sender);
+    let mut gathered = String::new();
+    let mut since = Instant::now();
+    let mut due = false;
+    let result = loop {
+        tokio::select! {
+            biased;
+            result = &mut call => break result,
+            Some(piece) = pieces.recv() => {
+                if gathered.is_empty() {
+                    since = Instant::now();
+                }
+                gathered.push_str(&piece);
+                due |= gathered.len() >= ENOUGH;
+            }
+            Ok(room) = means.text.reserve(), if due => {
+                room.send((lease.to_owned(), std::mem::take(&mut gathered)));
+                due = false;
+            }
+            () = sleep_until(since + GATHER), if !due && !gathered.is_empty() => due = true,
+        }
+    };
+    while let Ok(piece) = pieces.try_recv() {
+        gathered.push_str(&piece);
+    }
+    if result.is_ok() && !gathered.is_empty() {
+        // No room: the result that follows holds the whole output anyway.
+        let _ = means.text.try_send((lease.to_owned(), gathered));
+    }
+    result
+}
+
+fn request(task: Task) -> Request {
+    Request {
+        model: task.model,
+        system_prompt: task.system_prompt,
+        context: task.context,
+        prompt: task.prompt,
+        max_tokens: task.max_tokens,
+        temperature: task.temperature,
+    }
+}
+
+fn complete(lease: String, completion: Completion) -> FromWorker {
+    FromWorker::Complete(Complete {
+        lease,
+        output: completion.output,
+        usage: Usage { input: completion.usage.input, output: completion.usage.output },
+        confidence: completion.confidence,
+        confidence_source: Some(completion.confidence_source.into()),
+        finish_reason: completion.finish_reason,
+    })
+}
+
+fn fail(lease: String, failure: Failure) -> FromWorker {
+    let error = ErrorBody { code: failure.code.as_str().to_owned(), message: failure.message };
+    FromWorker::Fail(Fail {
+        lease,
+        error,
+        retryable: failure.retryable,
+        retry_after_ms: failure.retry_after_ms,
+    })
+}
+
+#[cfg(test)]
+mod tests;

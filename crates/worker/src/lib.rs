@@ -1,0 +1,110 @@
+//! The worker program: a client of the worker protocol (PROTOCOL, section 11) that runs leased
+//! tasks on a model provider.
+//!
+//! ```text
+//!            frames                     effects
+//! socket ◀─────────▶ runner ◀─────────▶ session (pure)
+//!                      │ one task each
+//!                      ▼
+//!                    calls ──Request──▶ provider
+//! ```
+//!
+//! It outlives its server: it reconnects with a jittered backoff, resumes what it held, and keeps
+//! every result until the server acknowledged it. Deliberately absent: retries of a task (the
+//! server decides), a store (a worker that dies loses its leases, and the server notices), and
+//! any log of a prompt, an output or a key.
+
+mod backoff;
+mod call;
+mod dial;
+mod outbox;
+pub mod provider;
+mod runner;
+mod session;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use callboard_protocol::workers::Register;
+
+use provider::Provider;
+use runner::Runner;
+use session::Session;
+
+/// How to work, and for whom.
+pub struct Options {
+    /// The server's address, such as `http://127.0.0.1:8080`; `https`, `ws` and `wss` too.
+    pub server: String,
+    /// A worker key. Its `Debug` doesn't show it.
+    pub key: String,
+    /// The worker's name, for people.
+    pub name: String,
+    /// The queues to take tasks from.
+    pub queues: Vec<String>,
+    /// The models to announce. `None` announces `*`: any.
+    pub models: Option<Vec<String>>,
+    /// How many tasks to run at once, at least 1.
+    pub concurrency: u32,
+    /// What runs them.
+    pub provider: Arc<dyn Provider>,
+}
+
+/// Why a worker gave up. A server that is away is no reason.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The address can't be one of a server.
+    #[error("the server's address {address} can't be used: {reason}")]
+    Address {
+        /// As given.
+        address: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The key has characters that no header may have. It is not shown.
+    #[error("the worker's key can't be sent in a header")]
+    Key,
+    /// The server doesn't take this key.
+    #[error("the server refused the worker's key with status {status}: {message}")]
+    Refused {
+        /// 401 or 403.
+        status: u16,
+        /// The server's own words.
+        message: String,
+    },
+}
+
+/// Works until `shutdown` is ready and what runs has finished, or the server sends it away.
+///
+/// After `shutdown` it takes nothing new, gives running tasks 25 s, and returns.
+///
+/// # Errors
+/// The address or the key can't be used, or the server refuses the key.
+pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
+    let dial = dial::Tcp::new(&options.server, &options.key)?;
+    let session = Session::new(Register {
+        name: options.name,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        queues: options.queues,
+        models: options.models.unwrap_or_else(|| vec!["*".to_owned()]),
+        concurrency: options.concurrency.max(1),
+        resume: None,
+    });
+    Runner::new(dial, session, options.provider).run(shutdown).await
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("server", &self.server)
+            .field("name", &self.name)
+            .field("queues", &self.queues)
+            .field("models", &self.models)
+            .field("concurrency", &self.concurrency)
+            .field("provider", &self.provider)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

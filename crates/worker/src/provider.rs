@@ -1,0 +1,185 @@
+//! Clients of model providers: one prompt goes out, text streams back, a completion ends it.
+//!
+//! A worker makes one call per lease and the server decides about another, so nothing here
+//! retries. The one exception costs nothing: a provider that refuses an optional parameter is
+//! asked again without it (`quirks`).
+//!
+//! ```text
+//! worker ──Request──▶ Provider ──deltas──▶ worker
+//!                        └──Completion | Failure──▶
+//! ```
+//!
+//! Deliberately absent: tools, images, multi-turn conversations, and any log of a prompt, an
+//! output or a key. The types that hold them say so in their `Debug`.
+
+pub mod anthropic;
+pub mod failure;
+mod http;
+pub mod openai;
+mod quirks;
+pub mod simulated;
+#[cfg(test)]
+mod testing;
+
+use std::fmt;
+
+use callboard_domain::confidence::Source;
+use callboard_domain::usage::Tokens;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+pub use failure::{Code, Failure};
+pub use http::ConfigError;
+
+/// The greatest output that is taken, in bytes. A longer one is a failure.
+pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+
+/// Where the pieces of the output go as they come. A closed receiver is no error.
+pub type Deltas = mpsc::Sender<String>;
+
+/// One way to run a prompt on a model.
+pub trait Provider: fmt::Debug + Send + Sync {
+    /// What it is called in logs and on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Makes one model call and sends the output's pieces to `deltas` as they come; joined,
+    /// they are the completion's output. Dropping the future closes the provider's stream,
+    /// which ends the generation there.
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request,
+        deltas: &'a Deltas,
+    ) -> BoxFuture<'a, Result<Completion, Failure>>;
+}
+
+/// What is asked of a model.
+#[derive(Clone, PartialEq, Default)]
+pub struct Request {
+    /// The provider's name of the model.
+    pub model: String,
+    /// The first system message.
+    pub system_prompt: Option<String>,
+    /// The second system message, in its own member order.
+    pub context: Option<Map<String, Value>>,
+    /// The last user message, exactly as it is.
+    pub prompt: String,
+    /// The longest output, in tokens. `None` leaves it to the provider.
+    pub max_tokens: Option<u64>,
+    /// 0 to 1. `None` leaves it to the provider.
+    pub temperature: Option<f64>,
+}
+
+/// A whole answer.
+#[derive(Clone, PartialEq)]
+pub struct Completion {
+    /// The text.
+    pub output: String,
+    /// What the provider counted, or an estimate where it doesn't count.
+    pub usage: Tokens,
+    /// 0..1, when there is a signal.
+    pub confidence: Option<f64>,
+    /// How `confidence` was made.
+    pub confidence_source: Source,
+    /// `stop`, `length`, or the provider's own word.
+    pub finish_reason: Option<String>,
+}
+
+impl Request {
+    /// The system messages in their order: the system prompt, then the context as compact
+    /// JSON (PROTOCOL, section 3).
+    #[must_use]
+    pub fn system_messages(&self) -> Vec<String> {
+        let context = self
+            .context
+            .as_ref()
+            .map(|context| format!("Context:\n{}", Value::Object(context.clone())));
+        self.system_prompt.iter().cloned().chain(context).collect()
+    }
+
+    /// The prompt's tokens where the provider doesn't count them.
+    fn estimated_tokens(&self) -> u64 {
+        use callboard_domain::usage::estimate_tokens;
+        let system = self.system_messages();
+        let texts = system.iter().chain([&self.prompt]);
+        texts.map(|text| estimate_tokens(text)).sum()
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("model", &self.model)
+            .field("max_tokens", &self.max_tokens)
+            .field("temperature", &self.temperature)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion")
+            .field("usage", &self.usage)
+            .field("confidence", &self.confidence)
+            .field("confidence_source", &self.confidence_source)
+            .field("finish_reason", &self.finish_reason)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The output as it grows: the same text goes to the deltas and into the completion.
+#[derive(Default)]
+struct Output {
+    text: String,
+}
+
+impl Output {
+    async fn push(&mut self, piece: String, deltas: &Deltas) -> Result<(), Failure> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if self.text.len() + piece.len() > MAX_OUTPUT_BYTES {
+            return Err(Failure::refused(format!(
+                "the output is longer than {MAX_OUTPUT_BYTES} bytes"
+            )));
+        }
+        self.text.push_str(&piece);
+        // Nobody listens any more: the completion still counts.
+        let _ = deltas.send(piece).await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_prompt_comes_before_the_context_which_keeps_its_member_order() {
+        let request = Request {
+            system_prompt: Some("Be brief.".into()),
+            context: serde_json::from_str(r#"{"z": 1, "a": [true, "ü"]}"#).unwrap(),
+            ..Request::default()
+        };
+        let expected = ["Be brief.", "Context:\n{\"z\":1,\"a\":[true,\"ü\"]}"];
+        assert_eq!(request.system_messages(), expected);
+        assert!(Request::default().system_messages().is_empty());
+    }
+
+    #[test]
+    fn neither_prompt_nor_output_is_in_what_a_log_would_show() {
+        let request = Request {
+            prompt: "secret".into(),
+            system_prompt: Some("secret".into()),
+            ..Request::default()
+        };
+        let completion = Completion {
+            output: "secret".into(),
+            usage: Tokens::default(),
+            confidence: None,
+            confidence_source: Source::None,
+            finish_reason: None,
+        };
+        assert!(!format!("{request:?} {completion:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,280 @@
+//! The HTTP that all providers share: one POST, answered by a bounded stream of events.
+//!
+//! Deliberately absent: retries, redirects (a key must not travel to another host), an overall
+//! time-out (the attempt's deadline is the worker's business), and any body in a log.
+
+use std::error::Error as _;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use callboard_common::sse::{Event, Parser};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, Url};
+use serde_json::Value;
+
+use super::failure::{Advice, Failure, Words, classify};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Why a provider can't be set up as told.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The base URL is no http or https URL, or carries credentials.
+    #[error("the base URL {url} can't be used: {reason}")]
+    BaseUrl {
+        /// The URL as given, without credentials.
+        url: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The key has characters that no header may have. It is not shown.
+    #[error("the provider's key can't be sent in a header: it has control characters")]
+    Key,
+    /// The system's certificates or its resolver can't be used.
+    #[error("the HTTP client could not be set up: are the system's CA certificates installed?")]
+    Client(#[source] reqwest::Error),
+}
+
+/// A provider's key. Its `Debug` doesn't show it.
+#[derive(Clone)]
+pub(super) struct Key(String);
+
+/// One address that takes prompts, and what to send along.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    key: Option<Key>,
+    provider: &'static str,
+}
+
+/// What came instead of a stream.
+pub(super) struct Refusal {
+    /// What it means.
+    pub(super) failure: Failure,
+    /// The HTTP status and the provider's words, where it answered at all.
+    pub(super) answer: Option<(u16, Words)>,
+}
+
+/// The events of one answer. Dropping it closes the connection.
+#[derive(Debug)]
+pub(super) struct Events {
+    response: Response,
+    parser: Parser,
+}
+
+impl Key {
+    /// A key, unless it is empty: an empty variable means no key.
+    pub(super) fn new(text: Option<String>) -> Option<Self> {
+        text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).map(Self)
+    }
+
+    /// The header's value `<prefix><key>`, marked as not to be shown.
+    pub(super) fn header(&self, prefix: &str) -> Result<HeaderValue, ConfigError> {
+        let value = format!("{prefix}{}", self.0);
+        let mut value = HeaderValue::try_from(value).map_err(|_| ConfigError::Key)?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// A base URL without a trailing slash, checked.
+pub(super) fn base_url(text: &str) -> Result<Url, ConfigError> {
+    let refused = |url: &str, reason| ConfigError::BaseUrl { url: url.to_owned(), reason };
+    let mut url = Url::parse(text.trim()).map_err(|_| refused(text, "it is no URL"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let host = url.host_str().unwrap_or_default();
+        return Err(refused(host, "a key belongs into the environment, not into the URL"));
+    }
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refused(text, "only http and https are known"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refused(text, "it has a query or a fragment"));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+impl Endpoint {
+    /// The endpoint `<base><path>`. Proxies from the environment are not used for loopback.
+    pub(super) fn new(
+        provider: &'static str,
+        base: &Url,
+        path: &str,
+        key: Option<Key>,
+        headers: HeaderMap,
+    ) -> Result<Self, ConfigError> {
+        callboard_common::tls::install_provider();
+        let mut url = base.clone();
+        url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+        let mut builder = Client::builder()
+            .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(KEEPALIVE)
+            .redirect(Policy::none());
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        if url.scheme() == "http" {
+            // Redirects are not followed, so TLS is never used: a machine without the system's
+            // certificates (a slim container) must not fail over them.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(ConfigError::Client)?;
+        Ok(Self { client, url, headers, key, provider })
+    }
+
+    /// Sends the body and waits for the head of the answer.
+    pub(super) async fn post(&self, body: &Value) -> Result<Events, Refusal> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).json(body);
+        let response = request.send().await.map_err(|error| Refusal {
+            failure: broken("the provider could not be reached", error),
+            answer: None,
+        })?;
+        let status = response.status();
+        let request_id =
+            ["x-request-id", "request-id"].iter().find_map(|name| header(&response, name));
+        tracing::debug!(
+            provider = self.provider,
+            status = status.as_u16(),
+            request_id,
+            "the provider answered"
+        );
+        if !status.is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let kind = header(&response, CONTENT_TYPE.as_str()).unwrap_or("text/event-stream");
+        if !kind.starts_with("text/event-stream") {
+            let message = format!("the provider answered with {kind} instead of an event stream");
+            return Err(Refusal { failure: Failure::refused(message), answer: None });
+        }
+        Ok(Events { response, parser: Parser::default() })
+    }
+
+    /// What an error event inside a stream means.
+    pub(super) fn error_event(&self, data: &str) -> Failure {
+        let words = self.redacted(data);
+        classify(words.status_of_event(), &words, &Advice::default())
+    }
+
+    async fn refusal(&self, mut response: Response) -> Refusal {
+        let advice = Advice::read(|name| header(&response, name), jiff::Timestamp::now());
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = MAX_ERROR_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == MAX_ERROR_BYTES {
+                break;
+            }
+        }
+        let words = self.redacted(&String::from_utf8_lossy(&body));
+        Refusal { failure: classify(status, &words, &advice), answer: Some((status, words)) }
+    }
+
+    /// The provider's words; should they repeat the key, without it.
+    fn redacted(&self, body: &str) -> Words {
+        let mut words = Words::read(body);
+        if let Some(Key(key)) = &self.key {
+            words.message = words.message.replace(key, "…");
+        }
+        words
+    }
+}
+
+impl Events {
+    /// The next event; `None` when the provider closed the stream in good order.
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+        loop {
+            if let Some(event) = self.parser.pop() {
+                return Ok(Some(event));
+            }
+            let chunk = self.response.chunk().await;
+            match chunk.map_err(|error| broken("the provider's stream broke", error))? {
+                Some(chunk) => self.parser.push(&chunk).map_err(|_| {
+                    Failure::refused("the provider sent an event beyond all bounds")
+                })?,
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// A header map with one entry, as most providers need.
+pub(super) fn headers<const N: usize>(entries: [(&'static str, HeaderValue); N]) -> HeaderMap {
+    entries.into_iter().map(|(name, value)| (HeaderName::from_static(name), value)).collect()
+}
+
+fn header<'r>(response: &'r Response, name: &str) -> Option<&'r str> {
+    response.headers().get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The error with its causes, and without the address, which the reader knows.
+fn broken(what: &str, error: reqwest::Error) -> Failure {
+    let error = error.without_url();
+    let mut message = format!("{what}: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    Failure::broken(message)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    let local_name = host == "localhost" || host.ends_with(".localhost");
+    address.map_or(local_name, |address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_may_end_in_a_slash_and_may_not_hold_a_key() {
+        assert_eq!(
+            base_url("http://127.0.0.1:8080/v1/").unwrap().as_str(),
+            "http://127.0.0.1:8080/v1"
+        );
+        assert_eq!(base_url("https://api.example").unwrap().path(), "/");
+        for bad in ["ftp://host", "host:80", "", "http://h/v1?key=1"] {
+            assert!(base_url(bad).is_err(), "{bad}");
+        }
+        let secret = base_url("http://user:hunter2@host/v1").unwrap_err().to_string();
+        assert!(!secret.contains("hunter2"), "{secret}");
+    }
+
+    #[test]
+    fn loopback_is_recognised_in_its_notations() {
+        for local in
+            ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost", "http://a.localhost"]
+        {
+            assert!(is_loopback(&Url::parse(local).unwrap()), "{local}");
+        }
+        assert!(!is_loopback(&Url::parse("http://localhost.example").unwrap()));
+    }
+
+    #[test]
+    fn a_key_is_not_shown() {
+        let key = Key::new(Some(" sk-1 ".into())).unwrap();
+        let header = key.header("Bearer ").unwrap();
+        assert_eq!(header, "Bearer sk-1");
+        assert!(!format!("{key:?} {header:?}").contains("sk-1"));
+        assert!(Key::new(Some("  ".into())).is_none());
+    }
+}

@@ -1,0 +1,349 @@
+//! The I/O around the session: connects, moves frames, runs calls, and knows when to leave.
+//!
+//! One loop owns everything; model calls are tasks of their own and outlive a connection. The
+//! order of its arms is the order of importance: leaving, heartbeats, writing, reading, results,
+//! text. Deliberately absent: any decision about a lease (the session makes those).
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Fuse, FutureExt};
+use futures_util::{SinkExt, StreamExt};
+use jiff::Timestamp;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::provider::Provider;
+use callboard_protocol::workers::{Assign, FromWorker, ToWorker};
+
+use super::Error;
+use super::backoff::Backoff;
+use super::call::{self, Means, Text};
+use super::dial::{Dial, DialError, Dialed, Socket, remaining};
+use super::outbox::Outbox;
+use super::session::{Effect, Session};
+
+/// What running tasks get when the process is told to end: it has to be gone within 30 s.
+const SHUTDOWN: Duration = Duration::from_secs(25);
+/// For the connection, and again for the answer to the registration.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Heartbeats without any frame from the server, after which the connection counts as dead.
+const SILENT_BEATS: u32 = 3;
+/// A call whose deadline can't be read ends by the server's word; this is the greatest timeout.
+const NO_DEADLINE: Duration = Duration::from_hours(24);
+/// Pieces of text between the calls and the outbox.
+const TEXTS: usize = 64;
+
+/// How a connection, or the wait for one, ended.
+#[derive(Debug, PartialEq)]
+enum End {
+    Lost(String),
+    Leave,
+}
+
+/// A worker at work.
+pub(super) struct Runner<D> {
+    dial: D,
+    state: State,
+    backoff: Backoff,
+}
+
+struct State {
+    session: Session,
+    outbox: Outbox,
+    calls: JoinSet<(String, FromWorker)>,
+    handles: HashMap<String, AbortHandle>,
+    means: Means,
+    texts: mpsc::Receiver<Text>,
+    beat_every: Option<Duration>,
+    leave_at: Option<Instant>,
+    clock_ahead_ms: i64,
+}
+
+impl<D: Dial> Runner<D> {
+    /// A worker that reaches its server by `dial`.
+    pub(super) fn new(dial: D, session: Session, provider: Arc<dyn Provider>) -> Self {
+        let (text, texts) = mpsc::channel(TEXTS);
+        let slots = Arc::new(Semaphore::new(session.concurrency() as usize));
+        let state = State {
+            session,
+            outbox: Outbox::default(),
+            calls: JoinSet::new(),
+            handles: HashMap::new(),
+            means: Means { provider, slots, text },
+            texts,
+            beat_every: None,
+            leave_at: None,
+            clock_ahead_ms: 0,
+        };
+        Self { dial, state, backoff: Backoff::default() }
+    }
+
+    /// Works until it is told to leave and has finished.
+    pub(super) async fn run(
+        mut self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), Error> {
+        let mut shutdown = std::pin::pin!(shutdown.fuse());
+        loop {
+            let Some(dialed) = self.connect(shutdown.as_mut()).await? else {
+                break;
+            };
+            self.state.clock_ahead_ms = dialed.clock_ahead_ms;
+            let end =
+                self.state.converse(dialed.socket, shutdown.as_mut(), &mut self.backoff).await;
+            self.state.session.disconnected();
+            self.state.outbox.clear();
+            match end {
+                End::Leave => break,
+                End::Lost(reason) => {
+                    let held = self.state.session.held();
+                    tracing::warn!(
+                        reason,
+                        held,
+                        "the connection to the server is gone; what runs goes on"
+                    );
+                }
+            }
+        }
+        match self.state.session.held() {
+            0 => tracing::info!("the worker leaves"),
+            held => tracing::warn!(held, "the worker leaves before its tasks have finished"),
+        }
+        Ok(())
+    }
+
+    /// Tries until a connection stands. `None`: it is time to leave.
+    async fn connect<F: Future<Output = ()>>(
+        &mut self,
+        mut shutdown: Pin<&mut Fuse<F>>,
+    ) -> Result<Option<Dialed<D::Socket>>, Error> {
+        let Self { dial, state, backoff } = self;
+        let mut wait = Duration::ZERO;
+        loop {
+            let pause = wait;
+            let try_once = async {
+                sleep(pause).await;
+                let late = |_| Err(DialError::Away("the server did not answer in time".to_owned()));
+                timeout(CONNECT_TIMEOUT, dial.dial()).await.unwrap_or_else(late)
+            };
+            let mut try_once = std::pin::pin!(try_once);
+            let tried = loop {
+                if state.session.is_done() {
+                    return Ok(None);
+                }
+                tokio::select! {
+                    biased;
+                    () = shutdown.as_mut() => state.shut_down(),
+                    () = at(state.leave_at) => return Ok(None),
+                    Some(ended) = state.calls.join_next() => state.ended(ended),
+                    tried = try_once.as_mut() => break tried,
+                }
+            };
+            match tried {
+                Ok(dialed) => return Ok(Some(dialed)),
+                Err(DialError::Fatal(error)) => return Err(error),
+                Err(DialError::Away(reason)) => {
+                    wait = backoff.next(rand::random());
+                    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                    tracing::warn!(reason, wait_ms, "the server can't be reached; trying again");
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Speaks on one connection until it ends.
+    async fn converse<F: Future<Output = ()>>(
+        &mut self,
+        socket: impl Socket,
+        mut shutdown: Pin<&mut Fuse<F>>,
+        backoff: &mut Backoff,
+    ) -> End {
+        let (mut sink, mut stream) = socket.split();
+        self.beat_every = None;
+        let effects = self.session.connected();
+        self.perform(effects);
+        let mut unflushed = false;
+        let mut next_beat = Instant::now() + CONNECT_TIMEOUT;
+        let mut last_heard = Instant::now();
+        loop {
+            if self.session.is_done() && self.outbox.is_empty() && !unflushed {
+                // The server notices either way; a close frame only tells it sooner.
+                let _ = timeout(Duration::from_secs(1), sink.close()).await;
+                return End::Leave;
+            }
+            let writing = !self.outbox.is_empty();
+            tokio::select! {
+                biased;
+                () = shutdown.as_mut() => self.shut_down(),
+                () = at(self.leave_at) => return End::Leave,
+                () = sleep_until(next_beat) => {
+                    let Some(every) = self.beat_every else {
+                        return End::Lost("the server did not answer the registration".to_owned());
+                    };
+                    if last_heard.elapsed() >= every * SILENT_BEATS {
+                        return End::Lost("the server is silent".to_owned());
+                    }
+                    next_beat = Instant::now() + every;
+                    let effects = self.session.beat();
+                    self.perform(effects);
+                }
+                moved = poll_fn(|cx| if writing { sink.poll_ready_unpin(cx) } else { sink.poll_flush_unpin(cx) }), if writing || unflushed => {
+                    let frame = self.outbox.pop();
+                    unflushed = frame.is_some();
+                    let sent = frame.map_or(Ok(()), |frame| sink.start_send_unpin(message(&frame)));
+                    if let Err(error) = moved.and(sent) {
+                        return End::Lost(error.to_string());
+                    }
+                }
+                heard = stream.next() => {
+                    last_heard = Instant::now();
+                    let was_up = self.session.is_up();
+                    match heard {
+                        Some(Ok(Message::Text(text))) => self.received(&text),
+                        Some(Ok(Message::Close(frame))) => return End::Lost(closed(frame)),
+                        Some(Ok(_)) => {}
+                        Some(Err(error)) => return End::Lost(error.to_string()),
+                        None => return End::Lost("the server closed the connection".to_owned()),
+                    }
+                    if let (false, true, Some(every)) = (was_up, self.session.is_up(), self.beat_every) {
+                        backoff.reset();
+                        next_beat = Instant::now() + every;
+                    }
+                }
+                Some(ended) = self.calls.join_next() => {
+                    while let Ok(text) = self.texts.try_recv() {
+                        self.text(text);
+                    }
+                    self.ended(ended);
+                }
+                Some(text) = self.texts.recv(), if self.session.is_up() && self.outbox.has_room() => self.text(text),
+            }
+        }
+    }
+
+    fn shut_down(&mut self) {
+        tracing::info!(
+            held = self.session.held(),
+            "the worker takes nothing new and finishes what runs"
+        );
+        let mut effects = self.session.drain();
+        effects.push(Effect::LeaveWithin(SHUTDOWN));
+        self.perform(effects);
+    }
+
+    fn received(&mut self, text: &str) {
+        // The text is not told: it may hold a prompt.
+        let Ok(frame) = serde_json::from_str(text) else {
+            tracing::warn!("the server sent a frame that this worker doesn't know");
+            return;
+        };
+        tell(&frame);
+        let effects = self.session.received(frame);
+        self.perform(effects);
+    }
+
+    fn text(&mut self, (lease, text): Text) {
+        let effects = self.session.delta(lease, text);
+        self.perform(effects);
+    }
+
+    fn ended(&mut self, ended: Result<(String, FromWorker), JoinError>) {
+        // An aborted call has nothing to tell, and a call catches its own panics.
+        let Ok((lease, result)) = ended else { return };
+        self.handles.remove(&lease);
+        let effects = self.session.ended(&lease, result);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Send(frame) => self.outbox.push(frame),
+                Effect::Start(assign) => self.start(*assign),
+                Effect::Abort(lease) => {
+                    if let Some(handle) = self.handles.remove(&lease) {
+                        handle.abort();
+                    }
+                }
+                Effect::BeatEvery(every) => self.beat_every = Some(every),
+                Effect::LeaveWithin(time) => {
+                    let at = Instant::now() + time;
+                    self.leave_at = Some(self.leave_at.map_or(at, |sooner| sooner.min(at)));
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, assign: Assign) {
+        let time = remaining(&assign.deadline_at, self.clock_ahead_ms, Timestamp::now());
+        let means = self.means.clone();
+        let lease = assign.lease.clone();
+        let handle = self.calls.spawn(async move {
+            let (lease, task) = (assign.lease.clone(), assign.task.id.clone());
+            let result = call::run(assign, time.unwrap_or(NO_DEADLINE), means).await;
+            if let FromWorker::Fail(fail) = &result {
+                tracing::info!(task, code = fail.error.code, "the task's attempt failed");
+            } else {
+                tracing::info!(task, "the task's attempt is complete");
+            }
+            (lease, result)
+        });
+        self.handles.insert(lease, handle);
+    }
+}
+
+/// Logs the life of leases, by their tasks and never by their texts.
+fn tell(frame: &ToWorker) {
+    match frame {
+        ToWorker::Registered(registered) => {
+            let (kept, lost) = (registered.kept.len(), registered.lost.len());
+            tracing::info!(worker = registered.worker_id, kept, lost, "the worker is registered");
+        }
+        ToWorker::Assign(assign) => {
+            let (task, model, attempt) = (&assign.task.id, &assign.task.model, assign.attempt);
+            tracing::info!(task, model, attempt, "the task begins");
+        }
+        ToWorker::Leases { lost, .. } if !lost.is_empty() => {
+            tracing::warn!(lost = lost.len(), "leases were lost");
+        }
+        ToWorker::Leases { .. } => {}
+        ToWorker::Ack(ack) => tracing::debug!(result = ?ack.result, "a result was acknowledged"),
+        ToWorker::Cancel { reason, .. } => tracing::info!(reason, "a lease was cancelled"),
+        ToWorker::Drain { deadline_ms } => {
+            tracing::info!(deadline_ms, "the server sends the worker away");
+        }
+        ToWorker::Error { error } => {
+            tracing::warn!(
+                code = error.code,
+                message = error.message,
+                "the server refused a frame"
+            );
+        }
+    }
+}
+
+fn message(frame: &FromWorker) -> Message {
+    Message::text(serde_json::to_string(frame).expect("a frame always serialises"))
+}
+
+fn closed(frame: Option<tokio_tungstenite::tungstenite::protocol::CloseFrame>) -> String {
+    match frame {
+        Some(frame) => format!("the server closed with {} {}", u16::from(frame.code), frame.reason),
+        None => "the server closed the connection".to_owned(),
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

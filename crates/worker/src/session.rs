@@ -1,0 +1,213 @@
+//! What a worker knows of the protocol: which leases it holds, which results it keeps, and what
+//! to do about each frame. Pure: no socket, no clock, no task.
+//!
+//! ```text
+//! lease:  (none) ──assign──▶ running ──ended──▶ kept ──ack──▶ (none)
+//!                               └── cancel, lost ──┴─────────▶ (none)
+//! ```
+//!
+//! Deliberately absent: deadlines and the limit of tasks at once (the call and the runner keep
+//! those), and back-pressure (the outbox).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use callboard_protocol::workers::{
+    Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, ToWorker,
+};
+
+/// What is to be done, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Effect {
+    /// Write this frame.
+    Send(FromWorker),
+    /// Begin a model call.
+    Start(Box<Assign>),
+    /// Drop the model call of this lease.
+    Abort(String),
+    /// Beat from now on at this interval.
+    BeatEvery(Duration),
+    /// Leave after this time, whatever still runs.
+    LeaveWithin(Duration),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Down,
+    Registering,
+    Up,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Held {
+    Running,
+    /// The result, until the server acknowledged it.
+    Kept(FromWorker),
+}
+
+/// The state of one worker, over all its connections.
+#[derive(Debug)]
+pub(super) struct Session {
+    register: Register,
+    link: Link,
+    worker_id: Option<String>,
+    held: BTreeMap<String, Held>,
+    draining: bool,
+}
+
+impl Session {
+    /// A worker that was never connected. `register.resume` is filled in when there is cause.
+    pub(super) fn new(register: Register) -> Self {
+        Self { register, link: Link::Down, worker_id: None, held: BTreeMap::new(), draining: false }
+    }
+
+    /// How many tasks may run at once.
+    pub(super) fn concurrency(&self) -> u32 {
+        self.register.concurrency
+    }
+
+    /// Whether the server answered the registration of this connection.
+    pub(super) fn is_up(&self) -> bool {
+        self.link == Link::Up
+    }
+
+    /// Leases held, results not yet acknowledged included.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The worker should leave and holds nothing any more.
+    pub(super) fn is_done(&self) -> bool {
+        self.draining && self.held.is_empty()
+    }
+
+    /// A connection stands: register on it.
+    pub(super) fn connected(&mut self) -> Vec<Effect> {
+        self.link = Link::Registering;
+        let resume =
+            self.worker_id.clone().map(|worker_id| Resume { worker_id, leases: self.leases() });
+        vec![Effect::Send(FromWorker::Register(Register { resume, ..self.register.clone() }))]
+    }
+
+    /// The connection is gone. What runs goes on.
+    pub(super) fn disconnected(&mut self) {
+        self.link = Link::Down;
+    }
+
+    /// The server said something.
+    pub(super) fn received(&mut self, frame: ToWorker) -> Vec<Effect> {
+        match frame {
+            ToWorker::Registered(registered) => self.registered(registered),
+            ToWorker::Assign(assign) => self.assigned(assign),
+            ToWorker::Leases { renewed: _, lost } => self.lost(lost),
+            ToWorker::Ack(ack) => {
+                self.acknowledged(&ack);
+                Vec::new()
+            }
+            ToWorker::Cancel { lease, reason: _ } => self.lost(vec![lease]),
+            ToWorker::Drain { deadline_ms } => {
+                let mut effects = self.drain();
+                effects.push(Effect::LeaveWithin(Duration::from_millis(deadline_ms)));
+                effects
+            }
+            ToWorker::Error { .. } => Vec::new(),
+        }
+    }
+
+    /// A model call ended with this `complete` or `fail`. It is kept until acknowledged; that of
+    /// a lease no longer held is dropped.
+    pub(super) fn ended(&mut self, lease: &str, result: FromWorker) -> Vec<Effect> {
+        match self.held.get_mut(lease) {
+            Some(held @ Held::Running) => *held = Held::Kept(result.clone()),
+            Some(Held::Kept(_)) | None => return Vec::new(),
+        }
+        if self.is_up() { vec![Effect::Send(result)] } else { Vec::new() }
+    }
+
+    /// A running call made more text. Text of other leases is dropped.
+    pub(super) fn delta(&self, lease: String, text: String) -> Vec<Effect> {
+        let running = self.held.get(&lease) == Some(&Held::Running);
+        if !(running && self.is_up()) {
+            return Vec::new();
+        }
+        vec![Effect::Send(FromWorker::Delta(Delta { lease, text }))]
+    }
+
+    /// It is time for a heartbeat.
+    pub(super) fn beat(&self) -> Vec<Effect> {
+        if !self.is_up() {
+            return Vec::new();
+        }
+        vec![Effect::Send(FromWorker::Heartbeat { leases: self.leases() })]
+    }
+
+    /// The worker shall leave: it says so once per connection. What runs goes on.
+    pub(super) fn drain(&mut self) -> Vec<Effect> {
+        let first = !std::mem::replace(&mut self.draining, true);
+        if !(first && self.is_up()) {
+            return Vec::new();
+        }
+        vec![Effect::Send(FromWorker::Drain {})]
+    }
+
+    fn registered(&mut self, registered: Registered) -> Vec<Effect> {
+        self.link = Link::Up;
+        self.worker_id = Some(registered.worker_id);
+        let beat = Duration::from_millis(registered.heartbeat_ms.max(1));
+        let mut effects = vec![Effect::BeatEvery(beat)];
+        effects.extend(self.lost(registered.lost));
+        if self.draining {
+            effects.push(Effect::Send(FromWorker::Drain {}));
+        }
+        let kept = self.held.values().filter_map(|held| match held {
+            Held::Kept(result) => Some(Effect::Send(result.clone())),
+            Held::Running => None,
+        });
+        effects.extend(kept);
+        effects
+    }
+
+    /// A lease that crossed our `drain` on its way is run: it is ours, and to leave it lying
+    /// would cost the task half a minute.
+    fn assigned(&mut self, assign: Box<Assign>) -> Vec<Effect> {
+        match self.held.get(&assign.lease) {
+            None => {
+                self.held.insert(assign.lease.clone(), Held::Running);
+                vec![Effect::Start(assign)]
+            }
+            Some(Held::Running) => Vec::new(),
+            Some(Held::Kept(result)) => vec![Effect::Send(result.clone())],
+        }
+    }
+
+    /// These leases are no longer ours: their calls are dropped, their results too.
+    fn lost(&mut self, leases: Vec<String>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for lease in leases {
+            match self.held.remove(&lease) {
+                Some(Held::Running) => effects.push(Effect::Abort(lease)),
+                Some(Held::Kept(_)) | None => {}
+            }
+        }
+        effects
+    }
+
+    /// Whatever the result did, it is settled. An acknowledgement of another frame settles nothing.
+    fn acknowledged(&mut self, ack: &Ack) {
+        let of = match self.held.get(&ack.lease) {
+            Some(Held::Kept(FromWorker::Complete(_))) => Of::Complete,
+            Some(Held::Kept(FromWorker::Fail(_))) => Of::Fail,
+            Some(Held::Kept(_) | Held::Running) | None => return,
+        };
+        if of == ack.of {
+            self.held.remove(&ack.lease);
+        }
+    }
+
+    fn leases(&self) -> Vec<String> {
+        self.held.keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+use proptest::prelude::*;
+
+use super::*;
+use callboard_protocol::workers::{Complete, ErrorBody, Fail, Outcome, Task, Usage};
+
+fn register() -> Register {
+    Register {
+        name: "w".into(),
+        version: "1".into(),
+        queues: vec!["default".into()],
+        models: vec!["*".into()],
+        concurrency: 4,
+        resume: None,
+    }
+}
+
+fn registered(kept: &[&str], lost: &[&str]) -> ToWorker {
+    let owned = |leases: &[&str]| leases.iter().map(ToString::to_string).collect();
+    ToWorker::Registered(Registered {
+        worker_id: "wrk_1".into(),
+        lease_ms: 30_000,
+        heartbeat_ms: 10_000,
+        kept: owned(kept),
+        lost: owned(lost),
+    })
+}
+
+fn assign(lease: &str) -> Box<Assign> {
+    Box::new(Assign {
+        lease: lease.into(),
+        attempt: 1,
+        deadline_at: "2026-11-21T10:00:00.000Z".into(),
+        task: Task {
+            id: format!("task of {lease}"),
+            model: "m".into(),
+            queue: "default".into(),
+            prompt: "p".into(),
+            system_prompt: None,
+            context: None,
+            max_tokens: None,
+            temperature: None,
+            plan_execution_id: None,
+            step_id: None,
+        },
+    })
+}
+
+fn complete(lease: &str) -> FromWorker {
+    FromWorker::Complete(Complete {
+        lease: lease.into(),
+        output: format!("output of {lease}"),
+        usage: Usage { input: 1, output: 1 },
+        confidence: None,
+        confidence_source: None,
+        finish_reason: None,
+    })
+}
+
+fn fail(lease: &str) -> FromWorker {
+    let error = ErrorBody { code: "PROVIDER_ERROR".into(), message: "m".into() };
+    FromWorker::Fail(Fail { lease: lease.into(), error, retryable: true, retry_after_ms: None })
+}
+
+fn ack(lease: &str, of: Of) -> ToWorker {
+    ToWorker::Ack(Ack { lease: lease.into(), of, result: Outcome::Applied })
+}
+
+fn beat(leases: &[&str]) -> Vec<Effect> {
+    let leases = leases.iter().map(ToString::to_string).collect();
+    vec![Effect::Send(FromWorker::Heartbeat { leases })]
+}
+
+fn abort(lease: &str) -> Vec<Effect> {
+    vec![Effect::Abort(lease.into())]
+}
+
+/// A worker that is up and runs these leases.
+fn working(leases: &[&str]) -> Session {
+    let mut session = Session::new(register());
+    session.connected();
+    session.received(registered(&[], &[]));
+    for lease in leases {
+        assert_eq!(
+            session.received(ToWorker::Assign(assign(lease))),
+            [Effect::Start(assign(lease))]
+        );
+    }
+    session
+}
+
+#[test]
+fn a_worker_registers_first_and_then_beats() {
+    let mut session = Session::new(register());
+    assert_eq!(session.beat(), []);
+    assert_eq!(session.connected(), [Effect::Send(FromWorker::Register(register()))]);
+    assert_eq!(session.beat(), []);
+    let every = Effect::BeatEvery(Duration::from_secs(10));
+    assert_eq!(session.received(registered(&[], &[])), [every]);
+    assert_eq!(session.beat(), beat(&[]));
+}
+
+#[test]
+fn a_result_is_kept_until_its_own_acknowledgement() {
+    let mut session = working(&["a", "b"]);
+    assert_eq!(session.ended("a", complete("a")), [Effect::Send(complete("a"))]);
+    assert_eq!(session.beat(), beat(&["a", "b"]));
+    session.received(ack("a", Of::Fail));
+    assert_eq!(session.beat(), beat(&["a", "b"]));
+    session.received(ack("a", Of::Complete));
+    assert_eq!(session.beat(), beat(&["b"]));
+    session.received(ack("b", Of::Complete));
+    assert_eq!(session.beat(), beat(&["b"]), "a running lease has nothing to acknowledge");
+}
+
+#[test]
+fn a_stale_or_duplicate_result_is_settled_too() {
+    for result in [Outcome::Stale, Outcome::Duplicate] {
+        let mut session = working(&["a"]);
+        session.ended("a", fail("a"));
+        session.received(ToWorker::Ack(Ack { lease: "a".into(), of: Of::Fail, result }));
+        assert_eq!(session.held(), 0);
+    }
+}
+
+#[test]
+fn after_a_reconnect_it_resumes_and_sends_kept_results_again() {
+    let mut session = working(&["a", "b", "c"]);
+    session.ended("a", complete("a"));
+    session.disconnected();
+    assert_eq!(session.ended("b", fail("b")), []);
+    let leases = ["a", "b", "c"].map(String::from).to_vec();
+    let resume = Some(Resume { worker_id: "wrk_1".into(), leases });
+    let expected = Register { resume, ..register() };
+    assert_eq!(session.connected(), [Effect::Send(FromWorker::Register(expected))]);
+    let effects = session.received(registered(&["a", "b", "c"], &[]));
+    let sent = [Effect::Send(complete("a")), Effect::Send(fail("b"))];
+    assert_eq!(effects[1..], sent);
+}
+
+#[test]
+fn what_ended_between_registering_and_its_answer_is_sent_once() {
+    let mut session = working(&["a"]);
+    session.disconnected();
+    session.connected();
+    assert_eq!(session.ended("a", complete("a")), []);
+    let effects = session.received(registered(&["a"], &[]));
+    assert_eq!(effects[1..], [Effect::Send(complete("a"))]);
+}
+
+#[test]
+fn a_lost_lease_is_dropped_with_its_call_or_its_result() {
+    let mut session = working(&["a", "b", "c"]);
+    session.ended("a", complete("a"));
+    let lost = ToWorker::Leases {
+        renewed: vec!["c".into()],
+        lost: vec!["a".into(), "b".into(), "x".into()],
+    };
+    assert_eq!(session.received(lost), abort("b"));
+    assert_eq!(session.ended("b", complete("b")), []);
+    assert_eq!(session.beat(), beat(&["c"]));
+    session.disconnected();
+    session.connected();
+    assert_eq!(session.received(registered(&[], &["c"]))[1..], abort("c"));
+}
+
+#[test]
+fn a_cancelled_lease_is_aborted_and_nothing_more_is_said_of_it() {
+    let mut session = working(&["a"]);
+    let cancel = ToWorker::Cancel { lease: "a".into(), reason: "cancelled".into() };
+    assert_eq!(session.received(cancel.clone()), abort("a"));
+    assert_eq!(session.received(cancel), []);
+    assert_eq!(session.delta("a".into(), "late".into()), []);
+    assert_eq!(session.ended("a", complete("a")), []);
+    assert_eq!(session.held(), 0);
+}
+
+#[test]
+fn text_goes_out_only_for_a_running_lease_on_a_live_connection() {
+    let mut session = working(&["a"]);
+    let delta = Delta { lease: "a".into(), text: "t".into() };
+    assert_eq!(session.delta("a".into(), "t".into()), [Effect::Send(FromWorker::Delta(delta))]);
+    session.disconnected();
+    assert_eq!(session.delta("a".into(), "t".into()), []);
+}
+
+#[test]
+fn an_assignment_that_comes_twice_is_run_once() {
+    let mut session = working(&["a"]);
+    assert_eq!(session.received(ToWorker::Assign(assign("a"))), []);
+    session.ended("a", complete("a"));
+    assert_eq!(session.received(ToWorker::Assign(assign("a"))), [Effect::Send(complete("a"))]);
+}
+
+#[test]
+fn a_draining_worker_says_so_finishes_and_is_done() {
+    let mut session = working(&["a"]);
+    assert_eq!(session.drain(), [Effect::Send(FromWorker::Drain {})]);
+    assert_eq!(session.drain(), []);
+    assert!(!session.is_done());
+    session.ended("a", complete("a"));
+    assert!(!session.is_done(), "the result is not acknowledged yet");
+    session.disconnected();
+    session.connected();
+    let effects = session.received(registered(&["a"], &[]));
+    assert_eq!(effects[1..], [Effect::Send(FromWorker::Drain {}), Effect::Send(complete("a"))]);
+    session.received(ack("a", Of::Complete));
+    assert!(session.is_done());
+}
+
+#[test]
+fn a_server_can_send_a_worker_away_within_a_time() {
+    let mut session = working(&[]);
+    let leave = Effect::LeaveWithin(Duration::from_secs(5));
+    let effects = session.received(ToWorker::Drain { deadline_ms: 5000 });
+    assert_eq!(effects, [Effect::Send(FromWorker::Drain {}), leave]);
+    assert!(session.is_done());
+}
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Assign(u8),
+    Ended(u8),
+    Ack(u8),
+    Lost(u8),
+    Break,
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let one = prop_oneof![
+        (0_u8..4).prop_map(Happening::Assign),
+        (0_u8..4).prop_map(Happening::Ended),
+        (0_u8..4).prop_map(Happening::Ack),
+        (0_u8..4).prop_map(Happening::Lost),
+        Just(Happening::Break),
+    ];
+    prop::collection::vec(one, 0..60)
+}
+
+proptest! {
+    /// Whatever happens, calls and leases agree: each started call is aborted or ended exactly
+    /// once, and after a reconnect every unsettled result is sent again.
+    #[test]
+    fn no_call_is_forgotten_and_no_result_is_lost(happenings in happenings()) {
+        let mut session = working(&[]);
+        let mut running = std::collections::BTreeSet::new();
+        let mut kept = std::collections::BTreeSet::new();
+        for happening in happenings {
+            let effects = match happening {
+                Happening::Assign(n) => session.received(ToWorker::Assign(assign(&n.to_string()))),
+                Happening::Ended(n) => {
+                    if running.remove(&n.to_string()) {
+                        kept.insert(n.to_string());
+                    }
+                    session.ended(&n.to_string(), complete(&n.to_string()))
+                }
+                Happening::Ack(n) => {
+                    kept.remove(&n.to_string());
+                    session.received(ack(&n.to_string(), Of::Complete))
+                }
+                Happening::Lost(n) => {
+                    kept.remove(&n.to_string());
+                    session.received(ToWorker::Leases { renewed: vec![], lost: vec![n.to_string()] })
+                }
+                Happening::Break => {
+                    session.disconnected();
+                    session.connected();
+                    let effects = session.received(registered(&[], &[]));
+                    let again: Vec<Effect> = kept.iter().map(|lease| Effect::Send(complete(lease))).collect();
+                    prop_assert_eq!(&effects[1..], again.as_slice());
+                    effects
+                }
+            };
+            for effect in effects {
+                match effect {
+                    Effect::Start(assign) => prop_assert!(running.insert(assign.lease)),
+                    Effect::Abort(lease) => prop_assert!(running.remove(&lease)),
+                    Effect::Send(_) | Effect::BeatEvery(_) | Effect::LeaveWithin(_) => {}
+                }
+            }
+            let held: Vec<String> = running.union(&kept).cloned().collect();
+            prop_assert_eq!(session.leases(), held);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The client: credentials, envelope, patience.
+//!
+//! ```text
+//! Call ─▶ bearer (renewed before it ends) ─▶ HTTP ─▶ envelope ─▶ Answer | Error
+//!           ▲                                 │
+//!           └──── 401: renewed, once ── 429, 503: repeated as asked, if safe to repeat
+//! ```
+
+use std::error::Error as _;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_common::secret::Secret;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{ApiError, Call, Error, Login, Server, Session};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
+/// The number of times that a call is repeated if it is safe to repeat.
+const REPEATS: u32 = 3;
+/// The longest pause that the client makes before it repeats a call.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// A client of one server. Clones share its connections and its login.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    server: Server,
+    credential: Arc<Credential>,
+    on_retry: Hook,
+}
+
+/// The credentials of a client.
+#[derive(Debug)]
+pub enum Credential {
+    /// None: for a login, or for the health of a server.
+    None,
+    /// An API key, or the access token of a login that somebody else renews.
+    Key(Secret),
+    /// A login, which the client renews.
+    Session(Box<Session>),
+}
+
+/// The answer to a call, without its envelope.
+#[derive(Debug)]
+pub struct Answer {
+    /// The data.
+    pub data: Value,
+    /// The place of a page in its list: total, limit, offset, hasMore; null for other data.
+    pub pagination: Value,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub struct Page {
+    /// The items.
+    pub data: Vec<Value>,
+    /// Total, limit, offset, hasMore.
+    pub pagination: Value,
+}
+
+/// A call that the client is about to repeat, because the server asked for patience.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry<'a> {
+    /// The server.
+    pub server: &'a Server,
+    /// The status of the answer: 429 or 503.
+    pub status: u16,
+    /// The pause before the call is sent again.
+    pub wait: Duration,
+}
+
+#[derive(Clone)]
+struct Hook(Arc<dyn Fn(Retry<'_>) + Send + Sync>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+impl Client {
+    /// A client of `server`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidKey`], [`Error::Setup`].
+    pub fn new(server: Server, credential: Credential) -> Result<Self, Error> {
+        if let Credential::Key(key) = &credential
+            && HeaderValue::from_str(key.expose()).is_err()
+        {
+            return Err(Error::InvalidKey);
+        }
+        callboard_common::tls::install_provider();
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A credential must not travel to another host.
+            .redirect(Policy::none());
+        if server.is_local() {
+            builder = builder.no_proxy();
+        }
+        if !server.is_encrypted() {
+            // Without TLS a machine without certificates must not fail over them.
+            builder = builder.tls_certs_only([]);
+        }
+        let http = builder.build().map_err(|error| Error::Setup(innermost(&error)))?;
+        let on_retry = Hook(Arc::new(|_| ()));
+        Ok(Self { http, server, credential: Arc::new(credential), on_retry })
+    }
+
+    /// Calls `hook` whenever a call is about to be repeated.
+    #[must_use]
+    pub fn on_retry(self, hook: impl Fn(Retry<'_>) + Send + Sync + 'static) -> Self {
+        Self { on_retry: Hook(Arc::new(hook)), ..self }
+    }
+
+    /// The same client without credentials.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        Self { credential: Arc::new(Credential::None), ..self.clone() }
+    }
+
+    /// The server.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The credentials.
+    #[must_use]
+    pub fn credential(&self) -> &Credential {
+        &self.credential
+    }
+
+    /// Signs in, without the client's own credentials.
+    ///
+    /// # Errors
+    /// [`Error::NotSignedIn`] for a wrong password, and those of [`Client::send`].
+    pub async fn log_in(&self, email: &str, password: &Secret) -> Result<Login, Error> {
+        let body = json!({"email": email, "password": password.expose()});
+        let session = self.anonymous().data(Call::post(&["auth", "login"]).json(&body)).await?;
+        Login::read(&session).ok_or_else(|| self.unexpected("with no session"))
+    }
+
+    /// Sends a call and returns the data of its answer.
+    ///
+    /// # Errors
+    /// Those of [`Client::send`].
+    pub async fn data(&self, call: Call<'_>) -> Result<Value, Error> {
+        self.send(&call).await.map(|answer| answer.data)
+    }
+
+    /// Sends a call and returns the page of a list that answers it.
+    ///
+    /// # Errors
+    /// Those of [`Client::send`].
+    pub async fn page(&self, call: Call<'_>) -> Result<Page, Error> {
+        let Answer { data, pagination, .. } = self.send(&call).await?;
+        if let Value::Array(data) = data {
+            return Ok(Page { data, pagination });
+        }
+        Err(self.unexpected("with no list"))
+    }
+
+    /// Sends a call.
+    ///
+    /// # Errors
+    /// [`Error::Api`], if the server refuses the call, and the others of [`Error`].
+    pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Error> {
+        let response = self.open(call, Some(ANSWER_TIMEOUT)).await?;
+        self.decode(response).await
+    }
+
+    /// Sends a call for server-sent events and returns the open answer.
+    ///
+    /// # Errors
+    /// Those of [`Client::send`].
+    pub async fn stream(&self, call: &Call<'_>) -> Result<Response, Error> {
+        let response = self.open(call, None).await?;
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if response.status().is_success()
+            && kind.is_some_and(|k| k.starts_with("text/event-stream"))
+        {
+            return Ok(response);
+        }
+        self.decode(response).await.and_then(|_| Err(self.unexpected("with no stream")))
+    }
+
+    async fn open(&self, call: &Call<'_>, timeout: Option<Duration>) -> Result<Response, Error> {
+        let mut may_renew = true;
+        let mut repeats = if call.is_safe_to_repeat() { 0..REPEATS } else { 0..0 };
+        loop {
+            let bearer = self.bearer().await?;
+            let mut request = self
+                .http
+                .request(call.method.clone(), call.url(&self.server))
+                .headers(call.headers())
+                .header(ACCEPT, call.accept);
+            if let Some(bearer) = &bearer {
+                request = request.bearer_auth(bearer.expose());
+            }
+            if let Some((kind, body)) = &call.body {
+                request = request.header(CONTENT_TYPE, *kind).body(body.clone());
+            }
+            if let Some(timeout) = timeout {
+                request = request.timeout(timeout);
+            }
+            let response = request.send().await.map_err(|error| self.not_answered(&error))?;
+            match response.status() {
+                StatusCode::UNAUTHORIZED if std::mem::take(&mut may_renew) => {
+                    if !self.renew(bearer.as_ref()).await? {
+                        return Ok(response);
+                    }
+                }
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                    let Some(repeat) = repeats.next() else { return Ok(response) };
+                    let wait = retry_after(&response).unwrap_or(Duration::from_secs(1 << repeat));
+                    if wait > LONGEST_WAIT {
+                        return Ok(response);
+                    }
+                    let status = response.status().as_u16();
+                    (self.on_retry.0)(Retry { server: &self.server, status, wait });
+                    tokio::time::sleep(wait).await;
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+
+    /// The token that the calls carry, renewed if it is about to end.
+    ///
+    /// # Errors
+    /// A token about to end cannot be renewed.
+    pub async fn bearer(&self) -> Result<Option<Secret>, Error> {
+        Ok(match &*self.credential {
+            Credential::None => None,
+            Credential::Key(key) => Some(key.clone()),
+            Credential::Session(session) => Some(session.bearer(self).await?),
+        })
+    }
+
+    /// Replaces a refused token; false if there is none to replace it.
+    async fn renew(&self, refused: Option<&Secret>) -> Result<bool, Error> {
+        match (&*self.credential, refused) {
+            (Credential::Session(session), Some(refused)) => {
+                session.renew(self, refused).await.map(|()| true)
+            }
+            (Credential::None | Credential::Key(_) | Credential::Session(_), _) => Ok(false),
+        }
+    }
+
+    async fn decode(&self, response: Response) -> Result<Answer, Error> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.bytes().await.map_err(|error| self.not_answered(&error))?;
+        let Ok(mut body) = serde_json::from_slice::<Value>(&bytes) else {
+            return Err(self.strange(status, &bytes));
+        };
+        match body["success"].as_bool() {
+            Some(true) => {
+                let (data, pagination) = (body["data"].take(), body["pagination"].take());
+                Ok(Answer { data, pagination, headers })
+            }
+            Some(false) => {
+                let refusal = Box::new(ApiError::read(status, &body));
+                if status == 401 && matches!(*self.credential, Credential::None) {
+                    return Err(Error::NotSignedIn { server: self.server.to_string(), refusal });
+                }
+                Err(Error::Api(refusal))
+            }
+            None => Err(self.strange(status, &bytes)),
+        }
+    }
+
+    fn not_answered(&self, error: &reqwest::Error) -> Error {
+        let server = self.server.to_string();
+        if error.is_timeout() && !error.is_connect() {
+            return Error::TimedOut { server, limit: ANSWER_TIMEOUT };
+        }
+        Error::Unreachable { server, reason: innermost(error) }
+    }
+
+    /// The error for an answer of another program, such as a proxy in front of a server that is away.
+    fn strange(&self, status: u16, bytes: &[u8]) -> Error {
+        if matches!(status, 502..=504) {
+            let reason = format!("a proxy answered {status}");
+            return Error::Unreachable { server: self.server.to_string(), reason };
+        }
+        let text: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
+        self.unexpected(&format!("{status}, not as a Callboard server does: {text}"))
+    }
+
+    fn unexpected(&self, problem: &str) -> Error {
+        Error::UnexpectedAnswer { server: self.server.to_string(), problem: problem.into() }
+    }
+}
+
+/// The seconds that the server asks to wait.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// The innermost cause, which says most. The error that holds it names the address.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut text = error.to_string();
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

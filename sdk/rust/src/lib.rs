@@ -1,0 +1,41 @@
+//! An async client of Callboard's HTTP API.
+//!
+//! ```no_run
+//! use callboard_client::{Call, Client, Credential, Error, Secret, Server};
+//! use serde_json::json;
+//!
+//! # async fn example(key: String) -> Result<(), Error> {
+//! let server = Server::parse("http://127.0.0.1:8080")?;
+//! let client = Client::new(server, Credential::Key(Secret::new(key)))?;
+//!
+//! let task = json!({"prompt": "Name three uses of a message queue."});
+//! let task = client.data(Call::post(&["tasks"]).json(&task)).await?;
+//! let page = client.page(Call::get(&["tasks"]).query("status", Some("pending"))).await?;
+//! match client.data(Call::delete(&["tasks", "dt_task_9"])).await {
+//!     Err(Error::Api(error)) => assert_eq!(error.code, "NOT_FOUND"),
+//!     other => drop(other?),
+//! }
+//! # drop((task, page));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The client reads the envelope of every answer, repeats a call that is safe to repeat when the server
+//! asks for patience, and renews the token of a login before it ends. Data stays JSON, so a program shows
+//! fields that its version of the client does not know. Deliberately absent: output. [`Client::on_retry`]
+//! reports a repeated call.
+
+mod call;
+mod client;
+mod error;
+mod events;
+mod server;
+mod session;
+
+pub use call::Call;
+pub use callboard_common::secret::Secret;
+pub use client::{Answer, Client, Credential, Page, Retry};
+pub use error::{ApiError, Error};
+pub use events::{Event, Events, StreamItem};
+pub use server::Server;
+pub use session::{LockFuture, LockedLogin, Login, LoginStore, Session, StoreError};

@@ -1,0 +1,108 @@
+//! The address of a server, in one form, so that a login is found again.
+//!
+//! Deliberately absent: credentials in an address, which are refused.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+
+use crate::Error;
+
+/// The characters that are escaped within a segment.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A server's address without a trailing slash and without `/api`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    url: Url,
+}
+
+impl Server {
+    /// Reads an address such as `https://board.example` or `http://127.0.0.1:8080/api`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`], if the text is no such address or holds credentials, which the error
+    /// does not show.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let refused = |shown: &str, why: &str| {
+            Error::InvalidArgument(format!("{shown} is no address of a server: {why}"))
+        };
+        let mut url =
+            Url::parse(text.trim()).map_err(|_| refused(text, "right is http://127.0.0.1:8080"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            let host = url.host_str().unwrap_or_default();
+            return Err(refused(host, "a secret belongs into a file, not into the address"));
+        }
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refused(text, "only http and https are known"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refused(text, "it has a query or a fragment"));
+        }
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/api").unwrap_or(path).trim_end_matches('/').to_owned();
+        url.set_path(&path);
+        Ok(Self { url })
+    }
+
+    /// The address of `/api/<segments>`.
+    pub(crate) fn api(&self, segments: &[&str]) -> Url {
+        let mut path = format!("{}/api", self.url.path().trim_end_matches('/'));
+        for segment in segments {
+            path.push('/');
+            path.extend(utf8_percent_encode(segment, RESERVED));
+        }
+        let mut url = self.url.clone();
+        url.set_path(&path);
+        url
+    }
+
+    /// True if the server is on this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let host = self.url.host_str().unwrap_or_default();
+        let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+        let named = host == "localhost" || host.ends_with(".localhost");
+        address.map_or(named, |address| address.is_loopback())
+    }
+
+    /// True if the connection is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.url.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_the_same_with_and_without_its_slash_and_api() {
+        let shown = |text| Server::parse(text).unwrap().to_string();
+        for text in ["http://H:80", "http://h/", "http://h/api", "http://h/api/"] {
+            assert_eq!(shown(text), "http://h", "{text}");
+        }
+        assert_eq!(shown("https://h/board/api"), "https://h/board");
+        for bad in ["h:8080", "", "ftp://h", "http://h?x=1", "http://u:hunter2@h"] {
+            let error = Server::parse(bad).unwrap_err();
+            assert!(matches!(error, Error::InvalidArgument(_)), "{bad}");
+            assert!(!format!("{error:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn a_segment_cannot_leave_its_place() {
+        let server = Server::parse("http://h/board").unwrap();
+        let url = server.api(&["tasks", "a/../b?c=#ä"]);
+        assert_eq!(url.as_str(), "http://h/board/api/tasks/a%2F..%2Fb%3Fc%3D%23%C3%A4");
+    }
+}
