@@ -34,7 +34,7 @@ const LIBRARIES: [(&str, &[&str]); 8] = [
     ("utoipa", &["callboard", "protocol"]),
     ("lettre", &["callboard"]),
     ("clap", &["callboard", "cli", "bench"]),
-    ("reqwest", &["cli", "worker", "client"]),
+    ("reqwest", &["worker", "client"]),
     ("ractor", &["runtime"]),
     ("sled", &["store"]),
 ];

@@ -4,10 +4,9 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use callboard_client::{Call, Client, Credential, Page};
+use callboard_client::{Call, Client, Credential, HeaderMap, Page};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use super::access::Access;
@@ -182,18 +181,13 @@ fn shown(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::HeaderValue;
-
     use super::*;
 
     #[test]
     fn clocks_that_differ_are_named_with_their_direction() {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         let found = |date: &'static str| {
-            clock(
-                &HeaderMap::from_iter([("date".parse().unwrap(), HeaderValue::from_static(date))]),
-                now,
-            )
+            clock(&HeaderMap::from_iter([("date".parse().unwrap(), date.parse().unwrap())]), now)
         };
         assert_eq!(found("Sat, 21 Nov 2026 10:00:01 GMT").state, "ok");
         let behind = found("Sat, 21 Nov 2026 09:58:20 GMT");

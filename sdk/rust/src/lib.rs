@@ -37,5 +37,6 @@ pub use callboard_common::secret::Secret;
 pub use client::{Answer, Client, Credential, Page, Retry};
 pub use error::{ApiError, Error};
 pub use events::{Event, Events, StreamItem};
+pub use reqwest::header::HeaderMap;
 pub use server::Server;
 pub use session::{LockFuture, LockedLogin, Login, LoginStore, Session, StoreError};
