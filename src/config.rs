@@ -2,9 +2,7 @@
 //!
 //! The defaults are `config/callboard.toml` itself, built into the program, so the file that is
 //! shipped cannot disagree with them. What a setting is for stands there. Deliberately absent:
-//! settings that change while the service runs. Two are checked and nothing reads them yet, because
-//! what they are for is not there: `server.allowed_origins` (the event WebSocket) and
-//! `metrics.public` (`/metrics`).
+//! settings that change while the service runs.
 
 mod error;
 mod read;
@@ -43,8 +41,6 @@ pub struct Config {
     pub limits: Limits,
     /// `[auth]`.
     pub auth: Auth,
-    /// `[metrics]`.
-    pub metrics: Metrics,
     /// `[store]`.
     pub store: Store,
     /// `[events]`.
@@ -72,8 +68,6 @@ pub struct Server {
     pub public_url: Option<Url>,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// Origins besides the server's own from which browsers may open sockets. Nothing reads it yet.
-    pub allowed_origins: Vec<String>,
     /// For the headers of a request, and for an idle connection.
     pub header_timeout: Duration,
     /// For the body of a request.
@@ -140,13 +134,6 @@ pub struct Auth {
     pub password_min_length: usize,
     /// What signs tokens; none means one made in the data directory.
     pub signing_key: Option<Secret>,
-}
-
-/// `[metrics]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metrics {
-    /// Whether they are read without credentials. Nothing reads it yet.
-    pub public: bool,
 }
 
 /// `[store]`.
@@ -273,7 +260,6 @@ impl Config {
             models: Models::read(source)?,
             limits: Limits::read(source)?,
             auth: Auth::read(source)?,
-            metrics: Metrics::read(source)?,
             store: Store::read(source)?,
             events: Events::read(source)?,
             retention: Retention::read(source)?,

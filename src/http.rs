@@ -1,7 +1,7 @@
 //! HTTP: every route, and what happens around each of them.
 //!
 //! ```text
-//! connection ─▶ serve ─▶ around ─▶ guard ─▶ handler
+//! connection ─▶ serve ─▶ middleware ─▶ guard ─▶ handler
 //!                          │        └ who asks, how often, and may they do this?
 //!                          │  request id, panic to 500, envelope, headers, log line
 //!                          ◀── Reply or Failure
@@ -13,9 +13,9 @@
 mod accounts;
 mod app;
 mod approvals;
-pub mod around;
 mod auth;
 pub mod body;
+mod body_budget;
 pub mod describe;
 pub mod envelope;
 pub mod error;
@@ -25,9 +25,9 @@ pub mod extract;
 pub mod headers;
 mod idempotency;
 pub mod limit;
+pub mod middleware;
 mod openapi;
 mod plans;
-mod room;
 mod routes;
 pub mod serve;
 mod system;
@@ -40,10 +40,10 @@ use axum::Router;
 use callboard_domain::access::Action;
 
 pub use app::{App, Parts};
-pub use around::{Around, Edge};
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
+pub use middleware::{Edge, Middleware};
 pub use openapi::document;
 
 use routes::{Access, Routes};
@@ -116,6 +116,6 @@ pub fn routes(app: Arc<App>) -> Router {
 }
 
 /// The whole service: every route, and what is around them.
-pub fn service(app: Arc<App>, edge: Edge) -> Around {
-    Around::new(routes(app), edge)
+pub fn service(app: Arc<App>, edge: Edge) -> Middleware {
+    Middleware::new(routes(app), edge)
 }

@@ -9,7 +9,7 @@ pub mod executions;
 pub mod hitl;
 pub mod plans;
 pub mod read;
+pub mod review_stats;
 pub mod system;
 pub mod tasks;
 pub mod templates;
-pub mod track;

@@ -11,8 +11,8 @@ use super::error::{Error, Place};
 use super::rule;
 use super::source::Source;
 use super::{
-    Admin, Auth, Events, Hitl, Limits, Metrics, MissingConfidence, Models, OnTimeout, Queue,
-    Retention, Runtime, Secret, Server, Store, Templates, Worker,
+    Admin, Auth, Events, Hitl, Limits, MissingConfidence, Models, OnTimeout, Queue, Retention,
+    Runtime, Secret, Server, Store, Templates, Worker,
 };
 use crate::http::body;
 
@@ -32,7 +32,6 @@ impl Server {
             data_dir: source.get(SECTION, "data_dir", rule::path)?,
             public_url: source.optional(SECTION, "public_url", rule::url)?,
             trusted_proxies: source.get(SECTION, "trusted_proxies", rule::list(rule::network))?,
-            allowed_origins: source.get(SECTION, "allowed_origins", rule::list(rule::origin))?,
             header_timeout: source.get(SECTION, "header_timeout", timeout())?,
             body_timeout: source.get(SECTION, "body_timeout", timeout())?,
             max_connections: source.get(SECTION, "max_connections", rule::whole(1..=1_000_000))?,
@@ -168,12 +167,6 @@ pub(super) fn secret(
         (None, Some(path)) => (place_of_path.clone(), read_file(&path, place_of_path)?),
     };
     Ok(Some((place, secret.trim_end_matches(['\r', '\n']).to_owned())))
-}
-
-impl Metrics {
-    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
-        Ok(Self { public: source.get("metrics", "public", rule::flag)? })
-    }
 }
 
 impl Store {

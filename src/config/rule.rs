@@ -126,26 +126,6 @@ pub(super) fn url(raw: &Raw) -> Read<Url> {
     if is_web && is_plain { Ok(url) } else { Err(right.to_owned()) }
 }
 
-/// An origin as browsers send it: scheme, host and, unless it is the usual one, port.
-pub(super) fn origin(raw: &Raw) -> Read<String> {
-    let right = || "an origin such as https://app.example.com, without a path".to_owned();
-    let url = url(raw).map_err(|_| right())?;
-    let origin = url.origin().ascii_serialization();
-    let given = raw.text().unwrap_or_default().trim_end_matches('/');
-    if given.eq_ignore_ascii_case(&origin) { Ok(origin) } else { Err(right()) }
-}
-
-/// True or false.
-pub(super) fn flag(raw: &Raw) -> Read<bool> {
-    match raw {
-        Raw::Flag(flag) => Ok(*flag),
-        Raw::Plain(text) => parsed(Some(text), "true or false"),
-        Raw::Text(_) | Raw::Number(_) | Raw::List(_) | Raw::Other(_) => {
-            Err("true or false".to_owned())
-        }
-    }
-}
-
 /// A whole number in `range`.
 pub(super) fn whole<T>(range: RangeInclusive<T>) -> impl Fn(&Raw) -> Read<T>
 where
@@ -238,16 +218,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_has_no_path() {
-        let read = |text: &str| origin(&Raw::Text(text.to_owned()));
-        assert_eq!(read("https://App.example.com"), Ok("https://app.example.com".to_owned()));
-        assert_eq!(read("http://localhost:3000/"), Ok("http://localhost:3000".to_owned()));
-        for wrong in ["https://app.example.com/x", "app.example.com", "*", "https://u@x", "null"] {
-            assert!(read(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn a_network_may_be_one_address() {
         let read = |text: &str| network(&Raw::Text(text.to_owned()));
         assert_eq!(read("10.1.2.3").map(|net| net.to_string()), Ok("10.1.2.3/32".to_owned()));
@@ -263,8 +233,6 @@ mod tests {
         let right = Err("a whole number from 1 to 9".to_owned());
         assert_eq!(whole(1..=9_u8)(&Raw::Text("5".to_owned())), right);
         assert_eq!(whole(1..=9_u8)(&plain("10")), right);
-        assert_eq!(flag(&plain("true")), Ok(true));
-        assert_eq!(flag(&Raw::Text("true".to_owned())), Err("true or false".to_owned()));
         assert_eq!(list(text)(&plain(" a, b ")), Ok(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(list(text)(&plain("")), Ok(Vec::new()));
         assert_eq!(list(text)(&Raw::Text("a,b".to_owned())), Err("a list".to_owned()));

@@ -42,7 +42,6 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert_eq!(config.auth.access_token_ttl, seconds(24 * 3600));
     assert_eq!(config.auth.refresh_token_ttl, seconds(30 * 24 * 3600));
     assert_eq!(config.auth.password_min_length, 8);
-    assert!(!config.metrics.public);
     assert_eq!((config.events.keep, config.events.keep_max), (seconds(24 * 3600), 100_000));
     let days = |days: u64| Some(seconds(days * 24 * 3600));
     assert_eq!((config.retention.ended, config.retention.history), (days(30), None));
@@ -109,7 +108,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "c.toml line 3: queue.ageing is no setting, [queue] has aging",
     );
     let sections = "auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
-                    metrics, models, queue, retention, runtime, server, smtp, store, templates, worker";
+                    models, queue, retention, runtime, server, smtp, store, templates, worker";
     let unknown = format!("c.toml line 1: mail.host is no setting, the sections are {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);
     assert_variable_refused(
@@ -147,11 +146,6 @@ fn a_bad_value_is_named_with_its_place_and_what_would_be_right() {
         "CALLBOARD_AUTH__ACCESS_TOKEN_TTL",
         "8d",
         "auth.access_token_ttl must be a duration from 1m to 7d, such as 500ms, 60s, 5m, 24h or 90d, not \"8d\"",
-    );
-    assert_variable_refused(
-        "CALLBOARD_METRICS__PUBLIC",
-        "yes",
-        "metrics.public must be true or false, not \"yes\"",
     );
 }
 

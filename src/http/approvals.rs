@@ -17,7 +17,7 @@ use crate::wire::approvals::entry::{EntryBody, Texts};
 use crate::wire::approvals::{
     ApprovalBody, ApproveBody, Approved, Claimed, ListApprovals, ListPending, RejectBody, Rejected,
 };
-use crate::wire::track::{Calibrate, CalibrationBody, StatisticsBody};
+use crate::wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
 
 /// Outputs that wait for a reviewer, the latest first.
 #[utoipa::path(

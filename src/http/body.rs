@@ -11,7 +11,7 @@ use callboard_domain::Error;
 use futures_util::StreamExt;
 
 use super::Edge;
-use super::room::Share;
+use super::body_budget::Share;
 use crate::wire::read::Format;
 
 /// The largest body taken, in bytes (PROTOCOL.md 2, Limits).

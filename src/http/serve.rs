@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::Around;
+use super::Middleware;
 
 /// Headers beyond this are refused while they are parsed, with a bare 431. Those between
 /// [`super::Edge::max_header_bytes`] and this are refused in the envelope.
@@ -77,7 +77,7 @@ enum Phase {
 /// When the listener has no address. A connection that cannot be accepted is logged, not returned.
 pub async fn serve(
     listener: TcpListener,
-    service: Around,
+    service: Middleware,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -145,7 +145,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 async fn converse(
     stream: Slotted,
     peer: SocketAddr,
-    service: Around,
+    service: Middleware,
     limits: Limits,
     mut phase: watch::Receiver<Phase>,
 ) {

@@ -5,7 +5,7 @@
 //! [`crate::approvals_survive`]; the command line; and mails.
 
 pub(crate) mod chain;
-pub(crate) mod desk;
+pub(crate) mod fixture;
 
 mod cancels;
 mod claims;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::approvals::desk::{Desk, Key, actions};
+use crate::approvals::fixture::{Fixture, Key, actions};
 use crate::support::{Answer, Client, until};
 
 /// How many items wait: every other one is a step of an execution.
@@ -79,23 +79,23 @@ impl Reviewer {
 }
 
 /// The identifiers of what waits, and of the executions of which some is a step.
-async fn fill(desk: &Desk) -> (Vec<String>, Vec<String>) {
+async fn fill(fixture: &Fixture) -> (Vec<String>, Vec<String>) {
     let steps = json!([
         {"id": "draft", "prompt": "draft {{input.n}}", "requiresApproval": true},
         {"id": "final", "prompt": "final({{draft.output}})", "dependsOn": ["draft"]},
     ]);
-    let plan = desk.operator.plan(&steps).await;
+    let plan = fixture.operator.plan(&steps).await;
     let mut executions = Vec::new();
     for n in 0..ITEMS / 2 {
-        executions.push(desk.operator.execute(&plan, &json!({"input": {"n": n}})).await);
+        executions.push(fixture.operator.execute(&plan, &json!({"input": {"n": n}})).await);
     }
     for n in 0..ITEMS / 2 {
         let hitl = json!({"required": true});
-        desk.operator.submit(&json!({"prompt": format!("draft {n}"), "hitl": hitl})).await;
+        fixture.operator.submit(&json!({"prompt": format!("draft {n}"), "hitl": hitl})).await;
     }
-    let held = async || waiting(&desk.operator).await.len() == ITEMS;
+    let held = async || waiting(&fixture.operator).await.len() == ITEMS;
     until("all are held", held).await;
-    (waiting(&desk.operator).await, executions)
+    (waiting(&fixture.operator).await, executions)
 }
 
 async fn waiting(client: &Client) -> Vec<String> {
@@ -111,14 +111,14 @@ async fn waiting(client: &Client) -> Vec<String> {
 }
 
 /// Approves what still waits, also the other tries, until every execution has ended.
-async fn finish(desk: &Desk) {
+async fn finish(fixture: &Fixture) {
     let ended = async || {
-        let (left, _) = desk.operator.listed("/api/hitl/pending?limit=100").await;
+        let (left, _) = fixture.operator.listed("/api/hitl/pending?limit=100").await;
         for id in &left {
-            desk.approve(id, &json!({})).await.expect_ok();
+            fixture.approve(id, &json!({})).await.expect_ok();
         }
-        let open = desk.operator.get("/api/tasks?status=pending,running&limit=1").await;
-        let running = desk.operator.get("/api/plans/executions?status=running&limit=1").await;
+        let open = fixture.operator.get("/api/tasks?status=pending,running&limit=1").await;
+        let running = fixture.operator.get("/api/plans/executions?status=running&limit=1").await;
         let none = |answer: &Answer| answer.body["pagination"]["total"] == 0;
         none(&open) && none(&running)
     };
@@ -127,7 +127,7 @@ async fn finish(desk: &Desk) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crash_after_crash_every_acknowledged_decision_stands() {
-    let mut desk = Desk::with(&[
+    let mut fixture = Fixture::with(&[
         ("WORKER__LEASE", "2s"),
         ("WORKER__HEARTBEAT", "500ms"),
         ("WORKER__SILENT_AFTER", "1s"),
@@ -135,9 +135,9 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
     .await;
     let mut keys: Vec<Key> = Vec::new();
     for _ in 0..CLIENTS {
-        keys.push(desk.key("operator").await);
+        keys.push(fixture.key("operator").await);
     }
-    let (items, executions) = fill(&desk).await;
+    let (items, executions) = fill(&fixture).await;
     let items = Arc::new(items);
     let ledger = Ledger::default();
     for kill in 0..kills() {
@@ -145,7 +145,7 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
         let reviewers: Vec<_> = (1_u64..)
             .zip(&keys)
             .map(|(number, key)| Reviewer {
-                client: key.client.at(&desk.server.url),
+                client: key.client.at(&fixture.server.url),
                 id: key.id.clone(),
                 items: Arc::clone(&items),
                 ledger: Arc::clone(&ledger),
@@ -162,22 +162,22 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        desk.server.kill();
+        fixture.server.kill();
         stop.store(true, Ordering::Relaxed);
         for reviewer in reviewers {
             reviewer.await.expect("a reviewer ends");
         }
-        desk.restart();
-        desk.employ().await;
+        fixture.restart();
+        fixture.employ().await;
     }
-    finish(&desk).await;
+    finish(&fixture).await;
 
     let ledger = std::mem::take(&mut *ledger.lock().expect("nobody panics in it"));
     assert!(ledger.len() >= ITEMS / 2, "there was work: {}", ledger.len());
-    let retries = desk.operator.retries().await;
+    let retries = fixture.operator.retries().await;
     for id in items.iter() {
-        let item = desk.item(id).await;
-        let entries = desk.history(id).await;
+        let item = fixture.item(id).await;
+        let entries = fixture.history(id).await;
         let decided = |action: &&String| ["approved", "rejected"].contains(&action.as_str());
         let verdicts = actions(&entries).iter().filter(decided).count();
         assert_eq!(verdicts, 1, "{entries:#?}");
@@ -185,7 +185,7 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
         let again: Vec<&str> = decision["retryTaskId"].as_str().into_iter().collect();
         let made: Vec<&str> = retries.get(id).into_iter().flatten().map(String::as_str).collect();
         assert_eq!(made, again, "the tries after {id}");
-        let task = desk.operator.task(id).await;
+        let task = fixture.operator.task(id).await;
         let approved = decision["status"] == "approved";
         assert_eq!(task["status"], if approved { "completed" } else { "rejected" }, "{id}");
         if approved {
@@ -206,7 +206,7 @@ async fn crash_after_crash_every_acknowledged_decision_stands() {
         }
     }
     for id in &executions {
-        let ended = desk.operator.execution(id).await;
+        let ended = fixture.operator.execution(id).await;
         let (draft, last) = (&ended["steps"]["draft"], &ended["steps"]["final"]);
         if draft["status"] == "rejected" {
             assert_eq!(

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::approvals::desk::Desk;
+use crate::approvals::fixture::Fixture;
 use crate::support::{Client, Server};
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn every_broken_field_is_named_with_its_rule() {
 
 #[tokio::test]
 async fn every_broken_field_of_a_decision_is_named_with_its_rule() {
-    let desk = Desk::open().await;
-    let id = desk.required("p").await;
+    let fixture = Fixture::open().await;
+    let id = fixture.required("p").await;
     let long = "x".repeat(10_001);
     let prompt = "x".repeat((1 << 20) + 1);
     for (verb, body, field, rule) in [
@@ -112,14 +112,14 @@ async fn every_broken_field_of_a_decision_is_named_with_its_rule() {
         ("reject", json!({"reason": "r", "reviewerId": []}), "reviewerId", "type"),
         ("reject", json!({"reason": "r", "comment": "c"}), "comment", "unknown"),
     ] {
-        let fault = desk.operator.post(&format!("/api/hitl/{id}/{verb}"), &body).await.fault();
+        let fault = fixture.operator.post(&format!("/api/hitl/{id}/{verb}"), &body).await.fault();
         assert_eq!(fault, (field.into(), rule.into()), "{verb}");
     }
-    let absent = desk.operator.post_raw(&format!("/api/hitl/{id}/reject"), "").await;
+    let absent = fixture.operator.post_raw(&format!("/api/hitl/{id}/reject"), "").await;
     assert_eq!(absent.refused(400), "INVALID_JSON");
     for verb in ["approve", "reject"] {
         for body in ["{", "{\"reason\":\"r\",\"reason\":\"s\"}", "{\"reason\":\"\\ud800\"}"] {
-            let answer = desk.operator.post_raw(&format!("/api/hitl/{id}/{verb}"), body).await;
+            let answer = fixture.operator.post_raw(&format!("/api/hitl/{id}/{verb}"), body).await;
             assert_eq!(answer.refused(400), "INVALID_JSON", "{verb} {body}");
         }
     }
@@ -138,10 +138,10 @@ async fn every_broken_field_of_a_decision_is_named_with_its_rule() {
         ("?includeExpired=true", "includeExpired", "unknown"),
         ("?limit=0", "limit", "range"),
     ] {
-        let fault = desk.operator.get(&format!("/api/hitl{query}")).await.fault();
+        let fault = fixture.operator.get(&format!("/api/hitl{query}")).await.fault();
         assert_eq!(fault, (field.into(), rule.into()), "{query}");
     }
-    assert_eq!(desk.actions(&id).await, ["pending", "assigned"], "nothing was decided");
+    assert_eq!(fixture.actions(&id).await, ["pending", "assigned"], "nothing was decided");
 }
 
 #[tokio::test]
@@ -222,10 +222,10 @@ async fn every_broken_parameter_is_named_with_its_rule() {
 #[tokio::test]
 async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
     // Not so many that they are refused for their number.
-    let desk = Desk::open().await;
-    let client = desk.key("admin").await.client;
+    let fixture = Fixture::open().await;
+    let client = fixture.key("admin").await.client;
     let id = client.submit(&json!({"prompt": "p"})).await;
-    let held = desk.required("p").await;
+    let held = fixture.required("p").await;
     let paths = [
         "/api/tasks",
         "/api/tasks/batch",
@@ -284,5 +284,5 @@ async fn nothing_that_is_thrown_at_it_gets_a_5xx() {
         }
     }
     // It is still there.
-    Client::new(&desk.server.url, "").get("/api/health").await.expect_ok();
+    Client::new(&fixture.server.url, "").get("/api/health").await.expect_ok();
 }

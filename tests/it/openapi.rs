@@ -6,7 +6,7 @@ use callboard::http::document;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::approvals::desk::Desk;
+use crate::approvals::fixture::Fixture;
 use crate::support::Client;
 
 #[test]
@@ -24,13 +24,13 @@ async fn the_document_is_true() {
         .expect("the script runs");
     assert!(install.status.success(), "{}", String::from_utf8_lossy(&install.stderr));
     let python = String::from_utf8(install.stdout).expect("a path");
-    let desk = Desk::open().await;
-    let url = format!("{}/api/openapi.json", desk.server.url);
-    let answer = desk.operator.get("/api/openapi.json").await;
-    let file = desk.server.dir.path().join("openapi.json");
+    let fixture = Fixture::open().await;
+    let url = format!("{}/api/openapi.json", fixture.server.url);
+    let answer = fixture.operator.get("/api/openapi.json").await;
+    let file = fixture.server.dir.path().join("openapi.json");
     std::fs::write(&file, answer.body.to_string()).expect("the document can be written");
-    let directory = desk.server.dir.path().to_owned();
-    let key = desk.key("admin").await;
+    let directory = fixture.server.dir.path().to_owned();
+    let key = fixture.key("admin").await;
     let run = move |program: &str, arguments: &[&str]| {
         let program = python.trim().replace("bin/python", &format!("bin/{program}"));
         let output = Command::new(program).args(arguments).current_dir(&directory).output();
@@ -142,11 +142,11 @@ impl Tour {
 
 #[tokio::test]
 async fn a_change_of_an_answer_on_tasks_and_approvals_is_seen_in_review() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut tour = Tour { answers: String::new(), seen: Vec::new() };
-    let (admin, operator) = (&desk.admin, &desk.operator);
-    let viewer = desk.key("viewer").await.client;
-    let nobody = Client::new(&desk.server.url, "");
+    let (admin, operator) = (&fixture.admin, &fixture.operator);
+    let viewer = fixture.key("viewer").await.client;
+    let nobody = Client::new(&fixture.server.url, "");
     let full = json!({
         "prompt": "four words of text@0.71", "model": "m", "queue": "default", "systemPrompt": "s",
         "context": {"a": 1}, "priority": 7, "timeoutMs": 60_000, "tags": ["x"], "maxTokens": 50,
@@ -199,9 +199,9 @@ async fn a_change_of_an_answer_on_tasks_and_approvals_is_seen_in_review() {
 
 #[tokio::test]
 async fn a_change_of_an_answer_on_plans_is_seen_in_review() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut tour = Tour { answers: String::new(), seen: Vec::new() };
-    let operator = &desk.operator;
+    let operator = &fixture.operator;
     let plan = json!({"name": "p", "tags": ["t"], "steps": [
         {"id": "a", "prompt": "first {{input.x}}"},
         {"id": "b", "prompt": "{{a.output}}", "dependsOn": ["a"], "condition": "false"},
@@ -230,9 +230,9 @@ async fn a_change_of_an_answer_on_plans_is_seen_in_review() {
 
 #[tokio::test]
 async fn a_change_of_an_answer_on_templates_is_seen_in_review() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut tour = Tour { answers: String::new(), seen: Vec::new() };
-    let operator = &desk.operator;
+    let operator = &fixture.operator;
     let template = json!({
         "name": "T", "version": "1.0.0", "industry": "custom", "inputSchema": {"type": "object"},
         "steps": [{"id": "a", "prompt": "p"}], "hitl": {"requiredFor": ["a"]},
@@ -258,10 +258,10 @@ async fn a_change_of_an_answer_on_templates_is_seen_in_review() {
 
 #[tokio::test]
 async fn a_change_of_an_answer_on_accounts_and_the_system_is_seen_in_review() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut tour = Tour { answers: String::new(), seen: Vec::new() };
-    let (admin, operator) = (&desk.admin, &desk.operator);
-    let nobody = Client::new(&desk.server.url, "");
+    let (admin, operator) = (&fixture.admin, &fixture.operator);
+    let nobody = Client::new(&fixture.server.url, "");
     let login = json!({"email": "admin@example.com", "password": "correct horse battery staple"});
     let session = tour.go(&nobody, Method::POST, "/api/auth/login", Some(login)).await;
     let token = json!({"refreshToken": session["refreshToken"]});

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::IN_FLIGHT;
 use super::error::{Error, broken};
 use super::meter::{Client, Summary, closed_loop};
-use super::program::{Desk, Ground};
+use super::program::{Ground, Service};
 use super::report::{Bound, Row};
 use super::submit::Submitter;
 use super::worker::Worker;
@@ -66,10 +66,10 @@ pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let mut rounds = Rounds::default();
     for _ in 0..ground.options.rounds {
         rounds.floor(ground).await?;
-        let desk = ground.desk().await?;
-        let mut crew = Crew::hire(&desk, IN_FLIGHT, IN_FLIGHT).await?;
-        rounds.together.push(load(&desk, &mut crew, IN_FLIGHT, ground.options.span).await?);
-        rounds.alone.push(load(&desk, &mut crew, 1, ground.options.span / 2).await?);
+        let service = ground.service().await?;
+        let mut crew = Crew::hire(&service, IN_FLIGHT, IN_FLIGHT).await?;
+        rounds.together.push(load(&service, &mut crew, IN_FLIGHT, ground.options.span).await?);
+        rounds.alone.push(load(&service, &mut crew, 1, ground.options.span / 2).await?);
     }
     Ok(rounds.rows(
         (Row::of("T2", "submitted → completed, 64 in flight", "tasks/s"), 0.25),
@@ -79,14 +79,14 @@ pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
 
 /// So many in flight, for so long.
 pub(super) async fn load(
-    desk: &Desk,
+    service: &Service,
     crew: &mut Crew,
     count: usize,
     span: Duration,
 ) -> Result<Summary, Error> {
     let mut clients = Vec::with_capacity(count);
     for number in 0..count {
-        let submitter = Submitter::connect(&desk.operator, &number.to_string()).await?;
+        let submitter = Submitter::connect(&service.operator, &number.to_string()).await?;
         clients.push(Waiting { submitter, applied: crew.applied(), number });
     }
     crew.serve(closed_loop(clients, span)).await
@@ -100,9 +100,13 @@ pub(super) struct Crew {
 
 impl Crew {
     /// Tells up to `clients`, and has room for `room` tasks.
-    pub(super) async fn hire(desk: &Desk, clients: usize, room: usize) -> Result<Self, Error> {
+    pub(super) async fn hire(
+        service: &Service,
+        clients: usize,
+        room: usize,
+    ) -> Result<Self, Error> {
         let applied: Arc<[Notify]> = (0..clients).map(|_| Notify::new()).collect();
-        let worker = Worker::connect(&desk.worker, Arc::clone(&applied), room).await?;
+        let worker = Worker::connect(&service.worker, Arc::clone(&applied), room).await?;
         let mut working = JoinSet::new();
         working.spawn(worker.work());
         Ok(Self { applied, working })

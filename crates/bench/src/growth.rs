@@ -37,11 +37,11 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
 }
 
 async fn measure(ground: &Ground, server: Program) -> Result<(Summary, Program), Error> {
-    let desk = server.desk().await?;
+    let service = server.service().await?;
     // Lists are read in while it answers already; what is measured is a server that has them.
-    total(&desk.operator.client()?, None).await?;
-    let mut crew = Crew::hire(&desk, IN_FLIGHT, IN_FLIGHT).await?;
-    let summary = load(&desk, &mut crew, IN_FLIGHT, ground.options.span).await?;
-    let server = desk.program.ok_or_else(|| broken("the server was not started here"))?;
+    total(&service.operator.client()?, None).await?;
+    let mut crew = Crew::hire(&service, IN_FLIGHT, IN_FLIGHT).await?;
+    let summary = load(&service, &mut crew, IN_FLIGHT, ground.options.span).await?;
+    let server = service.program.ok_or_else(|| broken("the server was not started here"))?;
     Ok((summary, server))
 }

@@ -37,15 +37,15 @@ const P99_MS: f64 = 10.0;
 /// Measures lists: on what was stored, or on a server that runs already.
 pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<Vec<Row>, Error> {
     let Some(stored) = stored else {
-        return lists(&ground.desk().await?.operator).await;
+        return lists(&ground.service().await?.operator).await;
     };
     let mut rows = stored.made();
     rows.extend(memory(ground, stored).await?);
     let begin = Instant::now();
     let server = stored.open(ground, &[]).await?;
     let ready = begin.elapsed();
-    let desk = server.desk().await?;
-    let total = total(&desk.operator.client()?, None).await?;
+    let service = server.service().await?;
+    let total = total(&service.operator.client()?, None).await?;
     let first = begin.elapsed();
     let row = |what: &str, took| Row::of("T7", what, "ms").figure(millis(took));
     rows.push(row("kill -9 with all of it stored → ready", ready));
@@ -53,9 +53,9 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
     if total != stored.items as u64 {
         return Err(broken(format!("{total} tasks are listed of {} stored", stored.items)));
     }
-    submit_waiting(&desk.operator, WAITING).await?;
-    rows.extend(lists(&desk.operator).await?);
-    stored.close(desk.kill().await?);
+    submit_waiting(&service.operator, WAITING).await?;
+    rows.extend(lists(&service.operator).await?);
+    stored.close(service.kill().await?);
     Ok(rows)
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Ground {
 }
 
 /// A server, and in whose names it is asked.
-pub(super) struct Desk {
+pub(super) struct Service {
     pub(super) operator: Site,
     pub(super) worker: Site,
     /// The process, if it is ours. It ends with this.
@@ -49,12 +49,12 @@ impl Ground {
     }
 
     /// A server, with somebody who submits and somebody who works.
-    pub(super) async fn desk(&self) -> Result<Desk, Error> {
+    pub(super) async fn service(&self) -> Result<Service, Error> {
         if let Some(site) = &self.options.server {
             let (operator, worker) = (site.clone(), site.clone());
-            return Ok(Desk { operator, worker, program: None });
+            return Ok(Service { operator, worker, program: None });
         }
-        self.server().await?.desk().await
+        self.server().await?.service().await
     }
 
     /// The server on an empty directory, with a first admin.
@@ -157,7 +157,7 @@ impl Program {
     }
 
     /// With fresh keys of an operator and a worker.
-    pub(super) async fn desk(self) -> Result<Desk, Error> {
+    pub(super) async fn service(self) -> Result<Service, Error> {
         let password = Secret::new(PASSWORD.into());
         let login = self.site.client()?.log_in(ADMIN, &password).await?;
         let admin = self.site.with_token(&login.token).client()?;
@@ -167,7 +167,7 @@ impl Program {
             Ok::<_, Error>(self.site.with_token(text(&made, "key")?))
         };
         let (operator, worker) = (key("operator").await?, key("worker").await?);
-        Ok(Desk { operator, worker, program: Some(self) })
+        Ok(Service { operator, worker, program: Some(self) })
     }
 
     /// Its resident memory, in bytes.
@@ -195,7 +195,7 @@ impl Drop for Program {
     }
 }
 
-impl Desk {
+impl Service {
     /// The server of our own that this must have.
     pub(super) fn own(&self) -> Result<&Program, Error> {
         self.program.as_ref().ok_or_else(|| broken("the server was not started here"))

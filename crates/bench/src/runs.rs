@@ -15,7 +15,7 @@ use super::complete::{Crew, Rounds};
 use super::error::Error;
 use super::http::Connection;
 use super::meter::{Client, Summary, closed_loop};
-use super::program::{Desk, Ground, text};
+use super::program::{Ground, Service, text};
 use super::report::Row;
 use super::worker::QUEUE;
 
@@ -97,22 +97,22 @@ async fn run(ground: &Ground, work: Work) -> Result<Vec<Row>, Error> {
     let mut rounds = Rounds::default();
     for _ in 0..ground.options.rounds {
         rounds.floor(ground).await?;
-        let desk = ground.desk().await?;
-        let operator = &desk.operator;
+        let service = ground.service().await?;
+        let operator = &service.operator;
         let plan = Call::post(&["plans"]).json(&work.plan);
         let plan = operator.client()?.data(plan).await?;
         let path = format!("/api/plans/{}/execute", text(&plan, "id")?);
-        let mut crew = Crew::hire(&desk, EXECUTIONS, EXECUTIONS * work.width).await?;
+        let mut crew = Crew::hire(&service, EXECUTIONS, EXECUTIONS * work.width).await?;
         let span = ground.options.span;
-        rounds.together.push(load(&desk, &mut crew, &path, EXECUTIONS, span).await?);
-        rounds.alone.push(load(&desk, &mut crew, &path, 1, span / 2).await?);
+        rounds.together.push(load(&service, &mut crew, &path, EXECUTIONS, span).await?);
+        rounds.alone.push(load(&service, &mut crew, &path, 1, span / 2).await?);
     }
     Ok(rounds.rows((work.together, work.at_least), (work.alone, work.at_most)))
 }
 
 /// So many executions in flight, for so long.
 async fn load(
-    desk: &Desk,
+    service: &Service,
     crew: &mut Crew,
     path: &str,
     count: usize,
@@ -121,8 +121,8 @@ async fn load(
     let mut clients = Vec::with_capacity(count);
     for number in 0..count {
         let body = json!({"input": {"who": number.to_string()}}).to_string();
-        let request = desk.operator.post(path, &body);
-        let connection = desk.operator.open().await?;
+        let request = service.operator.post(path, &body);
+        let connection = service.operator.open().await?;
         clients.push(Waiting { connection, request, applied: crew.applied(), number });
     }
     crew.serve(closed_loop(clients, span)).await

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::error::{Error, broken};
 use super::http::Site;
 use super::meter::count;
-use super::program::{Desk, Ground, Program, data, disk, text};
+use super::program::{Ground, Program, Service, data, disk, text};
 use super::report::Row;
 use super::worker::{TO_FAIL, Worker};
 
@@ -73,18 +73,18 @@ impl Stored {
 pub(super) async fn make(ground: &Ground, tell: impl Fn(&str)) -> Result<Stored, Error> {
     let items = ground.options.items.unwrap_or(ITEMS) / BATCH * BATCH;
     let begin = Instant::now();
-    let mut desk = ground.desk().await?;
+    let mut service = ground.service().await?;
     let (mut fewer, mut there) = (Vec::new(), 0);
     for size in FEWER.into_iter().filter(|size| *size < items) {
-        fill(&desk, there, size).await?;
+        fill(&service, there, size).await?;
         there = size;
-        let directory = desk.kill().await?;
+        let directory = service.kill().await?;
         fewer.push((size, ground.copy(&directory)?));
-        desk = ground.server_on(directory, &[]).await?.desk().await?;
+        service = ground.server_on(directory, &[]).await?.service().await?;
     }
-    fill(&desk, there, items).await?;
+    fill(&service, there, items).await?;
     let took = begin.elapsed();
-    let directory = desk.kill().await?;
+    let directory = service.kill().await?;
     let bytes = disk(&data(&directory)).map_err(Error::of("a directory cannot be read"))?;
     tell(&format!("{} tasks in {took:.1?}, {} MB on disk", grouped(items), bytes / 1_000_000));
     let number = count(items as u64);
@@ -97,16 +97,16 @@ pub(super) async fn make(ground: &Ground, tell: impl Fn(&str)) -> Result<Stored,
 }
 
 /// Stores the tasks with these numbers: all of them are at their end when it returns.
-async fn fill(desk: &Desk, from: usize, to: usize) -> Result<(), Error> {
+async fn fill(service: &Service, from: usize, to: usize) -> Result<(), Error> {
     let queues: Vec<_> = (0..QUEUES).map(queue).collect();
-    let worker = Worker::serving(&desk.worker, ROOM.min(1_000), &queues, MODELS).await?;
+    let worker = Worker::serving(&service.worker, ROOM.min(1_000), &queues, MODELS).await?;
     let room = Arc::new(Semaphore::new(ROOM));
     let batches = from / BATCH..to / BATCH;
     let run = batches.clone().filter(|batch| !is_cancelled(*batch)).count();
     let mut submitters = JoinSet::new();
     for lane in 0..SUBMITTERS {
         let batches = batches.clone().filter(move |batch| batch % SUBMITTERS == lane);
-        submitters.spawn(submit(desk.operator.clone(), batches.collect(), Arc::clone(&room)));
+        submitters.spawn(submit(service.operator.clone(), batches.collect(), Arc::clone(&room)));
     }
     let submitted = async {
         while let Some(ended) = submitters.join_next().await {

@@ -10,7 +10,7 @@ use super::IN_FLIGHT;
 use super::error::Error;
 use super::http::{Connection, Site};
 use super::meter::{Client, Summary, closed_loop};
-use super::program::{Desk, Ground};
+use super::program::{Ground, Service};
 use super::report::{Bound, Row};
 use super::worker::{QUEUE, Worker};
 
@@ -44,10 +44,10 @@ pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
         if let Some(floor) = ground.http_floor().await? {
             least.push(load(ground, &floor.site.with_token("none")).await?);
         }
-        let desk = ground.desk().await?;
-        ours.push(load(ground, &desk.operator).await?);
-        if desk.program.is_none() {
-            answer_the_rest(&desk).await?;
+        let service = ground.service().await?;
+        ours.push(load(ground, &service.operator).await?);
+        if service.program.is_none() {
+            answer_the_rest(&service).await?;
         }
     }
     let rate = |summary: &Summary| summary.rate;
@@ -64,11 +64,11 @@ async fn load(ground: &Ground, site: &Site) -> Result<Summary, Error> {
 }
 
 /// Leaves nothing behind that waits on somebody else's server.
-async fn answer_the_rest(desk: &Desk) -> Result<(), Error> {
+async fn answer_the_rest(service: &Service) -> Result<(), Error> {
     let list = Call::get(&["tasks"]).query("queue", Some(QUEUE)).query("status", Some("pending"));
-    let page = desk.operator.client()?.page(list.query("limit", Some(1))).await?;
+    let page = service.operator.client()?.page(list.query("limit", Some(1))).await?;
     let left = page.pagination["total"].as_u64().unwrap_or_default();
-    let worker = Worker::connect(&desk.worker, Arc::new([]), IN_FLIGHT).await?;
+    let worker = Worker::connect(&service.worker, Arc::new([]), IN_FLIGHT).await?;
     worker.answer(usize::try_from(left).unwrap_or(usize::MAX), &Semaphore::new(0)).await
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::error::Error;
 use super::meter::{count, millis};
-use super::program::{Desk, Ground, Program};
+use super::program::{Ground, Program, Service};
 use super::report::{Bound, Row};
 use super::worker::{QUEUE, Worker};
 
@@ -34,13 +34,13 @@ pub(super) async fn memory(ground: &Ground) -> Result<Vec<Row>, Error> {
     };
     let row = |what, figure| Row::of("T5", what, "B").figure(figure).bound(Bound::AtMost(1024.0));
     let mut rows = Vec::new();
-    let tasks = ground.desk().await?;
+    let tasks = ground.service().await?;
     submit(&tasks, items, false).await?;
     rows.push(row("memory of a pending task, as it came", each(tasks.own()?).await?));
     let tasks = ground.server_on(tasks.kill().await?, &[]).await?;
     rows.push(row("memory of a pending task, after a start", each(&tasks).await?));
     drop(tasks);
-    let approvals = ground.desk().await?;
+    let approvals = ground.service().await?;
     hold(&approvals, items).await?;
     rows.push(row("memory of a waiting approval, as it came", each(approvals.own()?).await?));
     let approvals = ground.server_on(approvals.kill().await?, &[]).await?;
@@ -51,11 +51,11 @@ pub(super) async fn memory(ground: &Ground) -> Result<Vec<Row>, Error> {
 /// T6: back after kill -9, half of it tasks and half approvals. There is no floor.
 pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
     let half = ground.options.items.unwrap_or(ITEMS) / BATCH / 2 * BATCH;
-    let desk = ground.desk().await?;
-    hold(&desk, half).await?;
-    submit(&desk, half, false).await?;
-    let worker = desk.worker.clone();
-    let directory = desk.kill().await?;
+    let service = ground.service().await?;
+    hold(&service, half).await?;
+    submit(&service, half, false).await?;
+    let worker = service.worker.clone();
+    let directory = service.kill().await?;
     let begin = Instant::now();
     let server = ground.server_on(directory, &[]).await?;
     server.site.open().await?.exchange(&server.site.get("/health"), 200).await?;
@@ -80,21 +80,21 @@ pub(super) async fn idle(server: &Program) -> Result<f64, Error> {
 }
 
 /// Submits tasks and has them answered, so that all of them wait for a reviewer.
-async fn hold(desk: &Desk, count: usize) -> Result<(), Error> {
-    let worker = Worker::connect(&desk.worker, Arc::new([]), BATCH).await?;
+async fn hold(service: &Service, count: usize) -> Result<(), Error> {
+    let worker = Worker::connect(&service.worker, Arc::new([]), BATCH).await?;
     let room = Semaphore::new(0);
-    tokio::try_join!(worker.answer(count, &room), submit(desk, count, true)).map(drop)
+    tokio::try_join!(worker.answer(count, &room), submit(service, count, true)).map(drop)
 }
 
-async fn submit(desk: &Desk, count: usize, held: bool) -> Result<(), Error> {
+async fn submit(service: &Service, count: usize, held: bool) -> Result<(), Error> {
     let prompt = "Sum up what the customer wants.";
     let mut task = json!({"prompt": prompt, "model": "bench-model", "queue": QUEUE});
     if held {
         task["hitl"] = json!({"required": true, "timeoutMs": 3_600_000});
     }
     let body = json!({"tasks": vec![task; BATCH]}).to_string();
-    let request = desk.operator.post("/api/tasks/batch", &body);
-    let mut connection = desk.operator.open().await?;
+    let request = service.operator.post("/api/tasks/batch", &body);
+    let mut connection = service.operator.open().await?;
     for _ in 0..count / BATCH {
         connection.exchange(&request, 201).await?;
     }

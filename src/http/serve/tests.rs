@@ -51,7 +51,7 @@ impl Service {
             .route("/length", post(length))
             .route("/ws", any(echo));
         let (stop, stopped) = oneshot::channel();
-        let service = Around::new(router, Edge::default());
+        let service = Middleware::new(router, Edge::default());
         let ended = tokio::spawn(serve(listener, service, limits, async {
             let _ = stopped.await;
         }));

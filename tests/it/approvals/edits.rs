@@ -5,33 +5,33 @@
 use serde_json::{Value, json};
 
 use super::chain::sha256;
-use super::desk::{Desk, actions};
+use super::fixture::{Fixture, actions};
 
 #[tokio::test]
 async fn an_edit_goes_on_and_the_original_stays() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let steps = json!([
         {"id": "a", "prompt": "original", "requiresApproval": true},
         {"id": "b", "prompt": "b({{a.output}})", "dependsOn": ["a"]},
     ]);
-    let execution = desk.start(&steps, &json!({})).await;
-    let id = desk.waiting(&execution, "a").await;
+    let execution = fixture.start(&steps, &json!({})).await;
+    let id = fixture.waiting(&execution, "a").await;
     let edit = "better {{b.output}} \"quoted\"\n@";
     let body = json!({"modifiedOutput": edit, "comment": "typo"});
-    let answer = desk.approve(&id, &body).await.expect_ok();
+    let answer = fixture.approve(&id, &body).await.expect_ok();
     assert_eq!(answer["wasModified"], true);
-    let ended = desk.operator.execution_with_status(&execution, "completed").await;
+    let ended = fixture.operator.execution_with_status(&execution, "completed").await;
     assert_eq!(ended["steps"]["a"]["output"], edit);
-    let after = desk.operator.task(ended["steps"]["b"]["taskId"].as_str().expect("an id")).await;
+    let after = fixture.operator.task(ended["steps"]["b"]["taskId"].as_str().expect("an id")).await;
     assert_eq!(after["prompt"], format!("b({edit})"), "what passed is text, not a template");
-    assert_eq!(desk.operator.task(&id).await["output"], edit);
+    assert_eq!(fixture.operator.task(&id).await["output"], edit);
 
-    let item = desk.item(&id).await;
+    let item = fixture.item(&id).await;
     assert_eq!((&item["output"], &item["summary"]), (&json!("original"), &json!("original")));
     let decision = &item["decision"];
     let kept = (&decision["wasModified"], &decision["modifiedOutput"], &decision["comment"]);
     assert_eq!(kept, (&json!(true), &json!(edit), &json!("typo")));
-    let history = desk.history(&id).await;
+    let history = fixture.history(&id).await;
     assert_eq!(actions(&history), ["pending", "assigned", "approved"]);
     let entry = &history[2];
     let told =
@@ -42,18 +42,18 @@ async fn an_edit_goes_on_and_the_original_stays() {
 
 #[tokio::test]
 async fn the_same_text_is_no_edit_and_an_empty_one_is() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     for (given, modified, output) in [
         (json!({"modifiedOutput": "draft"}), false, "draft"),
         (json!({"modifiedOutput": null}), false, "draft"),
         (json!({"modifiedOutput": ""}), true, ""),
         (json!({"modifiedOutput": "draft "}), true, "draft "),
     ] {
-        let id = desk.required("draft").await;
-        let answer = desk.approve(&id, &given).await.expect_ok();
+        let id = fixture.required("draft").await;
+        let answer = fixture.approve(&id, &given).await.expect_ok();
         assert_eq!(answer["wasModified"], modified, "{given}");
-        assert_eq!(desk.operator.task(&id).await["output"], output, "{given}");
-        let entry = desk.history(&id).await.pop().expect("it was approved");
+        assert_eq!(fixture.operator.task(&id).await["output"], output, "{given}");
+        let entry = fixture.history(&id).await.pop().expect("it was approved");
         let told = (entry["wasModified"].as_bool(), entry.get("editHash").is_some());
         assert_eq!(told, (Some(modified), modified), "{given}");
     }
@@ -76,24 +76,24 @@ fn template() -> Value {
 
 #[tokio::test]
 async fn an_edit_of_the_last_step_must_be_what_the_template_asks_for() {
-    let desk = Desk::open().await;
-    desk.operator.post("/api/templates", &template()).await.expect(201);
+    let fixture = Fixture::open().await;
+    fixture.operator.post("/api/templates", &template()).await.expect(201);
     let deployed =
-        desk.operator.post("/api/templates/counted-v1/deploy", &json!({"input": {}})).await;
+        fixture.operator.post("/api/templates/counted-v1/deploy", &json!({"input": {}})).await;
     let deployed = deployed.expect(201);
     let execution = deployed["id"].as_str().expect("an id");
-    let draft = desk.waiting(execution, "draft").await;
-    desk.approve(&draft, &json!({"modifiedOutput": "no JSON at all"})).await.expect_ok();
-    let count = desk.waiting(execution, "count").await;
+    let draft = fixture.waiting(execution, "draft").await;
+    fixture.approve(&draft, &json!({"modifiedOutput": "no JSON at all"})).await.expect_ok();
+    let count = fixture.waiting(execution, "count").await;
     for edit in ["no JSON at all", "{}", "{\"n\": \"1\"}", "{\"n\": 1.5}", ""] {
-        let answer = desk.approve(&count, &json!({"modifiedOutput": edit})).await;
+        let answer = fixture.approve(&count, &json!({"modifiedOutput": edit})).await;
         assert_eq!(answer.fault(), ("modifiedOutput".into(), "format".into()), "{edit}");
     }
-    assert_eq!(desk.actions(&count).await, ["pending", "assigned"], "a refusal changes nothing");
-    desk.approve(&count, &json!({"modifiedOutput": "{\"n\": 2}"})).await.expect_ok();
-    let ended = desk.operator.execution_with_status(execution, "completed").await;
+    assert_eq!(fixture.actions(&count).await, ["pending", "assigned"], "a refusal changes nothing");
+    fixture.approve(&count, &json!({"modifiedOutput": "{\"n\": 2}"})).await.expect_ok();
+    let ended = fixture.operator.execution_with_status(execution, "completed").await;
     assert_eq!(ended["steps"]["count"]["output"], "{\"n\": 2}");
     // Whoever is late hears that first, whatever the edit.
-    let late = desk.approve(&count, &json!({"modifiedOutput": "no JSON at all"})).await;
+    let late = fixture.approve(&count, &json!({"modifiedOutput": "no JSON at all"})).await;
     assert_eq!(late.refused(409), "ALREADY_DECIDED");
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::fixture::Fixture;
 use crate::support::Events;
 
 /// The events up to and with this one.
@@ -26,17 +26,17 @@ fn names(told: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_life_of_a_held_step_is_told_in_order() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut events =
-        Events::open(&desk.operator, "events=hitl.*,task.*,step.*,execution.*", None).await;
+        Events::open(&fixture.operator, "events=hitl.*,task.*,step.*,execution.*", None).await;
     let steps = json!([{"id": "a", "prompt": "secret draft", "requiresApproval": true}]);
     let body = json!({"hitl": {"notifyChannels": ["dashboard"]}});
-    let execution = desk.start(&steps, &body).await;
-    let id = desk.waiting(&execution, "a").await;
+    let execution = fixture.start(&steps, &body).await;
+    let id = fixture.waiting(&execution, "a").await;
     let path = format!("/api/hitl/{id}/claim");
-    desk.operator.post(&path, &json!({})).await.expect_ok();
+    fixture.operator.post(&path, &json!({})).await.expect_ok();
     let body = json!({"comment": "secret remark", "modifiedOutput": "secret edit"});
-    desk.approve(&id, &body).await.expect_ok();
+    fixture.approve(&id, &body).await.expect_ok();
 
     let told = until(&mut events, "execution.completed").await;
     let expected = [
@@ -71,14 +71,14 @@ async fn the_life_of_a_held_step_is_told_in_order() {
         json!(execution),
         json!("a"),
         json!("required"),
-        json!(desk.admin_id),
+        json!(fixture.admin_id),
         json!(["dashboard"]),
     ];
     assert_eq!(told_of.map(|name| pending[name].clone()), expected);
     let decision = &items[3]["data"]["decision"];
     assert_eq!(
         (&decision["by"], &decision["wasModified"]),
-        (&json!(desk.operator_id), &json!(true))
+        (&json!(fixture.operator_id), &json!(true))
     );
     for pair in told.windows(2) {
         assert_eq!(pair[1]["prev"], pair[0]["cursor"], "without a hole");
@@ -87,13 +87,13 @@ async fn the_life_of_a_held_step_is_told_in_order() {
 
 #[tokio::test]
 async fn a_rejection_tells_of_the_other_try() {
-    let desk = Desk::open().await;
-    let mut events = Events::open(&desk.operator, "events=hitl.*,task.*,step.*", None).await;
+    let fixture = Fixture::open().await;
+    let mut events = Events::open(&fixture.operator, "events=hitl.*,task.*,step.*", None).await;
     let steps = json!([{"id": "a", "prompt": "draft", "requiresApproval": true}]);
-    let execution = desk.start(&steps, &json!({})).await;
-    let id = desk.waiting(&execution, "a").await;
+    let execution = fixture.start(&steps, &json!({})).await;
+    let id = fixture.waiting(&execution, "a").await;
     until(&mut events, "hitl.assigned").await;
-    let answer = desk.reject(&id, &json!({"reason": "no", "retry": true})).await.expect_ok();
+    let answer = fixture.reject(&id, &json!({"reason": "no", "retry": true})).await.expect_ok();
     let told = until(&mut events, "hitl.assigned").await;
     let expected = [
         "hitl.rejected",
@@ -117,21 +117,21 @@ async fn a_rejection_tells_of_the_other_try() {
 
 #[tokio::test]
 async fn what_the_clock_does_is_told_too_and_only_to_those_who_asked_for_it() {
-    let desk = Desk::open().await;
-    let viewer = desk.key("viewer").await.client;
+    let fixture = Fixture::open().await;
+    let viewer = fixture.key("viewer").await.client;
     let mut all = Events::open(&viewer, "events=hitl.expired,hitl.approved", None).await;
     let mut tagged = Events::open(&viewer, "events=hitl.*&tags=t", None).await;
-    let other = desk.required("x").await;
+    let other = fixture.required("x").await;
     let mut one = Events::open(&viewer, &format!("events=hitl.*&taskId={other}"), None).await;
     let hitl = json!({"required": true, "timeoutMs": 800});
-    let id = desk.operator.submit(&json!({"prompt": "x", "tags": ["t"], "hitl": hitl})).await;
+    let id = fixture.operator.submit(&json!({"prompt": "x", "tags": ["t"], "hitl": hitl})).await;
     let whole =
         ["hitl.pending", "hitl.assigned", "hitl.escalated", "hitl.expired", "hitl.escalated"];
     let mut told = until(&mut tagged, "hitl.expired").await;
     told.push(tagged.next().await.1);
     assert_eq!(names(&told), whole);
     assert!(told.iter().all(|event| event["resource"]["id"] == id));
-    desk.approve(&other, &json!({})).await.expect_ok();
+    fixture.approve(&other, &json!({})).await.expect_ok();
     assert_eq!(names(&until(&mut one, "hitl.approved").await), ["hitl.approved"]);
     let told = until(&mut all, "hitl.approved").await;
     assert_eq!(names(&told), ["hitl.expired", "hitl.approved"]);

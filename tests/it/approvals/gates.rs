@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::fixture::Fixture;
 
 /// Why the output of each task is held, or `passes`.
-async fn reason(desk: &Desk, task: &Value) -> String {
-    let id = desk.operator.submit(task).await;
+async fn reason(fixture: &Fixture, task: &Value) -> String {
+    let id = fixture.operator.submit(task).await;
     let over = |task: &Value| task["status"] == "completed" || task["awaitingApproval"] == true;
-    if desk.operator.task_when(&id, over).await["status"] == "completed" {
-        let nothing = desk.operator.get(&format!("/api/hitl/{id}")).await;
+    if fixture.operator.task_when(&id, over).await["status"] == "completed" {
+        let nothing = fixture.operator.get(&format!("/api/hitl/{id}")).await;
         assert_eq!(nothing.refused(404), "NOT_FOUND", "there is nothing to decide");
         return "passes".to_owned();
     }
-    told(&desk.item(&id).await)
+    told(&fixture.item(&id).await)
 }
 
 /// Why an item is held, with its threshold if there is one.
@@ -32,7 +32,7 @@ fn told(item: &Value) -> String {
 
 #[tokio::test]
 async fn a_task_is_held_as_its_hitl_says() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     for (hitl, prompt, expected) in [
         (Value::Null, "x @0.1", "passes"),
         (json!({"required": true}), "x @1", "required"),
@@ -62,13 +62,13 @@ async fn a_task_is_held_as_its_hitl_says() {
         (json!({"sampleRate": 1}), "x", "no_confidence 0.85"),
     ] {
         let task = json!({"prompt": prompt, "hitl": hitl});
-        assert_eq!(reason(&desk, &task).await, expected, "{task}");
+        assert_eq!(reason(&fixture, &task).await, expected, "{task}");
     }
 }
 
 #[tokio::test]
 async fn what_has_no_confidence_may_pass_if_the_settings_say_so() {
-    let desk = Desk::with(&[("HITL__MISSING_CONFIDENCE", "pass")]).await;
+    let fixture = Fixture::with(&[("HITL__MISSING_CONFIDENCE", "pass")]).await;
     for (hitl, prompt, expected) in [
         (json!({}), "x", "passes"),
         (json!({"confidenceThreshold": 1}), "x", "passes"),
@@ -77,24 +77,24 @@ async fn what_has_no_confidence_may_pass_if_the_settings_say_so() {
         (json!({"sampleRate": 1}), "x", "sampled 0.85"),
     ] {
         let task = json!({"prompt": prompt, "hitl": hitl});
-        assert_eq!(reason(&desk, &task).await, expected, "{task}");
+        assert_eq!(reason(&fixture, &task).await, expected, "{task}");
     }
     let steps = json!([{"id": "a", "prompt": "x"}]);
-    let execution = desk.start(&steps, &json!({"hitl": {"confidenceThreshold": 0.9}})).await;
-    desk.operator.execution_with_status(&execution, "completed").await;
+    let execution = fixture.start(&steps, &json!({"hitl": {"confidenceThreshold": 0.9}})).await;
+    fixture.operator.execution_with_status(&execution, "completed").await;
 }
 
 /// Why each step of an execution is held, once all have their outputs.
-async fn held(desk: &Desk, execution: &str) -> BTreeMap<String, String> {
+async fn held(fixture: &Fixture, execution: &str) -> BTreeMap<String, String> {
     let over = |execution: &Value| {
         let steps = execution["steps"].as_object().expect("steps");
         steps.values().all(|step| step["status"] == "completed" || step["waitingFor"] == "approval")
     };
-    let execution = desk.operator.execution_when(execution, over).await;
+    let execution = fixture.operator.execution_when(execution, over).await;
     let mut held = BTreeMap::new();
     for (id, step) in execution["steps"].as_object().expect("steps") {
         if step["status"] != "completed" {
-            let item = desk.item(step["taskId"].as_str().expect("an id")).await;
+            let item = fixture.item(step["taskId"].as_str().expect("an id")).await;
             held.insert(id.clone(), told(&item));
         }
     }
@@ -117,8 +117,8 @@ fn steps() -> Value {
 
 #[tokio::test]
 async fn a_step_is_held_as_the_plan_and_the_execute_say() {
-    let desk = Desk::open().await;
-    let plan = desk.operator.plan(&steps()).await;
+    let fixture = Fixture::open().await;
+    let plan = fixture.operator.plan(&steps()).await;
     let (below, silent) = (("unsure", "below_threshold 0.9"), ("silent", "no_confidence 0.9"));
     for (hitl, wanted) in [
         (Value::Null, &[("always", "required")][..]),
@@ -156,20 +156,20 @@ async fn a_step_is_held_as_the_plan_and_the_execute_say() {
             &[("sure", "sampled 0.9"), below, silent, ("always", "required 0.9")],
         ),
     ] {
-        let execution = desk.operator.execute(&plan, &json!({"hitl": hitl})).await;
-        assert_eq!(held(&desk, &execution).await, expected(wanted), "{hitl}");
+        let execution = fixture.operator.execute(&plan, &json!({"hitl": hitl})).await;
+        assert_eq!(held(&fixture, &execution).await, expected(wanted), "{hitl}");
     }
 }
 
 #[tokio::test]
 async fn what_is_given_at_a_deploy_replaces_the_templates_field_by_field() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let template = json!({
         "name": "Gated", "version": "1.0.0", "industry": "custom",
         "inputSchema": {"type": "object"}, "steps": steps(),
         "hitl": {"requiredFor": ["unsure"], "confidenceThreshold": 0.9, "timeoutMs": 60_000},
     });
-    let made = desk.operator.post("/api/templates", &template).await.expect(201);
+    let made = fixture.operator.post("/api/templates", &template).await.expect(201);
     assert_eq!(made["hitlSteps"], json!(["unsure", "always"]));
     let always = ("always", "required 0.9");
     for (hitl, timeout_ms, wanted) in [
@@ -188,10 +188,10 @@ async fn what_is_given_at_a_deploy_replaces_the_templates_field_by_field() {
     ] {
         let body = json!({"input": {}, "hitl": hitl});
         let deployed =
-            desk.operator.post("/api/templates/gated-v1/deploy", &body).await.expect(201);
+            fixture.operator.post("/api/templates/gated-v1/deploy", &body).await.expect(201);
         let execution = deployed["id"].as_str().expect("an id");
-        assert_eq!(held(&desk, execution).await, expected(wanted), "{hitl}");
-        let item = desk.item(&desk.waiting(execution, "always").await).await;
+        assert_eq!(held(&fixture, execution).await, expected(wanted), "{hitl}");
+        let item = fixture.item(&fixture.waiting(execution, "always").await).await;
         assert_eq!(item["templateId"], "gated-v1");
         let instant = |name: &str| -> jiff::Timestamp {
             item[name].as_str().expect("a text").parse().expect("an instant")
@@ -202,7 +202,7 @@ async fn what_is_given_at_a_deploy_replaces_the_templates_field_by_field() {
     // A plan's steps are named anew at an execute, too.
     let steps =
         json!([{"id": "a", "prompt": "x", "requiresApproval": true}, {"id": "b", "prompt": "x"}]);
-    let execution = desk.start(&steps, &json!({"hitl": {"requiredFor": ["b"]}})).await;
+    let execution = fixture.start(&steps, &json!({"hitl": {"requiredFor": ["b"]}})).await;
     let both = [("a", "required 0.85"), ("b", "required 0.85")];
-    assert_eq!(held(&desk, &execution).await, expected(&both), "a step's own word stands");
+    assert_eq!(held(&fixture, &execution).await, expected(&both), "a step's own word stands");
 }

@@ -4,16 +4,16 @@
 
 use serde_json::json;
 
-use super::desk::Desk;
+use super::fixture::Fixture;
 
 #[tokio::test]
 async fn what_waits_is_found_by_queue_tags_and_reviewer() {
-    let desk = Desk::open().await;
-    let (_, other) = desk.user("olga", "operator").await;
+    let fixture = Fixture::open().await;
+    let (_, other) = fixture.user("olga", "operator").await;
     let mut ids = Vec::new();
     for tags in [json!([]), json!(["a"]), json!(["a", "b"]), json!(["b", "c d"])] {
         let hitl = json!({"required": true});
-        ids.push(desk.held(&json!({"prompt": "x", "tags": tags, "hitl": hitl})).await);
+        ids.push(fixture.held(&json!({"prompt": "x", "tags": tags, "hitl": hitl})).await);
     }
     let [none, a, ab, bc] = <[String; 4]>::try_from(ids).expect("four");
     // The two users take turns: the one with the fewest, then the oldest account.
@@ -28,7 +28,7 @@ async fn what_waits_is_found_by_queue_tags_and_reviewer() {
         ("tags=c%20d", vec![&bc]),
         ("tags=a,c%20d", vec![]),
         ("tags=A", vec![]),
-        (reviewer(&desk.admin_id).as_str(), vec![&ab, &none]),
+        (reviewer(&fixture.admin_id).as_str(), vec![&ab, &none]),
         (reviewer(&other).as_str(), vec![&bc, &a]),
         ("reviewerId=nobody", vec![]),
         (&format!("{}&tags=a&queue=default", reviewer(&other)), vec![&a]),
@@ -36,7 +36,7 @@ async fn what_waits_is_found_by_queue_tags_and_reviewer() {
         ("includeExpired=false&limit=100", vec![&bc, &ab, &a, &none]),
     ] {
         let path = format!("/api/hitl/pending?{query}");
-        let (found, total) = desk.operator.listed(&path).await;
+        let (found, total) = fixture.operator.listed(&path).await;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query}");
         assert_eq!(total, expected.len() as u64, "{query}");
     }
@@ -49,26 +49,30 @@ async fn what_waits_is_found_by_queue_tags_and_reviewer() {
         ("tags=a&limit=1", vec![&ab], true),
     ] {
         let path = format!("/api/hitl/pending?{query}");
-        let (found, total) = desk.operator.listed(&path).await;
+        let (found, total) = fixture.operator.listed(&path).await;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query}");
         assert_eq!(total, if query.starts_with("tags") { 2 } else { 4 }, "{query}");
-        assert_eq!(desk.operator.get(&path).await.body["pagination"]["hasMore"], more, "{query}");
+        assert_eq!(
+            fixture.operator.get(&path).await.body["pagination"]["hasMore"],
+            more,
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn what_was_decided_is_found_by_its_status_and_its_decider() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let (waits, yes, no, gone) = (
-        desk.required("x").await,
-        desk.required("x").await,
-        desk.required("x").await,
-        desk.required("x").await,
+        fixture.required("x").await,
+        fixture.required("x").await,
+        fixture.required("x").await,
+        fixture.required("x").await,
     );
-    desk.approve(&yes, &json!({"reviewerId": "ann"})).await.expect_ok();
-    desk.reject(&no, &json!({"reason": "no"})).await.expect_ok();
-    desk.operator.delete(&format!("/api/tasks/{gone}")).await.expect_ok();
-    let operator = format!("reviewerId={}", desk.operator_id);
+    fixture.approve(&yes, &json!({"reviewerId": "ann"})).await.expect_ok();
+    fixture.reject(&no, &json!({"reason": "no"})).await.expect_ok();
+    fixture.operator.delete(&format!("/api/tasks/{gone}")).await.expect_ok();
+    let operator = format!("reviewerId={}", fixture.operator_id);
     for (query, expected) in [
         ("", vec![&gone, &no, &yes, &waits]),
         ("status=assigned", vec![&waits]),
@@ -84,24 +88,25 @@ async fn what_was_decided_is_found_by_its_status_and_its_decider() {
         ("queue=default&status=rejected", vec![&no]),
         ("queue=other", vec![]),
     ] {
-        let (found, total) = desk.operator.listed(&format!("/api/hitl?{query}")).await;
+        let (found, total) = fixture.operator.listed(&format!("/api/hitl?{query}")).await;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query}");
         assert_eq!(total, expected.len() as u64, "{query}");
     }
-    assert_eq!(desk.operator.listed("/api/hitl/pending").await, (vec![waits], 1));
+    assert_eq!(fixture.operator.listed("/api/hitl/pending").await, (vec![waits], 1));
 }
 
 #[tokio::test]
 async fn the_sandbox_sees_nothing_of_it() {
-    let desk = Desk::open().await;
-    let live = desk.required("x").await;
+    let fixture = Fixture::open().await;
+    let live = fixture.required("x").await;
     let body = json!({"name": "t", "role": "operator", "environment": "test"});
-    let made = desk.admin.post("/api/auth/keys", &body).await.expect(201);
-    let test = crate::support::Client::new(&desk.server.url, made["key"].as_str().expect("a key"));
+    let made = fixture.admin.post("/api/auth/keys", &body).await.expect(201);
+    let test =
+        crate::support::Client::new(&fixture.server.url, made["key"].as_str().expect("a key"));
     assert_eq!(test.listed("/api/hitl/pending").await, (vec![], 0));
     for path in [format!("/api/hitl/{live}"), format!("/api/hitl/{live}/history")] {
         assert_eq!(test.get(&path).await.refused(404), "NOT_FOUND");
     }
     assert_eq!(test.approve(&live, &json!({})).await.refused(404), "NOT_FOUND");
-    assert_eq!(desk.actions(&live).await, ["pending", "assigned"]);
+    assert_eq!(fixture.actions(&live).await, ["pending", "assigned"]);
 }

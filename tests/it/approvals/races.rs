@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::desk::{Desk, Key};
+use super::fixture::{Fixture, Key};
 use crate::support::{Answer, Client};
 
 const RACERS: usize = 20;
@@ -31,22 +31,22 @@ async fn decide(client: Client, id: Arc<str>, number: usize) -> (usize, Answer) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_twenty_decisions_at_once_exactly_one_is_made() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut keys: Vec<Key> = Vec::new();
     for _ in 0..4 {
-        keys.push(desk.key("operator").await);
+        keys.push(fixture.key("operator").await);
     }
     let mut ids: Vec<Arc<str>> = Vec::new();
     for _ in 0..items() / 100 {
         let task = json!({"prompt": "draft", "hitl": {"required": true}});
         let batch = json!({"tasks": vec![task; 100]});
-        let made = desk.operator.post("/api/tasks/batch", &batch).await.expect(201);
+        let made = fixture.operator.post("/api/tasks/batch", &batch).await.expect(201);
         let tasks = made["tasks"].as_array().expect("a list");
         ids.extend(tasks.iter().map(|task| Arc::from(task["id"].as_str().expect("an id"))));
     }
     let mut again = HashMap::new();
     for (round, id) in ids.iter().enumerate() {
-        desk.operator.task_when(id, |task| task["awaitingApproval"] == true).await;
+        fixture.operator.task_when(id, |task| task["awaitingApproval"] == true).await;
         let racers: Vec<_> = (0..RACERS)
             .map(|racer| {
                 // Another one begins each time.
@@ -75,10 +75,10 @@ async fn of_twenty_decisions_at_once_exactly_one_is_made() {
         let details = json!({"decidedBy": by, "decidedAt": at});
         assert!(late.iter().all(|told| *told == details), "{id}: {late:?}");
 
-        let history = desk.history(id).await;
+        let history = fixture.history(id).await;
         let decision = &history[2];
         assert_eq!((&decision["actor"], &decision["timestamp"]), (by, at), "{id}");
-        let task = desk.operator.task(id).await;
+        let task = fixture.operator.task(id).await;
         let (length, verdict, status) = match number % 4 {
             0 | 2 => (3, "approved", "completed"),
             1 => (3, "rejected", "rejected"),
@@ -94,22 +94,22 @@ async fn of_twenty_decisions_at_once_exactly_one_is_made() {
         }
     }
     // A task more for each rejection that asked for one, and none for those that lost.
-    assert_eq!(desk.operator.retries().await, again);
+    assert_eq!(fixture.operator.retries().await, again);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_and_a_decision_at_once_agree_on_one_end() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let mut ends = [0, 0];
     for round in 0..20 {
-        let id = desk.required("draft").await;
+        let id = fixture.required("draft").await;
         let path = format!("/api/tasks/{id}");
         let body = json!({"reason": "no", "retry": true});
         let (cancel, decision) = if round % 2 == 0 {
-            tokio::join!(desk.admin.delete(&path), desk.reject(&id, &body))
+            tokio::join!(fixture.admin.delete(&path), fixture.reject(&id, &body))
         } else {
             let (decision, cancel) =
-                tokio::join!(desk.reject(&id, &body), desk.admin.delete(&path));
+                tokio::join!(fixture.reject(&id, &body), fixture.admin.delete(&path));
             (cancel, decision)
         };
         let cancelled = cancel.status.as_u16() == 200;
@@ -120,9 +120,9 @@ async fn a_cancel_and_a_decision_at_once_agree_on_one_end() {
         };
         assert_eq!(loser.refused(409), code, "{id}");
         ends[usize::from(cancelled)] += 1;
-        assert_eq!(desk.operator.task(&id).await["status"], end);
-        assert_eq!(desk.actions(&id).await[2], end);
+        assert_eq!(fixture.operator.task(&id).await["status"], end);
+        assert_eq!(fixture.actions(&id).await[2], end);
     }
-    let made = desk.operator.retries().await.len();
+    let made = fixture.operator.retries().await.len();
     assert_eq!(made, ends[0], "only a rejection that counted made another task");
 }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::chain::sha256;
-use super::desk::Desk;
+use super::fixture::Fixture;
 
 /// A held step and one behind it.
 fn steps() -> Value {
@@ -17,37 +17,37 @@ fn steps() -> Value {
 
 #[tokio::test]
 async fn a_rejected_task_stays_rejected() {
-    let desk = Desk::open().await;
-    let id = desk.required("draft").await;
-    let answer = desk.reject(&id, &json!({"reason": "too vague"})).await.expect_ok();
+    let fixture = Fixture::open().await;
+    let id = fixture.required("draft").await;
+    let answer = fixture.reject(&id, &json!({"reason": "too vague"})).await.expect_ok();
     let expected = json!({
         "taskId": id, "status": "rejected", "rejectedAt": answer["rejectedAt"],
-        "rejectedBy": desk.operator_id, "reason": "too vague",
+        "rejectedBy": fixture.operator_id, "reason": "too vague",
     });
     assert_eq!(answer, expected);
-    let task = desk.operator.task(&id).await;
+    let task = fixture.operator.task(&id).await;
     let told = (&task["status"], &task["error"]["code"], &task["awaitingApproval"]);
     assert_eq!(told, (&json!("rejected"), &json!("REJECTED"), &json!(false)));
     assert!(task["error"]["message"].as_str().expect("a text").contains("too vague"), "{task:#}");
     let ends = [&answer["rejectedAt"], &task["completedAt"]].map(|at| at.as_str().expect("a text"));
     assert!(ends[0] <= ends[1], "{task:#}");
-    assert_eq!(desk.item(&id).await["output"], "draft", "what was rejected can still be read");
-    let entry = desk.history(&id).await.pop().expect("it was rejected");
+    assert_eq!(fixture.item(&id).await["output"], "draft", "what was rejected can still be read");
+    let entry = fixture.history(&id).await.pop().expect("it was rejected");
     let told = (&entry["action"], &entry["reason"], &entry["commentHash"]);
     assert_eq!(told, (&json!("rejected"), &json!("too vague"), &json!(sha256("too vague"))));
-    let late = desk.approve(&id, &json!({})).await;
+    let late = fixture.approve(&id, &json!({})).await;
     assert_eq!(late.refused(409), "ALREADY_DECIDED");
-    let all = desk.operator.get("/api/tasks").await;
+    let all = fixture.operator.get("/api/tasks").await;
     assert_eq!(all.body["pagination"]["total"], 1, "nobody asked for another try");
 }
 
 #[tokio::test]
 async fn a_rejected_step_ends_its_execution_and_says_why() {
-    let desk = Desk::open().await;
-    let execution = desk.start(&steps(), &json!({"input": {"x": 1}})).await;
-    let id = desk.waiting(&execution, "a").await;
-    desk.reject(&id, &json!({"reason": "too vague"})).await.expect_ok();
-    let ended = desk.operator.execution_with_status(&execution, "failed").await;
+    let fixture = Fixture::open().await;
+    let execution = fixture.start(&steps(), &json!({"input": {"x": 1}})).await;
+    let id = fixture.waiting(&execution, "a").await;
+    fixture.reject(&id, &json!({"reason": "too vague"})).await.expect_ok();
+    let ended = fixture.operator.execution_with_status(&execution, "failed").await;
     let steps = &ended["steps"];
     assert_eq!(
         (&steps["a"]["status"], &steps["b"]["status"]),
@@ -65,18 +65,18 @@ async fn a_rejected_step_ends_its_execution_and_says_why() {
 
 #[tokio::test]
 async fn another_try_has_the_reason_behind_the_prompt_and_the_same_gate() {
-    let desk = Desk::open().await;
-    let first = desk
+    let fixture = Fixture::open().await;
+    let first = fixture
         .held(&json!({
             "prompt": "draft {{x}}", "systemPrompt": "be brief", "tags": ["t"], "priority": 7,
             "hitl": {"required": true, "timeoutMs": 77_000},
         }))
         .await;
     let body = json!({"reason": "too {{vague}}", "retry": true});
-    let answer = desk.reject(&first, &body).await.expect_ok();
+    let answer = fixture.reject(&first, &body).await.expect_ok();
     let second = answer["retryTaskId"].as_str().expect("an id");
     assert_ne!(second, first);
-    let task = desk.operator.task_when(second, |task| task["awaitingApproval"] == true).await;
+    let task = fixture.operator.task_when(second, |task| task["awaitingApproval"] == true).await;
     let expected = json!({
         "prompt": "draft {{x}}\n\nFeedback:\ntoo {{vague}}", "systemPrompt": "be brief",
         "tags": ["t"], "priority": 7, "retryOf": first, "attempt": 1,
@@ -84,47 +84,48 @@ async fn another_try_has_the_reason_behind_the_prompt_and_the_same_gate() {
     for (name, value) in expected.as_object().expect("an object") {
         assert_eq!(&task[name], value, "{name}");
     }
-    let [one, two] = [desk.item(&first).await, desk.item(second).await];
+    let [one, two] = [fixture.item(&first).await, fixture.item(second).await];
     assert_eq!(one["decision"]["retryTaskId"], second);
     assert_eq!((&two["reason"], &one["status"]), (&json!("required"), &json!("rejected")));
-    let history = desk.history(&first).await;
-    assert_eq!(desk.actions(&first).await, ["pending", "assigned", "rejected", "retried"]);
+    let history = fixture.history(&first).await;
+    assert_eq!(fixture.actions(&first).await, ["pending", "assigned", "rejected", "retried"]);
     assert_eq!(history[3]["retryTaskId"], second);
-    assert_eq!(desk.operator.task(&first).await["status"], "rejected");
+    assert_eq!(fixture.operator.task(&first).await["status"], "rejected");
 
     // And once more: the words of both reviewers are there.
-    let answer = desk.reject(second, &json!({"reason": "longer", "retry": true})).await.expect_ok();
+    let answer =
+        fixture.reject(second, &json!({"reason": "longer", "retry": true})).await.expect_ok();
     let third = answer["retryTaskId"].as_str().expect("an id");
-    let task = desk.operator.task_when(third, |task| task["awaitingApproval"] == true).await;
+    let task = fixture.operator.task_when(third, |task| task["awaitingApproval"] == true).await;
     assert_eq!(task["prompt"], "draft {{x}}\n\nFeedback:\ntoo {{vague}}\n\nFeedback:\nlonger");
     assert_eq!(task["retryOf"], second);
-    desk.approve(third, &json!({})).await.expect_ok();
-    assert_eq!(desk.operator.task(third).await["status"], "completed");
+    fixture.approve(third, &json!({})).await.expect_ok();
+    assert_eq!(fixture.operator.task(third).await["status"], "completed");
 }
 
 #[tokio::test]
 async fn an_execution_goes_on_with_the_other_try() {
-    let desk = Desk::open().await;
-    let execution = desk.start(&steps(), &json!({"input": {"x": 1}})).await;
-    let first = desk.waiting(&execution, "a").await;
+    let fixture = Fixture::open().await;
+    let execution = fixture.start(&steps(), &json!({"input": {"x": 1}})).await;
+    let first = fixture.waiting(&execution, "a").await;
     // A prompt of the reviewer's is text, whatever it looks like.
     let body = json!({"reason": "no", "retry": true, "retryPrompt": "{{input.x}} {{nobody"});
-    let answer = desk.reject(&first, &body).await.expect_ok();
+    let answer = fixture.reject(&first, &body).await.expect_ok();
     let second = answer["retryTaskId"].as_str().expect("an id");
     let waits = |execution: &Value| {
         let step = &execution["steps"]["a"];
         step["taskId"] == second && step["waitingFor"] == "approval"
     };
-    let between = desk.operator.execution_when(&execution, waits).await;
+    let between = fixture.operator.execution_when(&execution, waits).await;
     assert_eq!(between["status"], "running");
-    let task = desk.operator.task(second).await;
+    let task = fixture.operator.task(second).await;
     assert_eq!(task["prompt"], "{{input.x}} {{nobody\n\nFeedback:\nno");
     let origin = ["retryOf", "planExecutionId", "stepId"].map(|name| task[name].clone());
     assert_eq!(origin, [json!(first), json!(execution), json!("a")]);
-    desk.approve(second, &json!({})).await.expect_ok();
-    let ended = desk.operator.execution_with_status(&execution, "completed").await;
+    fixture.approve(second, &json!({})).await.expect_ok();
+    let ended = fixture.operator.execution_with_status(&execution, "completed").await;
     assert_eq!(ended["steps"]["b"]["output"], "b({{input.x}} {{nobody\n\nFeedback:\nno)");
-    assert_eq!(desk.operator.task(&first).await["status"], "rejected");
+    assert_eq!(fixture.operator.task(&first).await["status"], "rejected");
     let progress = &ended["progress"];
     assert_eq!((&progress["completed"], &progress["failed"]), (&json!(2), &json!(0)));
 }

@@ -4,15 +4,15 @@
 
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::fixture::Fixture;
 use crate::support::Client;
 
 #[tokio::test]
 async fn a_viewer_reads_and_does_not_decide_and_a_worker_does_neither() {
-    let desk = Desk::open().await;
-    let id = desk.required("x").await;
-    let (viewer_session, _) = desk.user("vera", "viewer").await;
-    let (viewer, worker) = (desk.key("viewer").await.client, desk.key("worker").await.client);
+    let fixture = Fixture::open().await;
+    let id = fixture.required("x").await;
+    let (viewer_session, _) = fixture.user("vera", "viewer").await;
+    let (viewer, worker) = (fixture.key("viewer").await.client, fixture.key("worker").await.client);
     let reads = ["/pending".to_owned(), String::new(), format!("/{id}"), format!("/{id}/history")];
     let decisions = ["approve", "reject", "claim", "release"];
     let decide = |client: Client, verb: &'static str| {
@@ -25,7 +25,7 @@ async fn a_viewer_reads_and_does_not_decide_and_a_worker_does_neither() {
         viewer.get(&path).await.expect_ok();
         viewer_session.get(&path).await.expect_ok();
         assert_eq!(worker.get(&path).await.refused(403), "FORBIDDEN", "{path}");
-        let nobody = Client::new(&desk.server.url, "").get(&path).await;
+        let nobody = Client::new(&fixture.server.url, "").get(&path).await;
         assert_eq!(nobody.refused(401), "UNAUTHORIZED", "{path}");
     }
     for verb in decisions {
@@ -33,32 +33,32 @@ async fn a_viewer_reads_and_does_not_decide_and_a_worker_does_neither() {
             let answer = decide(client.clone(), verb).await;
             assert_eq!(answer.refused(403), "FORBIDDEN", "{verb}");
         }
-        let nobody = decide(Client::new(&desk.server.url, ""), verb).await;
+        let nobody = decide(Client::new(&fixture.server.url, ""), verb).await;
         assert_eq!(nobody.refused(401), "UNAUTHORIZED", "{verb}");
     }
     // What a role may not do is no oracle for what exists.
     let unknown = viewer.approve("dt_task_00000000000000000000000000", &json!({})).await;
     assert_eq!(unknown.refused(403), "FORBIDDEN");
-    assert_eq!(desk.actions(&id).await, ["pending", "assigned"]);
+    assert_eq!(fixture.actions(&id).await, ["pending", "assigned"]);
 }
 
 /// Actor, reviewer and what the item shows of a decision.
-async fn decided(desk: &Desk, id: &str) -> [Value; 3] {
-    let entry = desk.history(id).await.pop().expect("it was decided");
+async fn decided(fixture: &Fixture, id: &str) -> [Value; 3] {
+    let entry = fixture.history(id).await.pop().expect("it was decided");
     [
         entry["actor"].clone(),
         entry["reviewerId"].clone(),
-        desk.item(id).await["decision"]["by"].clone(),
+        fixture.item(id).await["decision"]["by"].clone(),
     ]
 }
 
 #[tokio::test]
 async fn a_session_speaks_for_itself_and_an_admins_for_any_user() {
-    let desk = Desk::open().await;
-    let (olga, olga_id) = desk.user("olga", "operator").await;
-    let (_, vera_id) = desk.user("vera", "viewer").await;
-    let id = desk.required("x").await;
-    for name in [&desk.admin_id, "nobody", &vera_id] {
+    let fixture = Fixture::open().await;
+    let (olga, olga_id) = fixture.user("olga", "operator").await;
+    let (_, vera_id) = fixture.user("vera", "viewer").await;
+    let id = fixture.required("x").await;
+    for name in [&fixture.admin_id, "nobody", &vera_id] {
         for answer in [
             olga.approve(&id, &json!({"reviewerId": name})).await,
             olga.reject(&id, &json!({"reviewerId": name, "reason": "no"})).await,
@@ -66,60 +66,65 @@ async fn a_session_speaks_for_itself_and_an_admins_for_any_user() {
             assert_eq!(answer.refused(403), "FORBIDDEN", "{name}");
         }
     }
-    for name in ["nobody", "usr_00000000000000000000000000", "olga@example.com", &desk.operator_id]
+    for name in
+        ["nobody", "usr_00000000000000000000000000", "olga@example.com", &fixture.operator_id]
     {
-        let answer = desk.admin.approve(&id, &json!({"reviewerId": name})).await;
+        let answer = fixture.admin.approve(&id, &json!({"reviewerId": name})).await;
         assert_eq!(answer.fault(), ("reviewerId".into(), "enum".into()), "{name}");
     }
-    assert_eq!(desk.actions(&id).await, ["pending", "assigned"]);
+    assert_eq!(fixture.actions(&id).await, ["pending", "assigned"]);
 
     let answer = olga.approve(&id, &json!({"reviewerId": olga_id})).await.expect_ok();
     assert_eq!(answer["approvedBy"], olga_id);
-    assert_eq!(decided(&desk, &id).await, [(); 3].map(|()| json!(olga_id)));
+    assert_eq!(decided(&fixture, &id).await, [(); 3].map(|()| json!(olga_id)));
 
-    let id = desk.required("x").await;
+    let id = fixture.required("x").await;
     let body = json!({"reviewerId": olga_id, "reason": "no"});
-    let answer = desk.admin.reject(&id, &body).await.expect_ok();
+    let answer = fixture.admin.reject(&id, &body).await.expect_ok();
     assert_eq!(answer["rejectedBy"], olga_id);
-    let expected = [&desk.admin_id, &olga_id, &olga_id].map(|who| json!(who));
-    assert_eq!(decided(&desk, &id).await, expected, "who really did it stays on record");
+    let expected = [&fixture.admin_id, &olga_id, &olga_id].map(|who| json!(who));
+    assert_eq!(decided(&fixture, &id).await, expected, "who really did it stays on record");
 }
 
 #[tokio::test]
 async fn what_a_key_claims_is_recorded_beside_the_key() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     for (given, name) in [
-        (json!({}), desk.operator_id.as_str()),
-        (json!({"reviewerId": desk.operator_id}), desk.operator_id.as_str()),
+        (json!({}), fixture.operator_id.as_str()),
+        (json!({"reviewerId": fixture.operator_id}), fixture.operator_id.as_str()),
         (json!({"reviewerId": "ann@example.com"}), "ann@example.com"),
-        (json!({"reviewerId": desk.admin_id}), desk.admin_id.as_str()),
+        (json!({"reviewerId": fixture.admin_id}), fixture.admin_id.as_str()),
         (json!({"reviewerId": "Ann \"the\" Ünïque"}), "Ann \"the\" Ünïque"),
     ] {
-        let id = desk.required("x").await;
-        let answer = desk.approve(&id, &given).await.expect_ok();
+        let id = fixture.required("x").await;
+        let answer = fixture.approve(&id, &given).await.expect_ok();
         assert_eq!(answer["approvedBy"], name, "{given}");
-        let expected = [&desk.operator_id, name, name].map(|who| json!(who));
-        assert_eq!(decided(&desk, &id).await, expected, "{given}");
-        let late = desk.admin.approve(&id, &json!({})).await;
+        let expected = [&fixture.operator_id, name, name].map(|who| json!(who));
+        assert_eq!(decided(&fixture, &id).await, expected, "{given}");
+        let late = fixture.admin.approve(&id, &json!({})).await;
         assert_eq!(late.body["error"]["details"]["decidedBy"], name);
     }
 }
 
 #[tokio::test]
 async fn the_least_loaded_user_is_asked_and_keys_never_are() {
-    let desk = Desk::open().await;
-    let (_, olga) = desk.user("olga", "operator").await;
-    desk.user("vera", "viewer").await;
-    let admin = desk.admin_id.clone();
+    let fixture = Fixture::open().await;
+    let (_, olga) = fixture.user("olga", "operator").await;
+    fixture.user("vera", "viewer").await;
+    let admin = fixture.admin_id.clone();
     let assigned = |item: Value| item["assignedTo"].as_str().map(str::to_owned);
-    let first = desk.required("x").await;
-    assert_eq!(assigned(desk.item(&first).await).as_ref(), Some(&admin), "the oldest account");
-    let second = desk.required("x").await;
-    assert_eq!(assigned(desk.item(&second).await).as_ref(), Some(&olga));
-    desk.approve(&second, &json!({})).await.expect_ok();
-    let third = desk.required("x").await;
-    assert_eq!(assigned(desk.item(&third).await).as_ref(), Some(&olga), "the admin has one still");
-    desk.reject(&first, &json!({"reason": "no"})).await.expect_ok();
-    let fourth = desk.required("x").await;
-    assert_eq!(assigned(desk.item(&fourth).await).as_ref(), Some(&admin));
+    let first = fixture.required("x").await;
+    assert_eq!(assigned(fixture.item(&first).await).as_ref(), Some(&admin), "the oldest account");
+    let second = fixture.required("x").await;
+    assert_eq!(assigned(fixture.item(&second).await).as_ref(), Some(&olga));
+    fixture.approve(&second, &json!({})).await.expect_ok();
+    let third = fixture.required("x").await;
+    assert_eq!(
+        assigned(fixture.item(&third).await).as_ref(),
+        Some(&olga),
+        "the admin has one still"
+    );
+    fixture.reject(&first, &json!({"reason": "no"})).await.expect_ok();
+    let fourth = fixture.required("x").await;
+    assert_eq!(assigned(fixture.item(&fourth).await).as_ref(), Some(&admin));
 }

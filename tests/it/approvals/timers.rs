@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, actions};
+use super::fixture::{Fixture, actions};
 use crate::support::until;
 
 /// How late a timer may be.
@@ -27,9 +27,9 @@ fn in_time(written: i128, due: i128) {
 }
 
 /// The history once the item has this status.
-async fn history_at(desk: &Desk, id: &str, status: &str) -> Vec<Value> {
-    until(status, async || desk.item(id).await["status"] == status).await;
-    desk.history(id).await
+async fn history_at(fixture: &Fixture, id: &str, status: &str) -> Vec<Value> {
+    until(status, async || fixture.item(id).await["status"] == status).await;
+    fixture.history(id).await
 }
 
 fn hurried() -> Value {
@@ -40,107 +40,110 @@ const WHOLE: [&str; 5] = ["pending", "assigned", "escalated", "expired", "escala
 
 #[tokio::test]
 async fn an_item_goes_to_an_admin_then_expires_and_can_still_be_decided() {
-    let desk = Desk::open().await;
-    let (_, second) = desk.user("anna", "admin").await;
-    let id = desk.held(&hurried()).await;
-    let history = history_at(&desk, &id, "escalated").await;
+    let fixture = Fixture::open().await;
+    let (_, second) = fixture.user("anna", "admin").await;
+    let id = fixture.held(&hurried()).await;
+    let history = history_at(&fixture, &id, "escalated").await;
     in_time(after(&history, "escalated")[0], 1_000);
     let entry = &history[2];
     let told =
         (&entry["from"], &entry["to"], &entry["actor"], &entry["details"]["escalationAfterMs"]);
-    let expected = (&json!(desk.admin_id), &json!(second), &json!("system"), &json!(1_000));
+    let expected = (&json!(fixture.admin_id), &json!(second), &json!("system"), &json!(1_000));
     assert_eq!(told, expected);
-    let item = desk.item(&id).await;
+    let item = fixture.item(&id).await;
     assert_eq!((&item["assignedTo"], &item["escalatedAt"]), (&json!(second), &entry["timestamp"]));
-    assert_eq!(desk.operator.listed("/api/hitl/pending").await, (vec![id.clone()], 1));
+    assert_eq!(fixture.operator.listed("/api/hitl/pending").await, (vec![id.clone()], 1));
 
-    let history = history_at(&desk, &id, "expired").await;
+    let history = history_at(&fixture, &id, "expired").await;
     in_time(after(&history, "expired")[0], 2_000);
     assert_eq!(actions(&history), WHOLE);
-    assert_eq!((&history[4]["from"], &history[4]["to"]), (&json!(second), &json!(desk.admin_id)));
+    assert_eq!(
+        (&history[4]["from"], &history[4]["to"]),
+        (&json!(second), &json!(fixture.admin_id))
+    );
     assert_eq!(history[4]["details"]["escalationAfterMs"], 2_000);
     // A list follows a moment after the item.
-    let hidden = async || desk.operator.listed("/api/hitl/pending").await == (vec![], 0);
+    let hidden = async || fixture.operator.listed("/api/hitl/pending").await == (vec![], 0);
     until("what expired is hidden", hidden).await;
-    let expired = desk.operator.listed("/api/hitl/pending?includeExpired=true").await;
+    let expired = fixture.operator.listed("/api/hitl/pending?includeExpired=true").await;
     assert_eq!(expired, (vec![id.clone()], 1));
-    let task = desk.operator.task(&id).await;
+    let task = fixture.operator.task(&id).await;
     assert_eq!((&task["status"], &task["awaitingApproval"]), (&json!("pending"), &json!(true)));
 
-    desk.approve(&id, &json!({})).await.expect_ok();
-    assert_eq!(desk.operator.task(&id).await["status"], "completed");
-    assert_eq!(desk.actions(&id).await[5..], ["approved"]);
+    fixture.approve(&id, &json!({})).await.expect_ok();
+    assert_eq!(fixture.operator.task(&id).await["status"], "completed");
+    assert_eq!(fixture.actions(&id).await[5..], ["approved"]);
 }
 
 #[tokio::test]
 async fn what_was_due_while_the_server_was_down_is_done_once_when_it_is_back() {
-    let mut desk = Desk::open().await;
-    let id = desk.held(&hurried()).await;
-    desk.crash(Duration::from_millis(2_100)).await;
+    let mut fixture = Fixture::open().await;
+    let id = fixture.held(&hurried()).await;
+    fixture.crash(Duration::from_millis(2_100)).await;
     let back = std::time::Instant::now();
-    let history = history_at(&desk, &id, "expired").await;
+    let history = history_at(&fixture, &id, "expired").await;
     assert!(back.elapsed().as_millis() < LATE.unsigned_abs(), "{:?}", back.elapsed());
     assert_eq!(actions(&history), WHOLE);
-    desk.crash(Duration::ZERO).await;
+    fixture.crash(Duration::ZERO).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(desk.actions(&id).await, WHOLE, "another start does nothing again");
-    desk.reject(&id, &json!({"reason": "no"})).await.expect_ok();
+    assert_eq!(fixture.actions(&id).await, WHOLE, "another start does nothing again");
+    fixture.reject(&id, &json!({"reason": "no"})).await.expect_ok();
 }
 
 #[tokio::test]
 async fn what_is_due_after_a_restart_comes_in_time() {
-    let mut desk = Desk::open().await;
-    let id = desk.held(&hurried()).await;
-    history_at(&desk, &id, "escalated").await;
-    desk.crash(Duration::ZERO).await;
-    let history = history_at(&desk, &id, "expired").await;
+    let mut fixture = Fixture::open().await;
+    let id = fixture.held(&hurried()).await;
+    history_at(&fixture, &id, "escalated").await;
+    fixture.crash(Duration::ZERO).await;
+    let history = history_at(&fixture, &id, "expired").await;
     in_time(after(&history, "expired")[0], 2_000);
     assert_eq!(actions(&history), WHOLE);
 }
 
 #[tokio::test]
 async fn a_decision_ends_the_timers() {
-    let desk = Desk::with(&[("HITL__ESCALATE_AFTER", "0.75")]).await;
+    let fixture = Fixture::with(&[("HITL__ESCALATE_AFTER", "0.75")]).await;
     let hitl = json!({"required": true, "timeoutMs": 1_200});
     let (waits, decided) = (
-        desk.held(&json!({"prompt": "x", "hitl": hitl})).await,
-        desk.held(&json!({"prompt": "x", "hitl": hitl})).await,
+        fixture.held(&json!({"prompt": "x", "hitl": hitl})).await,
+        fixture.held(&json!({"prompt": "x", "hitl": hitl})).await,
     );
-    desk.approve(&decided, &json!({})).await.expect_ok();
-    let history = history_at(&desk, &waits, "expired").await;
+    fixture.approve(&decided, &json!({})).await.expect_ok();
+    let history = history_at(&fixture, &waits, "expired").await;
     in_time(after(&history, "escalated")[0], 900);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(desk.actions(&decided).await, ["pending", "assigned", "approved"]);
+    assert_eq!(fixture.actions(&decided).await, ["pending", "assigned", "approved"]);
 }
 
 #[tokio::test]
 async fn a_time_out_rejects_where_the_settings_say_so() {
-    let mut desk = Desk::with(&[("HITL__ON_TIMEOUT", "reject")]).await;
+    let mut fixture = Fixture::with(&[("HITL__ON_TIMEOUT", "reject")]).await;
     let hitl = json!({"required": true, "timeoutMs": 1_000});
-    let id = desk.operator.submit(&json!({"prompt": "x", "hitl": hitl})).await;
+    let id = fixture.operator.submit(&json!({"prompt": "x", "hitl": hitl})).await;
     let steps = json!([
         {"id": "a", "prompt": "x", "requiresApproval": true},
         {"id": "b", "prompt": "b", "dependsOn": ["a"]},
     ]);
-    let execution = desk.start(&steps, &json!({"hitl": {"timeoutMs": 1_000}})).await;
-    let task = desk.operator.task_with_status(&id, "rejected").await;
+    let execution = fixture.start(&steps, &json!({"hitl": {"timeoutMs": 1_000}})).await;
+    let task = fixture.operator.task_with_status(&id, "rejected").await;
     assert_eq!(task["error"]["code"], "REJECTED");
-    let history = desk.history(&id).await;
+    let history = fixture.history(&id).await;
     in_time(after(&history, "rejected")[0], 1_000);
     let whole = ["pending", "assigned", "escalated", "expired", "rejected"];
     assert_eq!(actions(&history), whole);
     let entry = &history[4];
     assert_eq!((&entry["actor"], &entry["reviewerId"]), (&json!("system"), &json!("system")));
-    let late = desk.approve(&id, &json!({})).await;
+    let late = fixture.approve(&id, &json!({})).await;
     assert_eq!(late.refused(409), "ALREADY_DECIDED");
     assert_eq!(late.body["error"]["details"]["decidedBy"], "system");
-    let ended = desk.operator.execution_with_status(&execution, "failed").await;
+    let ended = fixture.operator.execution_with_status(&execution, "failed").await;
     let codes = ["a", "b"].map(|step| ended["steps"][step]["error"]["code"].clone());
     assert_eq!(codes, ["REJECTED", "DEPENDENCY_FAILED"]);
 
-    desk.employ().await;
-    let later = desk.held(&json!({"prompt": "x", "hitl": hitl})).await;
-    desk.crash(Duration::from_millis(1_100)).await;
-    desk.operator.task_with_status(&later, "rejected").await;
-    assert_eq!(desk.actions(&later).await, whole, "down while it ended");
+    fixture.employ().await;
+    let later = fixture.held(&json!({"prompt": "x", "hitl": hitl})).await;
+    fixture.crash(Duration::from_millis(1_100)).await;
+    fixture.operator.task_with_status(&later, "rejected").await;
+    assert_eq!(fixture.actions(&later).await, whole, "down while it ended");
 }

@@ -32,8 +32,6 @@ pub struct Price {
     rates: Option<Rates>,
     /// (prompt tokens, the rates of a call with more prompt tokens than these), ascending.
     tiers: Vec<(u64, Rates)>,
-    /// The longest prompt that the model accepts, in tokens.
-    pub max_input_tokens: Option<u64>,
     /// The longest output that the model generates, in tokens.
     pub max_output_tokens: Option<u64>,
 }
@@ -138,7 +136,6 @@ impl Price {
         Ok(Self {
             rates: Rates::read(model, entry, "")?,
             tiers,
-            max_input_tokens: entry.get("max_input_tokens").and_then(Value::as_u64),
             max_output_tokens: entry.get("max_output_tokens").and_then(Value::as_u64),
         })
     }
@@ -251,7 +248,6 @@ mod tests {
             assert_eq!((usage.total_cost, usage.price_unknown), (0.0, true), "{model}");
             assert_eq!(table().worst_case(model, 10, Some(10)), None, "{model}");
         }
-        assert_eq!(table().get("image").and_then(|price| price.max_input_tokens), Some(7));
         assert!(!table().usage("local", tokens(10, 10)).price_unknown);
     }
 

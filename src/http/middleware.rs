@@ -20,9 +20,9 @@ use callboard_domain::{Error, Rule};
 use futures_util::FutureExt;
 use tower::ServiceExt;
 
+use super::body_budget::BodyBudget;
 use super::envelope::{self, Draft};
 use super::headers::{self, RequestId};
-use super::room::Room;
 use super::{Failure, body};
 
 /// What the edge grants one request; an extension of the request.
@@ -49,34 +49,34 @@ impl Default for Edge {
 /// A router, and everything around its routes. No layer of the router's own: one would cost boxed
 /// futures for every request, and axum writes `Allow` outside of them.
 #[derive(Debug, Clone)]
-pub struct Around {
+pub struct Middleware {
     router: Router,
     edge: Edge,
-    room: Room,
+    budget: BodyBudget,
 }
 
-impl Around {
+impl Middleware {
     /// Everything around the routes of `router`, which must all be there. A layer within says which
     /// route it was, by an extension of the response.
     #[must_use]
     pub fn new(router: Router, edge: Edge) -> Self {
-        Self { router, edge, room: Room::new(edge.bodies_max_bytes) }
+        Self { router, edge, budget: BodyBudget::new(edge.bodies_max_bytes) }
     }
 
     /// Answers a request.
     pub async fn answer(self, request: Request) -> Response {
-        let Self { router, edge, room } = self;
-        around(router, edge, &room, request).await
+        let Self { router, edge, budget } = self;
+        handle(router, edge, &budget, request).await
     }
 }
 
-async fn around(router: Router, edge: Edge, room: &Room, mut request: Request) -> Response {
+async fn handle(router: Router, edge: Edge, budget: &BodyBudget, mut request: Request) -> Response {
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let method = request.method().clone();
 
     // Dropped with the answer: until then what was sent is held somewhere.
-    let share = room.share();
+    let share = budget.share();
     let mut response = if headers::size(&request) > edge.max_header_bytes {
         let limit = edge.max_header_bytes;
         Failure(Error::HeadersTooLarge { limit }).into_response()

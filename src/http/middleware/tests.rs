@@ -38,7 +38,7 @@ async fn health() -> Reply {
     Reply::bare(StatusCode::OK, &json!({"status": "ok"}))
 }
 
-fn service() -> Around {
+fn service() -> Middleware {
     let routes = Router::new()
         .route("/api/tasks", post(create).get(list))
         .route("/api/tasks/{id}", get(read))
@@ -46,7 +46,7 @@ fn service() -> Around {
         .route("/api/short", get(async || StatusCode::INTERNAL_SERVER_ERROR))
         .route("/health", get(health))
         .route("/metrics", get(async || "svc_workers_active 0\n"));
-    Around::new(routes, Edge::default())
+    Middleware::new(routes, Edge::default())
 }
 
 struct Answer {

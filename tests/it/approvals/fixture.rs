@@ -12,7 +12,7 @@ use super::chain;
 use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server, until};
 
 /// Everything that a test of approvals needs.
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     pub(crate) server: Server,
     /// The session of the first admin, the only user there is at first.
     pub(crate) admin: Client,
@@ -30,19 +30,19 @@ pub(crate) struct Key {
     pub(crate) client: Client,
 }
 
-impl Desk {
+impl Fixture {
     pub(crate) async fn open() -> Self {
         Self::with(&[]).await
     }
 
-    /// A desk at a server with these settings; nobody is kept waiting by a rate.
+    /// A fixture at a server with these settings; nobody is kept waiting by a rate.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         let unlimited = ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000");
         let server = Server::with(&[settings, &[unlimited]].concat());
         let (admin, admin_id) = login(&server, ADMIN).await;
         let operator = key_of(&admin, "operator").await;
         let worker = key_of(&admin, "worker").await;
-        let desk = Self {
+        let fixture = Self {
             server,
             admin,
             admin_id,
@@ -50,8 +50,8 @@ impl Desk {
             operator_id: operator.id,
             worker_key: worker.secret,
         };
-        desk.employ().await;
-        desk
+        fixture.employ().await;
+        fixture
     }
 
     /// Connects the worker.

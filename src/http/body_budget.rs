@@ -17,12 +17,12 @@ const FREE: usize = 8 * UNIT;
 
 /// What is left, for all requests.
 #[derive(Debug, Clone)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct BodyBudget(Arc<Semaphore>);
 
 /// What one request has taken; an extension of it. Given back when the last copy is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Share {
-    room: Room,
+    budget: BodyBudget,
     taken: Arc<Mutex<Taken>>,
 }
 
@@ -32,15 +32,15 @@ struct Taken {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Room {
-    /// Room for so many bytes, in whole units.
+impl BodyBudget {
+    /// BodyBudget for so many bytes, in whole units.
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
     }
 
     /// A request that has taken nothing yet.
     pub(super) fn share(&self) -> Share {
-        Share { room: self.clone(), taken: Arc::default() }
+        Share { budget: self.clone(), taken: Arc::default() }
     }
 }
 
@@ -56,7 +56,8 @@ impl Share {
         let units = units(taken.bytes + bytes) - units(taken.bytes);
         if units > 0 {
             let units = u32::try_from(units).map_err(|_| full.clone())?;
-            let more = Arc::clone(&self.room.0).try_acquire_many_owned(units).map_err(|_| full)?;
+            let more =
+                Arc::clone(&self.budget.0).try_acquire_many_owned(units).map_err(|_| full)?;
             match &mut taken.permit {
                 Some(permit) => permit.merge(more),
                 none => *none = Some(more),
@@ -73,14 +74,14 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_given_back_with_the_request() {
-        let room = Room::new(4 * UNIT);
-        let (first, second) = (room.share(), room.share());
+        let budget = BodyBudget::new(4 * UNIT);
+        let (first, second) = (budget.share(), budget.share());
         assert_eq!(first.take(FREE + 1), Ok(()));
         assert_eq!(first.take(2 * UNIT), Ok(()));
         assert_eq!(second.take(FREE + UNIT), Ok(()));
         assert!(second.take(1).is_err(), "the first has three units");
         assert_eq!(first.take(UNIT - 1), Ok(()), "what it has is not full");
-        assert_eq!(room.share().take(FREE), Ok(()), "small ones go on");
+        assert_eq!(budget.share().take(FREE), Ok(()), "small ones go on");
         drop(first);
         assert_eq!(second.take(3 * UNIT), Ok(()));
     }
