@@ -10,3 +10,4 @@ mod reviews;
 mod runs;
 mod tasks;
 mod templates;
+mod tutorial;
