@@ -9,6 +9,9 @@ use crate::render::{self, Scope};
 use crate::task::Hold;
 use crate::usage::Prices;
 
+/// The most that the prompts of a dry run take together, in bytes (PROTOCOL.md 4).
+pub const MAX_PROMPTS: usize = 2 << 20;
+
 /// The model and the queue of steps that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepDefaults<'a> {
@@ -36,8 +39,10 @@ pub struct DryStep {
     pub id: String,
     /// The length of the longest chain of dependencies before the step.
     pub level: usize,
-    /// The prompt, with all known values filled in.
+    /// The prompt, with all known values filled in; cut if all prompts exceed [`MAX_PROMPTS`].
     pub prompt: String,
+    /// True if the prompt is cut.
+    pub prompt_truncated: bool,
     /// The model, the default included.
     pub model: String,
     /// The queue, the default included.
@@ -62,7 +67,8 @@ names! {
     }
 }
 
-/// Dry-runs a plan. `past` returns the medians of a step's id and a model.
+/// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of what the prompts before it
+/// left. `past` returns the medians of a step's id and a model.
 ///
 /// # Errors
 /// The id of the first step whose prompt cannot be rendered with this input, and the reason.
@@ -76,9 +82,10 @@ pub fn dry_run(
 ) -> Result<DryRun, (String, render::Error)> {
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
+    let mut left = MAX_PROMPTS;
     for (index, step) in (0..).zip(plan.steps()) {
         let failed = |error| (step.id().to_owned(), error);
-        let prompt = step.prompt().render_known(scope).map_err(failed)?;
+        let mut prompt = step.prompt().render_known(scope).map_err(failed)?;
         if let Some(text) = step.system_prompt() {
             text.render_known(scope).map_err(failed)?;
         }
@@ -87,10 +94,18 @@ pub fn dry_run(
         let past = past(step.id(), model);
         let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
         estimates.push(estimate);
+        let share = left / (plan.steps().len() - steps.len());
+        let prompt_truncated = prompt.len() > share;
+        if prompt_truncated {
+            prompt.truncate(prompt.floor_char_boundary(share));
+            prompt.shrink_to_fit();
+        }
+        left -= prompt.len();
         steps.push(DryStep {
             id: step.id().to_owned(),
             level: plan.graph().level(index),
             prompt,
+            prompt_truncated,
             model: model.to_owned(),
             queue: source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
             depends_on: ids(plan, plan.graph().dependencies(index)),

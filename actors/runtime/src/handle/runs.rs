@@ -221,18 +221,15 @@ impl Handle {
         let program = Program::new(id, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
-        let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
-        let prices = &self.node.settings.prices;
-        let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
-        estimate::dry_run(
-            &compiled.plan,
-            &program.scope_at_start(),
-            hitl.as_ref(),
-            targets,
-            known,
-            prices,
-        )
-        .map_err(|(step, error)| {
+        let (usual, prices) = (Arc::clone(usual), Arc::clone(&self.node.settings.prices));
+        let dry_run = move || {
+            let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
+            let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
+            let (plan, scope) = (&compiled.plan, program.scope_at_start());
+            estimate::dry_run(plan, &scope, hitl.as_ref(), targets, known, &prices)
+        };
+        let run = self.node.compute.run(dry_run).await.map_err(|_| Error::Internal)?;
+        run.map_err(|(step, error)| {
             let message = format!("the prompt of step {step} cannot be rendered: {error}");
             Error::invalid("input", Rule::Placeholder, message)
         })
