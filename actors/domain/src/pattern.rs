@@ -41,6 +41,14 @@ pub enum Invalid {
 #[derive(Debug)]
 pub struct Scratch(Cache);
 
+impl Scratch {
+    /// The size, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.memory_usage()
+    }
+}
+
 impl Pattern {
     /// Compiles a pattern that takes at most `limit` bytes.
     ///
@@ -244,7 +252,7 @@ mod tests {
         let first = patterns.compile(r"\w{2}", 100_000).unwrap();
         let again = patterns.compile(r"\w{2}", 100_000).unwrap();
         assert!(Arc::ptr_eq(&first, &again));
-        assert_eq!(patterns.compile("(a{1000}){1000}", 100_000).err(), Some(Invalid::TooLarge));
+        assert_eq!(patterns.compile("(a{1000}){1000}", 10_000).err(), Some(Invalid::TooLarge));
         assert_eq!(patterns.compile("(", 100_000).err(), Some(Invalid::Syntax));
         let distinct = (0..1_000).map(|n| patterns.compile(&format!(r"\w{{2}}{n}"), 100_000));
         assert!(distinct.filter_map(Result::ok).count() < 20);

@@ -237,7 +237,7 @@ impl Node {
                 after = Some(*last);
                 for (_, row) in page {
                     let source = plans::template_source(store, environment, &row).await?;
-                    match Template::compile(source, allowed) {
+                    match Template::restored(source, allowed) {
                         Ok(template) => {
                             let TemplateRow { author, created_at, .. } = row;
                             let published = Published { template, author, created_at };

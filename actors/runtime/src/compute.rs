@@ -38,6 +38,25 @@ impl Compute {
         tokio::task::spawn_blocking(computation).await
     }
 
+    /// Checks an output of a step against the schema: here and now if that is brief, else on a thread
+    /// of its own. Returns the mismatch.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn check(
+        &self,
+        program: &Arc<Program>,
+        step: u16,
+        output: &str,
+    ) -> Result<Option<String>, JoinError> {
+        if let Some(checked) = program.check(step, output, Effort::Brief) {
+            return Ok(checked.err());
+        }
+        let (program, output) = (Arc::clone(program), output.to_owned());
+        let checked = self.run(move || program.check(step, &output, Effort::Full)).await?;
+        Ok(checked.and_then(Result::err))
+    }
+
     /// Evaluates a due step: here and now if that is brief, else on a thread of its own.
     ///
     /// # Errors

@@ -245,7 +245,13 @@ impl Held<ExecutionItem> {
                         task: task.as_deref(),
                         approval: approval.as_deref(),
                     };
-                    match joint.join(items, event, &mut own.outputs, &mut sources) {
+                    let mismatch = match joint.to_check(items.task, &event) {
+                        Some((step, output)) => {
+                            node.compute.check(&own.program, step, output).await?
+                        }
+                        None => None,
+                    };
+                    match joint.join(items, event, mismatch, &mut own.outputs, &mut sources) {
                         Ok(()) => waiting.joins.push(participants),
                         Err(refusal) => participants.tell(&Err(refusal)),
                     }

@@ -172,7 +172,7 @@ impl Lowering<'_> {
                 _ => Err(invalid()),
             };
         }
-        if self.is_meta(of) {
+        if is_meta(of) {
             return Meta::parse(name).map(Node::Meta).ok_or_else(invalid);
         }
         Ok(Node::Member(Box::new(self.node(of)?), name.to_owned()))
@@ -182,14 +182,10 @@ impl Lowering<'_> {
         if step_of(of).is_some() {
             return Ok(Node::Bool(["output", "status", "json"].contains(&name)));
         }
-        if self.is_meta(of) {
+        if is_meta(of) {
             return Meta::parse(name).map(Node::HasMeta).ok_or_else(invalid);
         }
         Ok(Node::Has(Box::new(self.node(of)?), name.to_owned()))
-    }
-
-    fn is_meta(&self, node: &IdedExpr) -> bool {
-        matches!(&node.expr, Expr::Ident(name) if name == "meta")
     }
 
     fn call(&mut self, call: &CallExpr) -> Result<Node, String> {
@@ -290,6 +286,10 @@ fn step_of(node: &IdedExpr) -> Option<&str> {
         | Expr::Map(_)
         | Expr::Struct(_) => None,
     }
+}
+
+fn is_meta(node: &IdedExpr) -> bool {
+    matches!(&node.expr, Expr::Ident(name) if name == "meta")
 }
 
 /// The text of a string literal.

@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 
 use super::{Execution, Stage};
 use crate::condition;
-use crate::fuel::Fuel;
+use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::Graph;
 use crate::id::{ExecutionId, TaskId};
 use crate::plan::{HitlSource, Plan, Step, gate_of};
 use crate::render::{Meta, Output, Scope};
 use crate::retry::Policy;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::task::{Ending, EndingCode, Inputs, Request, Task};
 
 /// The size of the outputs that an awake execution remembers, in bytes.
@@ -137,14 +137,15 @@ impl Program {
         self.compiled.plan.position(name).and_then(|at| u16::try_from(at).ok())
     }
 
-    /// Checks the output of a step against the output schema.
-    ///
-    /// # Errors
-    /// The first mismatch, as a message for the model.
-    pub fn check(&self, step: u16, output: &str) -> Result<(), String> {
+    /// Checks the output of a step against the output schema; the inner error is a message for the
+    /// model. `None` if that takes more than the effort allows.
+    #[must_use]
+    pub fn check(&self, step: u16, output: &str, effort: Effort) -> Option<Result<(), String>> {
         match &self.compiled.output_schema {
-            Some(schema) if self.compiled.checked() == Some(step) => schema.check_output(output),
-            Some(_) | None => Ok(()),
+            Some(schema) if self.compiled.checked() == Some(step) => {
+                check_output(schema, output, effort)
+            }
+            Some(_) | None => Some(Ok(())),
         }
     }
 
@@ -218,6 +219,23 @@ impl Program {
             callback_url: None,
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             inputs,
+        }
+    }
+}
+
+/// Checks an output against a schema. `None` if that takes more than the effort allows.
+#[must_use]
+pub fn check_output(schema: &Schema, output: &str, effort: Effort) -> Option<Result<(), String>> {
+    let fuel = match effort {
+        Effort::Brief if !schema.is_brief() => return None,
+        Effort::Brief => schema::BRIEF_FUEL,
+        Effort::Full => schema::FUEL,
+    };
+    match (schema.check_output(output, &mut Fuel::new(fuel)), effort) {
+        (Ok(result), _) => Some(result),
+        (Err(OutOfFuel), Effort::Brief) => None,
+        (Err(OutOfFuel), Effort::Full) => {
+            Some(Err("the output takes too many steps to check against its schema".to_owned()))
         }
     }
 }

@@ -69,7 +69,8 @@ impl<'p> Joint<'p> {
         Ok(())
     }
 
-    /// Adds an event of a task of this execution, with all that it changes.
+    /// Adds an event of a task of this execution, with all that it changes. An output with a mismatch
+    /// becomes the task's failure.
     ///
     /// # Errors
     /// The refusal of the task or of its approval; nothing changes then.
@@ -77,11 +78,22 @@ impl<'p> Joint<'p> {
         &mut self,
         items: Items<'_>,
         event: Event,
+        mismatch: Option<String>,
         outputs: &mut Outputs,
         sources: &mut impl Sources,
     ) -> Result<(), Refusal> {
         let number = items.task.and_then(|task| self.program.step_of(task));
-        let (event, mismatch) = self.checked(items.task, number, event);
+        let event = match (&mismatch, event) {
+            (
+                Some(message),
+                Event::Task { event: task::Event::Completed { lease, completion, .. }, .. },
+            ) => {
+                let message = message.clone();
+                let event = task::Event::OutputInvalid { lease, completion, message };
+                Event::Task { event, output: None }
+            }
+            (_, event) => event,
+        };
         let text = match &event {
             Event::Task { output, .. } => output.clone(),
             Event::Approve { edit, .. } => edit.clone(),
@@ -112,34 +124,19 @@ impl<'p> Joint<'p> {
         Ok(())
     }
 
-    /// An output that the schema refuses becomes the task's failure.
-    fn checked(
-        &self,
-        task: Option<&Task>,
-        number: Option<u16>,
-        event: Event,
-    ) -> (Event, Option<String>) {
-        let (Some(task), Some(number)) = (task, number) else { return (event, None) };
-        let mismatch = if let Event::Task { event: answer, output: Some(output) } = &event
+    /// The step whose output comes with the event and must match a schema, and the output. The owner
+    /// checks it ([`Program::check`]) and gives the mismatch to [`Self::join`].
+    #[must_use]
+    pub fn to_check<'e>(&self, task: Option<&Task>, event: &'e Event) -> Option<(u16, &'e str)> {
+        let task = task?;
+        if let Event::Task { event: answer, output: Some(output) } = event
             && let task::Event::Completed { lease, .. } = answer
             && task.spec.checked
             && task.is_held_under(*lease)
         {
-            self.program.check(number, output).err()
-        } else {
-            None
-        };
-        match (&mismatch, event) {
-            (
-                Some(message),
-                Event::Task { event: task::Event::Completed { lease, completion, .. }, .. },
-            ) => {
-                let message = message.clone();
-                let event = task::Event::OutputInvalid { lease, completion, message };
-                (Event::Task { event, output: None }, mismatch)
-            }
-            (_, event) => (event, mismatch),
+            return self.program.step_of(task).map(|step| (step, output.as_str()));
         }
+        None
     }
 
     /// Adds a task's end that a unit of its own has committed.

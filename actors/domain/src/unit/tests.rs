@@ -2,9 +2,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::approval::MailCause;
-use crate::execution::program::{
-    CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy,
-};
+use crate::execution::program::{CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy};
 use crate::execution::{self, Execution, Stage};
 use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
 use crate::plan::{Plan, PlanSource, StepSource};
@@ -248,7 +246,10 @@ fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit
     let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
     let mut joint = Joint::of(program, state, NOW);
     let items = Items { task: Some(task), approval: None };
-    joint.join(items, event, &mut outputs, &mut sources).expect("the task is current");
+    let mismatch = joint.to_check(Some(task), &event).and_then(|(step, output)| {
+        program.check(step, output, Effort::Brief).expect("a small schema").err()
+    });
+    joint.join(items, event, mismatch, &mut outputs, &mut sources).expect("the task is current");
     while let Some(step) = joint.due() {
         for (missing, _) in outputs.missing(joint.state(), step) {
             outputs.keep(missing, "an output that was read");
