@@ -41,7 +41,7 @@ pub const MAX_LENGTH: usize = 1024;
 pub const MAX_DEPTH: usize = 16;
 
 /// The fuel of one evaluation.
-pub const FUEL: u64 = 2_000_000;
+pub const FUEL: u64 = 1_000_000;
 
 /// The largest sum of the compiled patterns of all conditions of a plan, in bytes.
 pub const MAX_PLAN_PATTERNS: usize = 2 * 1024 * 1024;

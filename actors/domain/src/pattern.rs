@@ -18,7 +18,7 @@ use crate::fuel::{Fuel, OutOfFuel};
 const STATES: usize = 512 * 1024;
 
 /// The text between two looks at the fuel, in bytes.
-const CHUNK: usize = 64;
+const CHUNK: usize = 32;
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Pattern {
     fn simulate(&self, text: &str, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
         let nfa: &NFA = self.automaton.get_nfa();
         let steps = (text.len() as u64 + 1).saturating_mul(nfa.states().len() as u64);
-        fuel.burn(1 + steps)?;
+        fuel.burn(steps.saturating_mul(2))?;
         let Ok(machine) = PikeVM::new_from_nfa(nfa.clone()) else { return Ok(false) };
         let mut cache = machine.create_cache();
         Ok(machine.is_match(&mut cache, text))
@@ -160,7 +160,7 @@ impl Meter {
         let (used, cleared) = (cache.memory_usage(), cache.clear_count());
         let grown = if cleared == self.cleared { used.saturating_sub(self.used) } else { STATES };
         (self.used, self.cleared) = (used, cleared);
-        fuel.burn(10 + (grown / 8) as u64)
+        fuel.burn(10 + (grown / 2) as u64)
     }
 }
 

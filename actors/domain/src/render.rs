@@ -263,13 +263,19 @@ impl<'a, S: Scope> Inserter<'a, S> {
     }
 }
 
-/// About how long a value is, a tenth for strings; stops counting where it is long in any case.
+/// About how long a value is, a tenth for strings. Of a long list the first items count for all.
 fn breadth(value: &Value) -> usize {
+    const LOOKED_AT: usize = 1_000;
+    let all = |looked_at: usize, length: usize| looked_at / length.clamp(1, LOOKED_AT) * length;
     match value {
         Value::String(text) => text.len() / 10,
-        Value::Array(items) => 4 + items.iter().take(10_000).map(breadth).sum::<usize>(),
+        Value::Array(items) => {
+            let first = items.iter().take(LOOKED_AT).map(breadth).sum::<usize>();
+            4 + all(first, items.len())
+        }
         Value::Object(members) => {
-            4 + members.iter().take(10_000).map(|(_, value)| 4 + breadth(value)).sum::<usize>()
+            let of = |(name, value): (&String, &Value)| 4 + name.len() / 10 + breadth(value);
+            4 + all(members.iter().take(LOOKED_AT).map(of).sum(), members.len())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
     }

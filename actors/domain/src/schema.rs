@@ -39,7 +39,7 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_LENGTH: usize = 256 * 1024;
 
 /// The fuel of a validation.
-pub const FUEL: u64 = 10_000_000;
+pub const FUEL: u64 = 5_000_000;
 
 /// The fuel of a validation that others wait for: less than about a millisecond.
 pub const BRIEF_FUEL: u64 = 50_000;
@@ -48,7 +48,7 @@ pub const BRIEF_FUEL: u64 = 50_000;
 const BRIEF_LENGTH: usize = 4 * 1024;
 
 /// The fuel to report the faults of a value.
-const REPORT_FUEL: u64 = 2_000_000;
+const REPORT_FUEL: u64 = 1_000_000;
 
 /// The most faults reported for one value.
 const MAX_FAULTS: usize = 100;

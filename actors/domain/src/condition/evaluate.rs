@@ -66,7 +66,7 @@ pub(super) fn evaluate(
             Output::Completed(output) => output,
         };
         if program.json.contains(step) {
-            fuel.burn_for(output.len(), 2)?;
+            fuel.burn_for(output.len(), 1)?;
             if output.len() > MAX_JSON {
                 let message = format!("the output of step {step} has more than {MAX_JSON} bytes");
                 return Err(Error::Failed(message));
@@ -359,6 +359,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
             return Err(unknown());
         }
         let number = |error: &dyn std::fmt::Display| failed(format!("no number: {error}"));
+        self.fuel.burn(4)?;
         self.fuel.burn_for(first.text().map_or(0, str::len), 8)?;
         match (function, first) {
             (Function::Type, value) => Ok(Value::Type(value.type_name())),

@@ -186,7 +186,7 @@ impl<'a> Value<'a> {
 
     /// True if the values are equal; values of different types are not, except numbers.
     pub(super) fn equals(&self, other: &Value<'_>, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
-        fuel.burn(1)?;
+        fuel.burn(3)?;
         if let (Some(left), Some(right)) = (self.text(), other.text()) {
             fuel.burn((left.len().min(right.len()) / 32) as u64)?;
             return Ok(left == right);

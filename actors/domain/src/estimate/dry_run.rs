@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: outputs; a placeholder for one stays in the prompt as written.
 
+use std::iter;
+
 use super::{Estimate, PastRun, of_run, of_step, received};
 use crate::names::names;
 use crate::plan::{HitlSource, Plan, gate_of};
@@ -11,6 +13,10 @@ use crate::usage::Prices;
 
 /// The most that the prompts of a dry run take together, in bytes (PROTOCOL.md 4).
 pub const MAX_PROMPTS: usize = 2 << 20;
+
+/// The most work of one dry run, as the weight of its texts ([`render::PromptTemplate::weight`]): the texts
+/// of later steps stay as written, and count as cut.
+const MAX_WEIGHT: usize = (1 << 30) + (64 << 20);
 
 /// The model and the queue of steps that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,24 +88,32 @@ pub fn dry_run(
 ) -> Result<DryRun, (String, render::Error)> {
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
-    let mut left = MAX_PROMPTS;
+    let (mut left, mut weight) = (MAX_PROMPTS, 0);
     for (index, step) in (0..).zip(plan.steps()) {
         let failed = |error| (step.id().to_owned(), error);
-        let mut prompt = step.prompt().render_known(scope).map_err(failed)?;
-        if let Some(text) = step.system_prompt() {
-            text.render_known(scope).map_err(failed)?;
-        }
+        let texts = || iter::once(step.prompt()).chain(step.system_prompt());
+        weight = texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
+        let is_rendered = weight <= MAX_WEIGHT;
+        let mut prompt = if is_rendered {
+            if let Some(text) = step.system_prompt() {
+                text.render_known(scope).map_err(failed)?;
+            }
+            step.prompt().render_known(scope).map_err(failed)?
+        } else {
+            step.prompt().source().to_owned()
+        };
         let source = step.source();
         let model = source.model.as_deref().unwrap_or(defaults.model);
         let past = past(step.id(), model);
         let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
         estimates.push(estimate);
         let share = left / (plan.steps().len() - steps.len());
-        let prompt_truncated = prompt.len() > share;
-        if prompt_truncated {
+        let is_long = prompt.len() > share;
+        if is_long {
             prompt.truncate(prompt.floor_char_boundary(share));
             prompt.shrink_to_fit();
         }
+        let prompt_truncated = is_long || !is_rendered;
         left -= prompt.len();
         steps.push(DryStep {
             id: step.id().to_owned(),

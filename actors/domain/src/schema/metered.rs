@@ -172,7 +172,7 @@ impl<'a> Node<'a, Metered> for Instance<'a> {
 
     /// Called where a fault is reported: it costs about a microsecond.
     fn to_value(&self) -> Cow<'a, Value> {
-        burn(100);
+        burn(500);
         Cow::Borrowed(self.0)
     }
 
