@@ -137,10 +137,10 @@ fn plans() {
     };
     let sum = |_| vec!["input.x==1"; 80].join("&&");
     let many = conditioned(&sum);
-    let _ = case("plan: 500 conditions of a kilobyte", || Plan::compile(many, &[]));
+    let _ = case("plan: 64 KiB of conditions (more is refused)", || Plan::compile(many, &[]));
     let nested = |_| format!("{}1{}", "(".repeat(16), ")".repeat(16));
     let nested = conditioned(&|n| vec![nested(n); 28].join("==").replace("==", "&&"));
-    let _ = case("plan: 500 conditions of brackets", || Plan::compile(nested, &[]));
+    let _ = case("plan: 64 KiB of conditions of brackets", || Plan::compile(nested, &[]));
     let patterns = conditioned(&|n| {
         let all: Vec<_> =
             (0..30).map(|m| format!(r"input.x.matches('[\\pL&&\\pN]{n}x{m}')")).collect();
@@ -181,7 +181,7 @@ fn renders() {
         let program = Program::new(id, Arc::clone(&compiled), review, input, defaults);
         let outputs = Outputs::default();
         let step = |n, effort| program.evaluate(n, &state, &outputs, effort);
-        let _ = case(&format!("render: one unit of {name} of a megabyte, 16 MiB"), || {
+        let _ = case(&format!("render: 7 steps of {name} of a megabyte, twice each"), || {
             (0..7).map(|n| step(n, Effort::Full)).collect::<Vec<_>>()
         });
         let _ = case(&format!("render: one step of {name}"), || step(0, Effort::Full));

@@ -3,7 +3,7 @@
 //! ```text
 //!   task ends ─▶ join ─▶ step ends ─▶ due steps ─▶ decide ─▶ new tasks ─┐
 //!                  ▲                     ▲                              │
-//!                  └── further events    └── until no step is due ◀─────┘     or 16 MiB are rendered
+//!                  └── further events    └── until no step is due ◀─────┘     or 8 MiB are rendered
 //! ```
 //!
 //! Deliberately absent: the reads. A due step may refer to outputs that the owner reads first.
@@ -30,8 +30,9 @@ pub struct Joint<'p> {
     rendered: usize,
 }
 
-/// The most that one commit of an execution renders, in bytes (PROTOCOL.md 4).
-pub const MAX_RENDERED: usize = 16 << 20;
+/// The most that one commit of an execution renders, in bytes. PROTOCOL.md 4 allows 16 MiB; a commit takes
+/// about ten times as much in memory on its way to the disk.
+pub const MAX_RENDERED: usize = 8 << 20;
 
 /// The most that one step renders, in bytes: two texts, and a correction.
 const MAX_STEP: usize = 2 * MAX_PROMPT + (64 << 10);
