@@ -44,6 +44,8 @@ pub fn built_in(env_allow: &[String]) -> Result<Vec<Template>, Faulty> {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::fuel::Fuel;
+    use callboard_domain::schema;
     use serde_json::{Map, Value, json};
 
     use super::*;
@@ -186,10 +188,12 @@ mod tests {
             );
             let sample = std::fs::read(path).expect("there is a sample");
             let sample: Map<String, Value> = serde_json::from_slice(&sample).expect("an object");
-            let sample = template.input_schema().with_defaults(sample);
-            assert_eq!(template.input_schema().check_input(&sample), Ok(()), "{}", template.id());
-            let refused = template.input_schema().check_input(&Map::new());
-            assert!(refused.is_err(), "{} has required fields", template.id());
+            let (schema, mut fuel) = (template.input_schema(), Fuel::new(schema::FUEL));
+            let sample = schema.with_defaults(sample, &mut fuel).expect("the fuel lasts");
+            let sample = Value::Object(sample);
+            assert_eq!(schema.check_input(&sample, &mut fuel), Ok(Ok(())), "{}", template.id());
+            let refused = schema.check_input(&Value::Object(Map::new()), &mut fuel);
+            assert!(matches!(refused, Ok(Err(_))), "{} has required fields", template.id());
         }
     }
 }

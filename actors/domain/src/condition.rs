@@ -8,21 +8,28 @@
 //! `.json` (the output parsed as JSON, null if it is not JSON), and `meta`. A skipped step's output
 //! is the empty string, its JSON is null.
 //!
-//! The work of an evaluation is bounded: the check refuses nested iterations, `map` and `filter`,
-//! more than 16 additions, and patterns that are computed or large when compiled. The rest is linear
-//! in the data, once per item of one collection, and the evaluation bounds that product. Deliberately
-//! absent: time (`now`), randomness, and CEL's other functions.
+//! The library parses; the evaluator is our own, because the library's has no hook by which its work
+//! could be bounded. A condition and its data are a caller's: the check refuses nested iterations,
+//! `map` and `filter`, more than 16 additions and computed patterns; patterns are compiled once, under
+//! a size limit; the evaluation burns fuel. Deliberately absent: time (`now`), randomness, and CEL's
+//! other functions.
 
 mod check;
 mod evaluate;
+mod program;
 mod translate;
+mod value;
 
 use std::sync::{Arc, LazyLock};
 
-use cel::{Env, Program};
+use cel::Env;
 
+use crate::fuel::Fuel;
+use crate::pattern::Patterns;
 use crate::problem::shortened;
 use crate::render::Scope;
+
+use program::Program;
 
 pub use check::References;
 pub use evaluate::Error;
@@ -32,6 +39,15 @@ pub const MAX_LENGTH: usize = 1024;
 
 /// The deepest nesting of brackets in the text and of the syntax tree (PROTOCOL.md 4).
 pub const MAX_DEPTH: usize = 16;
+
+/// The fuel of one evaluation.
+pub const FUEL: u64 = 1_000_000;
+
+/// The longest text of all conditions of a plan, in bytes: the library parses a kilobyte in 5 to 10 ms.
+pub const MAX_PLAN_LENGTH: usize = 64 * 1024;
+
+/// The largest sum of the compiled patterns of all conditions of a plan, in bytes.
+pub const MAX_PLAN_PATTERNS: usize = 2 * 1024 * 1024;
 
 /// A compiled condition.
 #[derive(Debug, Clone)]
@@ -49,16 +65,14 @@ pub struct Invalid(String);
 /// The standard functions without macros: `all` and the like stay calls, which the check can see.
 static PLAIN: LazyLock<Env> = LazyLock::new(|| Env::default().with_stdlib());
 
-/// The environment of evaluations, with macros.
-static STANDARD: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
-
 impl Condition {
-    /// Compiles a condition; each `{{…}}` stands for the variable that it names.
+    /// Compiles a condition; each `{{…}}` stands for the variable that it names. `patterns` are those
+    /// of the whole plan.
     ///
     /// # Errors
     /// The text is longer than [`MAX_LENGTH`], nested deeper than [`MAX_DEPTH`] or not CEL, uses an
-    /// unknown variable or function, or its evaluation would not be bounded.
-    pub fn compile(source: impl Into<String>) -> Result<Self, Invalid> {
+    /// unknown variable or function, or has a pattern that is invalid or too large.
+    pub fn compile(source: impl Into<String>, patterns: &mut Patterns) -> Result<Self, Invalid> {
         let source = source.into();
         if source.trim().is_empty() {
             return Err(Invalid("must not be empty".to_owned()));
@@ -67,9 +81,9 @@ impl Condition {
             return Err(Invalid(format!("must not be longer than {MAX_LENGTH} bytes")));
         }
         let text = translate::translate(&source).map_err(Invalid)?;
-        let plain = parse(&PLAIN, &text)?;
-        let (references, has_macros) = check::check(plain.expression()).map_err(Invalid)?;
-        let program = if has_macros { parse(&STANDARD, &text)? } else { plain };
+        let parsed = parse(&PLAIN, &text)?;
+        let references = check::check(parsed.expression()).map_err(Invalid)?;
+        let program = program::program(parsed.expression(), patterns).map_err(Invalid)?;
         Ok(Self { source, references, program: Arc::new(program) })
     }
 
@@ -88,9 +102,10 @@ impl Condition {
     /// Evaluates the condition: true if the step runs.
     ///
     /// # Errors
-    /// The evaluation fails on these values, or its result is not a boolean (`CONDITION_FAILED`).
-    pub fn evaluate(&self, scope: &impl Scope) -> Result<bool, Error> {
-        evaluate::evaluate(&self.program, &self.references, scope)
+    /// The evaluation fails on these values, needs more fuel, or its result is not a boolean
+    /// (`CONDITION_FAILED`).
+    pub fn evaluate(&self, scope: &impl Scope, fuel: &mut Fuel) -> Result<bool, Error> {
+        evaluate::evaluate(&self.program, &self.references, scope, fuel)
     }
 }
 
@@ -101,7 +116,7 @@ impl PartialEq for Condition {
 }
 
 /// The parser has a recursion limit of its own, which long chains of operators can exceed.
-fn parse(env: &Env, text: &str) -> Result<Program, Invalid> {
+fn parse(env: &Env, text: &str) -> Result<cel::Program, Invalid> {
     env.compile(text).map_err(|errors| {
         let first = errors.errors.first().map_or("", |error| error.msg.as_str());
         Invalid(format!("is not valid CEL: {}", shortened(first, 200)))

@@ -166,6 +166,12 @@ impl Execution {
         self.tally.at(Stage::Ready).difference(&waiting)
     }
 
+    /// True if a step is due.
+    #[must_use]
+    pub fn has_due(&self) -> bool {
+        self.head.state == State::Running && self.due().first().is_some()
+    }
+
     /// Whether the step is ready but its worst case does not fit beside what is set aside for
     /// others.
     #[must_use]

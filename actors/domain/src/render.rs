@@ -22,6 +22,9 @@ use crate::names::names;
 /// The longest prompt, before and after rendering, in bytes (PROTOCOL.md 2).
 pub const MAX_PROMPT: usize = 1024 * 1024;
 
+/// The most output that one text or condition may have parsed as JSON, in bytes.
+pub const MAX_JSON: usize = 1024 * 1024;
+
 /// A text with references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptTemplate {
@@ -121,6 +124,9 @@ pub enum Error {
     /// The step did not complete, or the variable is not set.
     #[error("{{{{{0}}}}} has no value")]
     NoValue(Reference),
+    /// The paths of the text reach into more output than is parsed.
+    #[error("{{{{{0}}}}} reaches into outputs of more than {MAX_JSON} bytes")]
+    TooMuchJson(Reference),
     /// The rendered text is too long.
     #[error("the rendered prompt is longer than {MAX_PROMPT} bytes")]
     TooLong,
@@ -169,8 +175,25 @@ impl PromptTemplate {
         self.fill(scope, Unknown::Keep)
     }
 
+    /// About how many bytes a rendering reads or writes; those that it parses as JSON count ten times.
+    #[must_use]
+    pub fn weight(&self, scope: &impl Scope) -> usize {
+        let of = |reference: &Reference| match reference {
+            Reference::Input { field, .. } => {
+                scope.input().get(field).map_or(0, |value| 10 * breadth(value))
+            }
+            Reference::Output { step, path } => match scope.output(step) {
+                Output::Completed(output) if path.is_empty() => output.len(),
+                Output::Completed(output) => output.len().saturating_mul(10),
+                Output::Skipped | Output::Unknown => 0,
+            },
+            Reference::Env(_) | Reference::Meta(_) => 0,
+        };
+        self.references().map(of).fold(self.source.len(), usize::saturating_add)
+    }
+
     fn fill(&self, scope: &impl Scope, unknown: Unknown) -> Result<String, Error> {
-        let mut inserter = Inserter { scope, parsed: HashMap::new() };
+        let mut inserter = Inserter { scope, parsed: HashMap::new(), bytes: 0 };
         let mut rendered = String::with_capacity(self.source.len());
         for part in &self.parts {
             match part {
@@ -199,6 +222,8 @@ enum Unknown {
 struct Inserter<'a, S> {
     scope: &'a S,
     parsed: HashMap<&'a str, Option<Value>>,
+    /// The size of what was parsed, in bytes.
+    bytes: usize,
 }
 
 impl<'a, S: Scope> Inserter<'a, S> {
@@ -220,10 +245,14 @@ impl<'a, S: Scope> Inserter<'a, S> {
                 Output::Skipped => Ok(()),
                 Output::Completed(output) if path.is_empty() => push(rendered, output),
                 Output::Completed(output) => {
-                    let parsed = self
-                        .parsed
-                        .entry(step)
-                        .or_insert_with(|| serde_json::from_str(output).ok());
+                    if !self.parsed.contains_key(step.as_str()) {
+                        self.bytes = self.bytes.saturating_add(output.len());
+                        if self.bytes > MAX_JSON {
+                            return Err(Error::TooMuchJson(reference.clone()));
+                        }
+                        self.parsed.insert(step, serde_json::from_str(output).ok());
+                    }
+                    let parsed = &self.parsed[step.as_str()];
                     let root = parsed.as_ref().ok_or_else(|| Error::NotJson(reference.clone()))?;
                     push_value(rendered, value_at(root, path).ok_or_else(missing)?)
                 }
@@ -231,6 +260,24 @@ impl<'a, S: Scope> Inserter<'a, S> {
             Reference::Env(name) => push(rendered, self.scope.env(name).ok_or_else(no_value)?),
             Reference::Meta(meta) => push(rendered, self.scope.meta(*meta).ok_or_else(no_value)?),
         }
+    }
+}
+
+/// About how long a value is, a tenth for strings. Of a long list the first items count for all.
+fn breadth(value: &Value) -> usize {
+    const LOOKED_AT: usize = 1_000;
+    let all = |looked_at: usize, length: usize| looked_at / length.clamp(1, LOOKED_AT) * length;
+    match value {
+        Value::String(text) => text.len() / 10,
+        Value::Array(items) => {
+            let first = items.iter().take(LOOKED_AT).map(breadth).sum::<usize>();
+            4 + all(first, items.len())
+        }
+        Value::Object(members) => {
+            let of = |(name, value): (&String, &Value)| 4 + name.len() / 10 + breadth(value);
+            4 + all(members.iter().take(LOOKED_AT).map(of).sum(), members.len())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
     }
 }
 

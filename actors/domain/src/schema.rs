@@ -1,128 +1,252 @@
 //! JSON Schema, draft 2020-12, for inputs and outputs.
 //!
-//! No schema is ever fetched: a `$ref` must start with `#`. Patterns run on an engine that is linear
-//! in the text. A schema that refers to itself, or that expands to more than [`MAX_NODES`], is
-//! refused, so that a check costs at most the size of the value times that number. Formats are
-//! checked. Deliberately absent: other drafts.
+//! ```text
+//!   compile: size, patterns, references checked ─▶ built once, and dropped ─▶ Schema
+//!   check:   built when first used, kept while it is used ─▶ validated on fuel ─▶ faults
+//! ```
+//!
+//! A schema and the values that it checks are callers'. No schema is ever fetched; patterns are
+//! linear in the text and limited in size; a validation burns fuel and stack that are limited, so a
+//! schema may refer to itself. Formats are checked. Deliberately absent: other drafts.
 
+mod cache;
 mod input;
+mod keywords;
+mod metered;
 mod refs;
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use crate::error::Rule;
+use crate::fuel::{Fuel, OutOfFuel};
+use crate::pattern::Patterns;
 use crate::problem::{Problem, shortened};
 
-/// The most subschemas, with references expanded.
+use input::Filling;
+use metered::{Instance, Metered};
+
+/// The most subschemas.
 pub const MAX_NODES: usize = 10_000;
 
-/// The deepest nesting of subschemas, with references expanded.
+/// The deepest nesting of subschemas.
 pub const MAX_DEPTH: usize = 64;
 
 /// The longest schema as compact JSON, in bytes.
 pub const MAX_LENGTH: usize = 256 * 1024;
 
-/// The largest compiled pattern, in bytes.
-const MAX_PATTERN: usize = 256 * 1024;
+/// The fuel of a validation.
+pub const FUEL: u64 = 5_000_000;
+
+/// The fuel of a validation that others wait for: less than about a millisecond.
+pub const BRIEF_FUEL: u64 = 50_000;
+
+/// The longest schema that is compiled while others wait, as compact JSON, in bytes.
+const BRIEF_LENGTH: usize = 4 * 1024;
+
+/// The fuel to report the faults of a value.
+const REPORT_FUEL: u64 = 1_000_000;
 
 /// The most faults reported for one value.
 const MAX_FAULTS: usize = 100;
 
-/// A compiled schema.
-#[derive(Debug, Clone)]
-pub struct Schema {
+/// The memory of the library's matches of members' names with one pattern, in bytes.
+const NAME_STATES: usize = 64 * 1024;
+
+/// A schema that passed every check.
+#[derive(Clone)]
+pub struct Schema(Arc<Shared>);
+
+struct Shared {
     source: Value,
-    validator: Arc<Validator>,
+    /// The length of the source as compact JSON, in bytes.
+    length: usize,
+    compiled: Mutex<Weak<Compiled>>,
+}
+
+/// A compiled schema.
+struct Compiled {
+    validator: Validator<Metered>,
+    per_name: u64,
+    size: usize,
 }
 
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source
+        Arc::ptr_eq(&self.0, &other.0) || self.0.source == other.0.source
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&self.0.source).finish()
     }
 }
 
 impl Schema {
-    /// Compiles the schema in `field`, such as `inputSchema`.
+    /// Checks and compiles the schema in `field`, such as `inputSchema`; what was compiled is dropped
+    /// until it is used.
     ///
     /// # Errors
-    /// The schema refers to a place outside itself (rule `ref`), is too large (`length`), or is not a
-    /// schema; each problem has the path of its place.
+    /// The schema refers to a place outside itself (rule `ref`), is too large or has patterns that are
+    /// (`length`), or is not a schema; each problem has the path of its place.
     pub fn compile(field: &str, source: &Value) -> Result<Self, Vec<Problem>> {
-        if source.to_string().len() > MAX_LENGTH {
+        let schema = Self::checked_before(source);
+        if schema.0.length > MAX_LENGTH {
             let says = format!("must have at most {MAX_LENGTH} bytes");
             return Err(vec![Problem::rule(Rule::Length, field, says)]);
         }
-        refs::check(field, source)?;
-        let options = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))
-            .should_validate_formats(true)
-            .offline();
-        let validator = options.build(source).map_err(|error| {
-            let place = input::path(field, error.instance_path());
-            let says = shortened(&error.masked_with("").to_string(), 200);
-            vec![Problem::rule(input::rule(error.kind()), place, says.trim())]
-        })?;
-        Ok(Self { source: source.clone(), validator: Arc::new(validator) })
+        build(field, source, schema.0.length)?;
+        Ok(schema)
+    }
+
+    /// A schema that passed the checks when it was stored.
+    #[must_use]
+    pub fn checked_before(source: &Value) -> Self {
+        let length = source.to_string().len();
+        Self(Arc::new(Shared { source: source.clone(), length, compiled: Mutex::default() }))
     }
 
     /// The schema as given.
     #[must_use]
-    pub const fn source(&self) -> &Value {
-        &self.source
+    pub fn source(&self) -> &Value {
+        &self.0.source
+    }
+
+    /// True if the schema is compiled or small, so that [`BRIEF_FUEL`] suffices for a short value.
+    #[must_use]
+    pub fn is_brief(&self) -> bool {
+        let compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.length <= BRIEF_LENGTH || compiled.strong_count() > 0
     }
 
     /// True if `properties` declares this field. A field that only `additionalProperties` accepts is
     /// not declared.
     #[must_use]
     pub fn declares(&self, field: &str) -> bool {
-        refs::properties(&self.source, &self.source)
+        refs::properties(self.source(), self.source())
+            .iter()
             .any(|properties| properties.contains_key(field))
     }
 
     /// The input with the `default` of each absent property, in nested objects too.
-    #[must_use]
-    pub fn with_defaults(&self, input: Map<String, Value>) -> Map<String, Value> {
+    ///
+    /// # Errors
+    /// The defaults nest without end, or take too many steps.
+    pub fn with_defaults(
+        &self,
+        input: Map<String, Value>,
+        fuel: &mut Fuel,
+    ) -> Result<Map<String, Value>, OutOfFuel> {
         let mut filled = input;
-        input::fill(&self.source, &self.source, &mut filled);
-        filled
+        Filling { root: self.source(), fuel }.fill(self.source(), &mut filled, 0)?;
+        Ok(filled)
     }
 
     /// Checks an input.
     ///
     /// # Errors
-    /// All faults, each with the path of its field: `input.rows[0].name`.
-    pub fn check_input(&self, input: &Map<String, Value>) -> Result<(), Vec<Problem>> {
-        let faults = self.faults("input", &Value::Object(input.clone()));
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    /// The fuel does not last.
+    pub fn check_input(
+        &self,
+        input: &Value,
+        fuel: &mut Fuel,
+    ) -> Result<Result<(), Vec<Problem>>, OutOfFuel> {
+        let faults = self.faults("input", input, fuel)?;
+        Ok(if faults.is_empty() { Ok(()) } else { Err(faults) })
     }
 
     /// Checks a model's output, which is JSON, or a Markdown fence with JSON and nothing around it.
+    /// The inner error has all faults in one text, which goes to the model with the request for a
+    /// correction (`OUTPUT_INVALID`).
     ///
     /// # Errors
-    /// All faults in one text, which goes to the model with the request for a correction
-    /// (`OUTPUT_INVALID`).
-    pub fn check_output(&self, output: &str) -> Result<(), String> {
-        let value = serde_json::from_str(unfenced(output))
-            .map_err(|error| format!("the output is not valid JSON: {error}"))?;
-        let faults = self.faults("output", &value);
+    /// The fuel does not last.
+    pub fn check_output(
+        &self,
+        output: &str,
+        fuel: &mut Fuel,
+    ) -> Result<Result<(), String>, OutOfFuel> {
+        fuel.burn_for(output.len(), 2)?;
+        let value = match serde_json::from_str(unfenced(output)) {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(format!("the output is not valid JSON: {error}"))),
+        };
+        let faults = self.faults("output", &value, fuel)?;
         if faults.is_empty() {
-            return Ok(());
+            return Ok(Ok(()));
         }
         let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
-        Err(format!("the output does not match its schema: {}", messages.join("; ")))
+        Ok(Err(format!("the output does not match its schema: {}", messages.join("; "))))
     }
 
-    fn faults(&self, root: &str, value: &Value) -> Vec<Problem> {
-        self.validator
-            .iter_errors(value)
-            .take(MAX_FAULTS)
-            .flat_map(|e| input::faults(root, &e))
-            .collect()
+    fn faults(
+        &self,
+        root: &str,
+        value: &Value,
+        fuel: &mut Fuel,
+    ) -> Result<Vec<Problem>, OutOfFuel> {
+        let compiled = match self.compiled() {
+            Ok(compiled) => compiled,
+            Err(problems) => return Ok(problems),
+        };
+        let Compiled { validator, per_name, .. } = &*compiled;
+        if metered::with_fuel(fuel, *per_name, || validator.is_valid(Instance(value)))? {
+            return Ok(Vec::new());
+        }
+        let report = || {
+            let errors = validator.iter_errors(Instance(value)).take(MAX_FAULTS);
+            errors.flat_map(|error| input::faults(root, &error)).collect()
+        };
+        let mut for_report = Fuel::new(fuel.left().min(REPORT_FUEL));
+        let faults = metered::with_fuel(&mut for_report, *per_name, report);
+        Ok(faults.unwrap_or_else(|OutOfFuel| {
+            vec![Problem::rule(Rule::Type, root, "does not match the schema, in very many places")]
+        }))
     }
+
+    /// The compiled schema, which is kept while it is used.
+    fn compiled(&self) -> Result<Arc<Compiled>, Vec<Problem>> {
+        let mut known = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled = match known.upgrade() {
+            Some(compiled) => compiled,
+            None => Arc::new(build("schema", &self.0.source, self.0.length)?),
+        };
+        *known = Arc::downgrade(&compiled);
+        drop(known);
+        cache::keep(&compiled);
+        Ok(compiled)
+    }
+}
+
+fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {
+    let figures = refs::check(field, source)?;
+    let patterns = Arc::new(Mutex::new(Patterns::with_budget(keywords::MAX_PATTERNS)));
+    let name_patterns = PatternOptions::regex()
+        .size_limit(4 * keywords::MAX_NAME_PATTERN)
+        .dfa_size_limit(NAME_STATES);
+    let options = jsonschema::options_for::<Metered>()
+        .with_draft(Draft::Draft202012)
+        .with_pattern_options(name_patterns)
+        .with_keyword("pattern", keywords::pattern(patterns))
+        .with_format("regex", keywords::is_regex)
+        .should_validate_formats(true)
+        .offline();
+    let fault = |error: &ValidationError<'_>| {
+        let says = shortened(&error.masked_with("").to_string(), 200);
+        let rule = input::rule(error.kind());
+        let place = if rule == Rule::Ref {
+            refs::unresolved(field, source, &says)
+        } else {
+            input::path(field, error.instance_path())
+        };
+        vec![Problem::rule(rule, place, says.trim())]
+    };
+    let validator = options.build(source).map_err(|error| fault(&error))?;
+    Ok(Compiled { validator, per_name: figures.per_name, size })
 }
 
 /// The content of the fence, if the output is a single fence.

@@ -76,6 +76,15 @@ impl Template {
         check::check(source, env_allow)
     }
 
+    /// A template that passed every check when it was stored. Only what the configuration may have
+    /// changed since is checked, and nothing is compiled.
+    ///
+    /// # Errors
+    /// The template uses an environment variable that is no longer allowed, or is not valid.
+    pub fn restored(source: TemplateSource, env_allow: &[String]) -> Result<Self, Problems> {
+        check::restored(source, env_allow)
+    }
+
     /// The template as given.
     #[must_use]
     pub const fn source(&self) -> &TemplateSource {

@@ -15,7 +15,7 @@ mod joint;
 #[cfg(test)]
 mod tests;
 
-pub use joint::Joint;
+pub use joint::{Joint, MAX_RENDERED};
 
 use std::sync::Arc;
 

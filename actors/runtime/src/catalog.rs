@@ -27,6 +27,9 @@ use callboard_domain::execution::program::CompiledPlan;
 
 /// How many compiled plans each of the two generations holds.
 const GENERATION: usize = 500;
+/// How large the plans of a generation are, as they were given, in bytes: compiled they take a few
+/// times as much.
+const GENERATION_BYTES: usize = 16 << 20;
 /// How long an estimate is good for.
 const ESTIMATE: Duration = Duration::from_mins(1);
 /// How many rows are read at a time.
@@ -77,6 +80,20 @@ pub(crate) struct Known {
 struct Generations {
     young: HashMap<(Environment, PlanId), Arc<Known>>,
     old: HashMap<(Environment, PlanId), Arc<Known>>,
+    /// The size of the young plans, in bytes.
+    size: usize,
+}
+
+impl Generations {
+    fn add(&mut self, id: (Environment, PlanId), plan: Arc<Known>) {
+        let size = plan.compiled.plan.source().size();
+        if self.young.len() >= GENERATION || self.size + size > GENERATION_BYTES {
+            self.old = std::mem::take(&mut self.young);
+            self.size = 0;
+        }
+        self.size += size;
+        self.young.insert(id, plan);
+    }
 }
 
 impl std::fmt::Debug for Catalog {
@@ -93,17 +110,13 @@ impl Catalog {
             return Some(Arc::clone(plan));
         }
         let plan = plans.old.remove(&(environment, id))?;
-        plans.young.insert((environment, id), Arc::clone(&plan));
+        plans.add((environment, id), Arc::clone(&plan));
         Some(plan)
     }
 
     /// Remembers a plan.
     pub(crate) fn keep_plan(&self, environment: Environment, id: PlanId, plan: Arc<Known>) {
-        let mut plans = self.plans();
-        if plans.young.len() >= GENERATION {
-            plans.old = std::mem::take(&mut plans.young);
-        }
-        plans.young.insert((environment, id), plan);
+        self.plans().add((environment, id), plan);
     }
 
     /// Forgets a plan that is removed.
@@ -237,7 +250,7 @@ impl Node {
                 after = Some(*last);
                 for (_, row) in page {
                     let source = plans::template_source(store, environment, &row).await?;
-                    match Template::compile(source, allowed) {
+                    match Template::restored(source, allowed) {
                         Ok(template) => {
                             let TemplateRow { author, created_at, .. } = row;
                             let published = Published { template, author, created_at };

@@ -103,6 +103,10 @@ impl PendingCommit {
                     step.effects
                         .iter()
                         .for_each(|effect| execution::perform(node, address, *effect));
+                    if step.next.has_due() {
+                        let shard = node.shard(execution.partition());
+                        shard.executions.send(address, execution::Message::Continue);
+                    }
                 }
                 Change::Delivery(step) => {
                     let delivery = step.next.cargo.id();

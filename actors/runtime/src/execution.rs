@@ -65,6 +65,8 @@ pub(crate) enum Message {
     TimePassed,
     /// The server was started again: perform what is outstanding.
     Recover,
+    /// Steps are due that the last unit had no room for.
+    Continue,
     /// The outcome of the pending commit.
     Committed(Outcome),
     /// The idle time has passed.
@@ -106,7 +108,7 @@ enum Work {
     Retry(Reply),
     TimePassed,
     GivenUp,
-    /// A step may be due that a crash left undecided.
+    /// A step may be due that a crash or a full unit left undecided.
     Look,
 }
 
@@ -145,6 +147,7 @@ impl Item for ExecutionItem {
             Message::Retry(reply) => held.item.backlog.push(Work::Retry(reply)),
             Message::TimePassed => held.item.backlog.push(Work::TimePassed),
             Message::Recover => held.recover(),
+            Message::Continue => held.item.backlog.push(Work::Look),
             Message::Committed(outcome) => held.committed(outcome)?,
             Message::Rest => {
                 held.item.resting = false;
@@ -242,7 +245,13 @@ impl Held<ExecutionItem> {
                         task: task.as_deref(),
                         approval: approval.as_deref(),
                     };
-                    match joint.join(items, event, &mut own.outputs, &mut sources) {
+                    let mismatch = match joint.to_check(items.task, &event) {
+                        Some((step, output)) => {
+                            node.compute.check(&own.program, step, output).await?
+                        }
+                        None => None,
+                    };
+                    match joint.join(items, event, mismatch, &mut own.outputs, &mut sources) {
                         Ok(()) => waiting.joins.push(participants),
                         Err(refusal) => participants.tell(&Err(refusal)),
                     }
@@ -263,7 +272,9 @@ impl Held<ExecutionItem> {
             }
             while let Some(step) = joint.due() {
                 read_outputs(store, environment, joint.state(), step, &mut own.outputs).await?;
-                joint.decide(step, &own.outputs, &mut sources);
+                let evaluation =
+                    node.compute.evaluate(&own.program, &mut joint, step, &mut own.outputs).await?;
+                joint.decide(step, evaluation, &mut sources);
             }
         }
         let unit = joint.done();
@@ -330,7 +341,7 @@ impl Held<ExecutionItem> {
 pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
     let shard = node.shard(address.execution.partition());
     match effect {
-        // A due step is decided in the unit that makes it due; after a crash the actor looks again.
+        // A due step is decided in the unit that makes it due, or the actor is told to continue.
         // A new task is in its queue already; an ended one was looked up when this was loaded.
         Effect::Decide(_) | Effect::Watch { .. } => {}
         Effect::CancelTask { task, .. } => {

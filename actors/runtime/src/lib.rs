@@ -9,6 +9,7 @@ pub mod accounts;
 mod approval;
 mod capacity;
 pub mod catalog;
+mod compute;
 mod concurrency;
 mod delivery;
 mod directory;

@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 
 use crate::accounts::{self, Register};
 use crate::catalog::{self, Catalog};
+use crate::compute::Compute;
 use crate::concurrency::Concurrency;
 use crate::durable;
 use crate::events::Events;
@@ -93,6 +94,7 @@ pub(crate) struct Node {
     pub(crate) events: Arc<Events>,
     pub(crate) accounts: Register,
     pub(crate) catalog: Catalog,
+    pub(crate) compute: Compute,
     pub(crate) reviewers: Reviewers,
     pub(crate) review_stats: ReviewStats,
     /// Plans that are being removed, or executed.
@@ -127,6 +129,7 @@ impl Node {
             workers: Workers::default(),
             accounts: Register::default(),
             catalog: Catalog::default(),
+            compute: Compute::default(),
             reviewers: Reviewers::default(),
             review_stats: ReviewStats::default(),
             leaving_plans: Holds::default(),
@@ -340,7 +343,8 @@ impl Node {
     /// Hands a task that is about to become durable to its first actor.
     pub(crate) fn hand_off(&self, environment: Environment, task: Task, inputs: Inputs) {
         let address = TaskAddress { environment, task: task.spec.id };
-        let size = TASK + inputs.prompt.len();
+        let size =
+            TASK + inputs.prompt.len() + inputs.system_prompt.as_ref().map_or(0, String::len);
         let found = Found { task, inputs: Some(inputs), output: None };
         self.shard(address.task.partition()).handoff.add(address, found, size);
     }

@@ -108,7 +108,8 @@ async fn recover_executions(
                 let key = timers::TimerKey::Execution(address);
                 shard.timers(timers::Message::Set(key, deadline));
             }
-            if !with_tasks.contains(&execution) || !head.is_first_run() {
+            let decided = head.is_first_run() && !head.is_undecided();
+            if !with_tasks.contains(&execution) || !decided {
                 shard.executions.send(address, execution::Message::Recover);
             }
         }

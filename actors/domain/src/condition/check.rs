@@ -1,23 +1,17 @@
-//! The check of a condition: its references, and the bounds of its evaluation.
+//! The check of a condition: its references and its forms.
 //!
-//! The syntax tree is checked before macros are expanded, as the author wrote it. The allowed
-//! functions are those known to be linear; a new function of the library is not allowed by itself.
+//! The syntax tree is checked as the author wrote it, with macros as calls.
 //! Deliberately absent: types. A condition of the wrong type fails when it is evaluated.
 
 use std::collections::BTreeSet;
 
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
-use regex::RegexBuilder;
-
 use super::MAX_DEPTH;
 use crate::problem::shortened;
 use crate::render::Meta;
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 /// The most additions: each may copy the strings that it joins.
 pub(super) const MAX_ADDITIONS: usize = 16;
-
-/// The largest compiled pattern, in bytes: enough for a few Unicode classes such as `\w`.
-pub(super) const MAX_PATTERN: usize = 256 * 1024;
 
 const OPERATORS: [&str; 16] = [
     "_?_:_", "_&&_", "_||_", "!_", "-_", "_-_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_>=_",
@@ -25,7 +19,8 @@ const OPERATORS: [&str; 16] = [
 ];
 const FUNCTIONS: [&str; 9] =
     ["size", "contains", "startsWith", "endsWith", "int", "uint", "double", "string", "type"];
-const TYPES: [&str; 8] = ["bool", "int", "uint", "double", "string", "list", "map", "null_type"];
+pub(super) const TYPES: [&str; 8] =
+    ["bool", "int", "uint", "double", "string", "list", "map", "null_type"];
 
 /// The variables that a condition refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,24 +31,19 @@ pub struct References {
     pub whole_input: bool,
     /// The ids of the steps.
     pub steps: BTreeSet<String>,
-    /// True if the condition refers to a step's `.json`.
-    pub json: bool,
-    /// True if the condition iterates over a collection.
-    pub iterates: bool,
 }
 
-/// The references of a condition, and whether it has macros; or the fault.
-pub(super) fn check(root: &IdedExpr) -> Result<(References, bool), String> {
+/// The references of a condition, or the fault.
+pub(super) fn check(root: &IdedExpr) -> Result<References, String> {
     let mut checker = Checker::default();
     checker.visit(root, 1)?;
-    Ok((checker.references, checker.has_macros))
+    Ok(checker.references)
 }
 
 #[derive(Default)]
 struct Checker {
     references: References,
     additions: usize,
-    has_macros: bool,
     /// The variable of the enclosing iteration.
     item: Option<String>,
 }
@@ -101,7 +91,6 @@ impl Checker {
                 return self.iteration(range, item, body, depth);
             }
             ("has", None, [field]) if matches!(field.expr, Expr::Select(_)) => {
-                self.has_macros = true;
                 return self.visit(field, depth + 1);
             }
             ("matches", Some(_), [pattern]) | ("matches", None, [_, pattern]) => {
@@ -145,8 +134,6 @@ impl Checker {
         if self.item.is_some() {
             return Err("must not nest iterations".to_owned());
         }
-        self.references.iterates = true;
-        self.has_macros = true;
         self.visit(range, depth + 1)?;
         self.item = Some(item.clone());
         self.visit(body, depth + 1)?;
@@ -207,7 +194,6 @@ impl Checker {
                 if ["output", "status", "json"].contains(value) =>
             {
                 self.references.steps.insert((*step).to_owned());
-                self.references.json |= *value == "json";
             }
             ("steps", _) => {
                 return Err("must use steps as steps[\"id\"].output, .status or .json".to_owned());
@@ -229,12 +215,9 @@ impl Checker {
 }
 
 fn check_pattern(pattern: &IdedExpr) -> Result<(), String> {
-    let Expr::Literal(LiteralValue::String(pattern)) = &pattern.expr else {
-        return Err("must have a string literal as the pattern of matches".to_owned());
-    };
-    match RegexBuilder::new(pattern.inner()).size_limit(MAX_PATTERN).build() {
-        Ok(_) => Ok(()),
-        Err(regex::Error::CompiledTooBig(_)) => Err("has a pattern that is too large".to_owned()),
-        Err(_) => Err("has a pattern that is not a regular expression".to_owned()),
+    if let Expr::Literal(LiteralValue::String(_)) = &pattern.expr {
+        Ok(())
+    } else {
+        Err("must have a string literal as the pattern of matches".to_owned())
     }
 }

@@ -2,12 +2,21 @@
 //!
 //! Deliberately absent: outputs; a placeholder for one stays in the prompt as written.
 
+use std::iter;
+
 use super::{Estimate, PastRun, of_run, of_step, received};
 use crate::names::names;
 use crate::plan::{HitlSource, Plan, gate_of};
 use crate::render::{self, Scope};
 use crate::task::Hold;
 use crate::usage::Prices;
+
+/// The most that the prompts of a dry run take together, in bytes (PROTOCOL.md 4).
+pub const MAX_PROMPTS: usize = 2 << 20;
+
+/// The most work of one dry run, as the weight of its texts ([`render::PromptTemplate::weight`]): the texts
+/// of later steps stay as written, and count as cut.
+const MAX_WEIGHT: usize = (1 << 30) + (64 << 20);
 
 /// The model and the queue of steps that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +45,10 @@ pub struct DryStep {
     pub id: String,
     /// The length of the longest chain of dependencies before the step.
     pub level: usize,
-    /// The prompt, with all known values filled in.
+    /// The prompt, with all known values filled in; cut if all prompts exceed [`MAX_PROMPTS`].
     pub prompt: String,
+    /// True if the prompt is cut.
+    pub prompt_truncated: bool,
     /// The model, the default included.
     pub model: String,
     /// The queue, the default included.
@@ -62,7 +73,8 @@ names! {
     }
 }
 
-/// Dry-runs a plan. `past` returns the medians of a step's id and a model.
+/// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of what the prompts before it
+/// left. `past` returns the medians of a step's id and a model.
 ///
 /// # Errors
 /// The id of the first step whose prompt cannot be rendered with this input, and the reason.
@@ -76,21 +88,38 @@ pub fn dry_run(
 ) -> Result<DryRun, (String, render::Error)> {
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
+    let (mut left, mut weight) = (MAX_PROMPTS, 0);
     for (index, step) in (0..).zip(plan.steps()) {
         let failed = |error| (step.id().to_owned(), error);
-        let prompt = step.prompt().render_known(scope).map_err(failed)?;
-        if let Some(text) = step.system_prompt() {
-            text.render_known(scope).map_err(failed)?;
-        }
+        let texts = || iter::once(step.prompt()).chain(step.system_prompt());
+        weight = texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
+        let is_rendered = weight <= MAX_WEIGHT;
+        let mut prompt = if is_rendered {
+            if let Some(text) = step.system_prompt() {
+                text.render_known(scope).map_err(failed)?;
+            }
+            step.prompt().render_known(scope).map_err(failed)?
+        } else {
+            step.prompt().source().to_owned()
+        };
         let source = step.source();
         let model = source.model.as_deref().unwrap_or(defaults.model);
         let past = past(step.id(), model);
         let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
         estimates.push(estimate);
+        let share = left / (plan.steps().len() - steps.len());
+        let is_long = prompt.len() > share;
+        if is_long {
+            prompt.truncate(prompt.floor_char_boundary(share));
+            prompt.shrink_to_fit();
+        }
+        let prompt_truncated = is_long || !is_rendered;
+        left -= prompt.len();
         steps.push(DryStep {
             id: step.id().to_owned(),
             level: plan.graph().level(index),
             prompt,
+            prompt_truncated,
             model: model.to_owned(),
             queue: source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
             depends_on: ids(plan, plan.graph().dependencies(index)),

@@ -128,3 +128,26 @@ fn an_input_that_cannot_be_rendered_is_told_with_its_step() {
     let failed = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap_err();
     assert!(matches!(failed, (step, render::Error::Missing(_)) if step == "a"));
 }
+
+/// Tried on a server before: the answer took 500 megabytes.
+#[test]
+fn all_prompts_of_a_dry_run_share_two_mebibytes() {
+    let step = |number: usize| StepSource {
+        id: format!("s{number}"),
+        prompt: if number.is_multiple_of(2) { "{{input.text}}" } else { "short" }.to_owned(),
+        ..StepSource::default()
+    };
+    let steps = (0..500).map(step).collect();
+    let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
+    let plan = Plan::compile(plan, &[]).unwrap();
+    let start = Start(json!({"text": "ä".repeat(1 << 19)}).as_object().cloned().unwrap());
+    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap();
+    let total: usize = run.steps.iter().map(|step| step.prompt.len()).sum();
+    assert!((MAX_PROMPTS * 9 / 10..=MAX_PROMPTS).contains(&total), "{total}");
+    for (number, step) in run.steps.iter().enumerate() {
+        assert_eq!(step.prompt_truncated, number.is_multiple_of(2), "{number}");
+        assert!(step.prompt_truncated || step.prompt == "short");
+    }
+    assert!(run.steps[0].estimated_cost > 100_000.0, "the whole prompt counts");
+    assert!(dry(|_, _| None).steps.iter().all(|step| !step.prompt_truncated));
+}

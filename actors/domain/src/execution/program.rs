@@ -3,22 +3,31 @@
 //! Deliberately absent: the order of events. The machine names the step to decide.
 
 use std::collections::HashMap;
+use std::iter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Execution, Stage};
+use crate::condition;
+use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::Graph;
 use crate::id::{ExecutionId, TaskId};
 use crate::plan::{HitlSource, Plan, Step, gate_of};
 use crate::render::{Meta, Output, Scope};
 use crate::retry::Policy;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::task::{Ending, EndingCode, Inputs, Request, Task};
 
 /// The size of the outputs that an awake execution remembers, in bytes.
 const REMEMBERED: usize = 256 << 10;
+
+/// The fuel of a condition in a brief evaluation.
+const BRIEF_FUEL: u64 = 50_000;
+
+/// The weight of the prompts of a brief evaluation, in bytes.
+const BRIEF_TEXTS: usize = 256 << 10;
 
 /// The review gates that a start request or a template asks for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -79,6 +88,24 @@ pub struct Program {
     defaults: Arc<TaskDefaults>,
 }
 
+/// The effort that an evaluation may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Less than about a millisecond, so that others can wait for it.
+    Brief,
+    /// All that a condition and its prompts may take, on a thread that nobody else waits for.
+    Full,
+}
+
+impl Effort {
+    const fn fuel(self) -> Fuel {
+        Fuel::new(match self {
+            Self::Brief => BRIEF_FUEL,
+            Self::Full => condition::FUEL,
+        })
+    }
+}
+
 /// The decision about a ready step.
 #[derive(Debug)]
 pub enum Evaluation {
@@ -110,14 +137,15 @@ impl Program {
         self.compiled.plan.position(name).and_then(|at| u16::try_from(at).ok())
     }
 
-    /// Checks the output of a step against the output schema.
-    ///
-    /// # Errors
-    /// The first mismatch, as a message for the model.
-    pub fn check(&self, step: u16, output: &str) -> Result<(), String> {
+    /// Checks the output of a step against the output schema; the inner error is a message for the
+    /// model. `None` if that takes more than the effort allows.
+    #[must_use]
+    pub fn check(&self, step: u16, output: &str, effort: Effort) -> Option<Result<(), String>> {
         match &self.compiled.output_schema {
-            Some(schema) if self.compiled.checked() == Some(step) => schema.check_output(output),
-            Some(_) | None => Ok(()),
+            Some(schema) if self.compiled.checked() == Some(step) => {
+                check_output(schema, output, effort)
+            }
+            Some(_) | None => Some(Ok(())),
         }
     }
 
@@ -127,21 +155,39 @@ impl Program {
         AtStart(self)
     }
 
-    /// Evaluates the condition of a ready step and renders its prompts.
+    /// Evaluates the condition of a ready step and renders its prompts. `None` if that takes more than
+    /// the effort allows.
     #[must_use]
-    pub fn evaluate(&self, number: u16, execution: &Execution, outputs: &Outputs) -> Evaluation {
+    pub fn evaluate(
+        &self,
+        number: u16,
+        execution: &Execution,
+        outputs: &Outputs,
+        effort: Effort,
+    ) -> Option<Evaluation> {
         let step = &self.compiled.plan.steps()[usize::from(number)];
         let scope = WithOutputs { program: self, execution, outputs };
-        match step.condition().map(|condition| condition.evaluate(&scope)) {
-            None | Some(Ok(true)) => {}
-            Some(Ok(false)) => return Evaluation::Skip,
-            Some(Err(error)) => return failed(EndingCode::ConditionFailed, &error),
+        if let Some(condition) = step.condition() {
+            match (condition.evaluate(&scope, &mut effort.fuel()), effort) {
+                (Ok(true), _) => {}
+                (Ok(false), _) => return Some(Evaluation::Skip),
+                (Err(condition::Error::OutOfFuel), Effort::Brief) => return None,
+                (Err(error), _) => return Some(failed(EndingCode::ConditionFailed, &error)),
+            }
+        }
+        let texts = || iter::once(step.prompt()).chain(step.system_prompt());
+        if effort == Effort::Brief
+            && texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
+        {
+            return None;
         }
         let prompt = step.prompt().render(&scope);
         let system_prompt = step.system_prompt().map(|text| text.render(&scope)).transpose();
         let (mut prompt, system_prompt) = match (prompt, system_prompt) {
             (Ok(prompt), Ok(system_prompt)) => (prompt, system_prompt),
-            (Err(error), _) | (_, Err(error)) => return failed(EndingCode::RenderFailed, &error),
+            (Err(error), _) | (_, Err(error)) => {
+                return Some(failed(EndingCode::RenderFailed, &error));
+            }
         };
         if let Some(message) = execution.step(number).and_then(|row| row.correction.as_ref()) {
             prompt.push_str("\n\nYour previous answer did not have the required structure: ");
@@ -149,7 +195,7 @@ impl Program {
             prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
         }
         let inputs = Inputs { prompt, system_prompt, context: None };
-        Evaluation::Run(Box::new(self.request(step, inputs)), step.retry())
+        Some(Evaluation::Run(Box::new(self.request(step, inputs)), step.retry()))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the signature of Scope::meta")]
@@ -173,6 +219,23 @@ impl Program {
             callback_url: None,
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             inputs,
+        }
+    }
+}
+
+/// Checks an output against a schema. `None` if that takes more than the effort allows.
+#[must_use]
+pub fn check_output(schema: &Schema, output: &str, effort: Effort) -> Option<Result<(), String>> {
+    let fuel = match effort {
+        Effort::Brief if !schema.is_brief() => return None,
+        Effort::Brief => schema::BRIEF_FUEL,
+        Effort::Full => schema::FUEL,
+    };
+    match (schema.check_output(output, &mut Fuel::new(fuel)), effort) {
+        (Ok(result), _) => Some(result),
+        (Err(OutOfFuel), Effort::Brief) => None,
+        (Err(OutOfFuel), Effort::Full) => {
+            Some(Err("the output takes too many steps to check against its schema".to_owned()))
         }
     }
 }

@@ -12,9 +12,10 @@ use super::limits::{
     check_length, check_max_tokens, check_range, check_timeout,
 };
 use super::source::{RetrySource, StepSource};
-use crate::condition::Condition;
+use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
 use crate::graph::{Cyclic, Graph};
+use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
 use crate::render::{MAX_PROMPT, PromptTemplate, Reference};
 use crate::schema::Schema;
@@ -36,14 +37,18 @@ pub(crate) struct Checker<'a> {
     pub(crate) problems: Vec<Problem>,
     inputs: Inputs<'a>,
     env_allow: &'a [String],
+    patterns: Patterns,
+    /// The length of the conditions so far, in bytes.
+    conditions: usize,
 }
 
 /// The first step with each id.
 type Positions<'s> = HashMap<&'s str, u16>;
 
 impl<'a> Checker<'a> {
-    pub(crate) const fn new(inputs: Inputs<'a>, env_allow: &'a [String]) -> Self {
-        Self { problems: Vec::new(), inputs, env_allow }
+    pub(crate) fn new(inputs: Inputs<'a>, env_allow: &'a [String]) -> Self {
+        let patterns = Patterns::with_budget(MAX_PLAN_PATTERNS);
+        Self { problems: Vec::new(), inputs, env_allow, patterns, conditions: 0 }
     }
 
     pub(crate) fn fault(&mut self, rule: Rule, field: impl Into<String>, says: &str) {
@@ -274,7 +279,15 @@ impl StepChecker<'_, '_, '_> {
 
     fn condition(&mut self) -> Option<Condition> {
         let source = self.source.condition.as_ref()?;
-        match Condition::compile(source.as_str()) {
+        self.checker.conditions += source.len();
+        if self.checker.conditions > MAX_PLAN_LENGTH {
+            let says = format!(
+                "is one too many: the conditions of a plan may have {MAX_PLAN_LENGTH} bytes in all"
+            );
+            self.fault(Code::InvalidCondition, "condition", &says);
+            return None;
+        }
+        match Condition::compile(source.as_str(), &mut self.checker.patterns) {
             Ok(condition) => {
                 for field in &condition.references().input {
                     self.input("condition", field);

@@ -71,6 +71,20 @@ pub struct RetrySource {
     pub backoff_ms: Option<u64>,
 }
 
+impl PlanSource {
+    /// The size of the texts, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let step = |step: &StepSource| {
+            let depends_on = step.depends_on.iter().map(String::len).sum::<usize>();
+            let texts = step.prompt.len() + of(&step.system_prompt) + of(&step.condition);
+            size_of::<StepSource>() + texts + depends_on
+        };
+        self.steps.iter().map(step).sum()
+    }
+}
+
 impl RetrySource {
     /// The policy, with the defaults filled in (SPEC.md, Limits).
     #[must_use]

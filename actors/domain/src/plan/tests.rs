@@ -117,6 +117,25 @@ fn a_reference_must_name_a_step_that_exists_and_is_declared() {
 }
 
 #[test]
+fn the_conditions_of_a_plan_share_a_length() {
+    let conditioned = |count: usize, length: usize| {
+        let step = |n: usize| StepSource {
+            id: format!("s{n}"),
+            prompt: "x".to_owned(),
+            condition: Some(format!("{:<length$}", "true")),
+            ..StepSource::default()
+        };
+        let steps = (0..count).map(step).collect();
+        let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
+        Plan::compile(plan, &[])
+    };
+    assert!(conditioned(500, 60).is_ok());
+    let problems = conditioned(66, 1_000).unwrap_err();
+    assert_eq!(problems.first().code, Code::InvalidCondition);
+    assert_eq!(problems.first().field, "steps[65].condition");
+}
+
+#[test]
 fn a_condition_is_checked_like_a_prompt() {
     let conditional = |condition: &str| {
         let condition = Some(condition.to_owned());

@@ -7,25 +7,53 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::{Map, Value};
 
+use super::MAX_DEPTH;
+use super::keywords::PATTERN_FAULT;
 use super::refs::properties;
 use crate::error::Rule;
+use crate::fuel::{Fuel, OutOfFuel};
 use crate::problem::{Code, Problem, shortened};
 
-/// Adds the default of each absent property.
-pub(super) fn fill(root: &Value, schema: &Value, object: &mut Map<String, Value>) {
-    for (name, schema) in properties(root, schema).flatten() {
-        if !object.contains_key(name) {
-            object.extend(schema.get("default").map(|default| (name.clone(), default.clone())));
+/// The deepest objects that are filled: those of a request, with defaults in the deepest.
+const DEEPEST: usize = 2 * MAX_DEPTH;
+
+/// The filling of an input with defaults.
+pub(super) struct Filling<'s, 'f> {
+    pub(super) root: &'s Value,
+    pub(super) fuel: &'f mut Fuel,
+}
+
+impl Filling<'_, '_> {
+    /// Adds the default of each absent property.
+    pub(super) fn fill(
+        &mut self,
+        schema: &Value,
+        object: &mut Map<String, Value>,
+        depth: usize,
+    ) -> Result<(), OutOfFuel> {
+        if depth > DEEPEST {
+            return Err(OutOfFuel);
         }
-        match object.get_mut(name) {
-            Some(Value::Object(inner)) => fill(root, schema, inner),
-            Some(Value::Array(items)) => {
-                for item in items.iter_mut().filter_map(Value::as_object_mut) {
-                    schema.get("items").into_iter().for_each(|schema| fill(root, schema, item));
+        for properties in properties(self.root, schema) {
+            self.fuel.burn(200)?;
+            for (name, schema) in properties {
+                self.fuel.burn_for(name.len(), 16)?;
+                if let (false, Some(default)) = (object.contains_key(name), schema.get("default")) {
+                    self.fuel.burn_for(default.to_string().len(), 2)?;
+                    object.insert(name.clone(), default.clone());
+                }
+                match (object.get_mut(name), schema.get("items")) {
+                    (Some(Value::Object(inner)), _) => self.fill(schema, inner, depth + 1)?,
+                    (Some(Value::Array(items)), Some(schema)) => {
+                        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                            self.fill(schema, item, depth + 1)?;
+                        }
+                    }
+                    (_, _) => {}
                 }
             }
-            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
         }
+        Ok(())
     }
 }
 
@@ -53,6 +81,9 @@ pub(super) fn faults(root: &str, error: &ValidationError<'_>) -> Vec<Problem> {
         };
         return unexpected.iter().map(unknown).collect();
     }
+    if let Kind::Custom { .. } = error.kind() {
+        return vec![Problem::rule(Rule::Pattern, place, PATTERN_FAULT)];
+    }
     let message = shortened(&error.masked_with(place.as_str()).to_string(), 300);
     vec![Problem { code: Code::Validation(rule(error.kind())), field: place, message }]
 }
@@ -66,8 +97,7 @@ pub(super) fn rule(kind: &Kind) -> Rule {
         | Kind::OneOfNotValid { .. }
         | Kind::OneOfMultipleValid { .. }
         | Kind::Not { .. }
-        | Kind::FalseSchema
-        | Kind::Custom { .. } => Rule::Type,
+        | Kind::FalseSchema => Rule::Type,
         Kind::Minimum { .. }
         | Kind::Maximum { .. }
         | Kind::ExclusiveMinimum { .. }
@@ -75,6 +105,7 @@ pub(super) fn rule(kind: &Kind) -> Rule {
         | Kind::MultipleOf { .. } => Rule::Range,
         Kind::Pattern { .. }
         | Kind::PropertyNames { .. }
+        | Kind::Custom { .. }
         | Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. } => Rule::Pattern,
         Kind::Enum { .. } | Kind::Constant { .. } => Rule::Enum,

@@ -1,12 +1,16 @@
-//! The check of a schema's references: they stay inside the schema and are not recursive.
+//! The check of a schema's size, patterns and references before it is compiled; the resolution of
+//! references for defaults.
 //!
-//! Deliberately absent: `$anchor` and `$dynamicRef`. Only pointers (`#`, `#/$defs/name`) are allowed
-//! and followed.
+//! References may lead anywhere within the document: by pointer, `$anchor`, `$dynamicAnchor` or a
+//! local `$id`, also in circles. The library resolves them; nothing is ever fetched. Deliberately
+//! absent: other dialects.
 
 use serde_json::{Map, Value};
 
+use super::keywords::{MAX_NAME_PATTERN, MAX_PATTERN, MAX_PATTERNS};
 use super::{MAX_DEPTH, MAX_NODES};
 use crate::error::Rule;
+use crate::pattern::{Invalid, Patterns};
 use crate::problem::{Problem, shortened};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -18,130 +22,253 @@ const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 const NAMED: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// Checks that no reference leads outside, and then that the schema expands to a bounded size.
-pub(super) fn check(field: &str, schema: &Value) -> Result<(), Vec<Problem>> {
-    let mut problems = Vec::new();
+/// The most references of one schema, and the most targets of one of them in a search for defaults.
+const MAX_REFS: usize = 1_000;
+
+/// The least share of a pattern in the budget of patterns: the memory around it.
+const LEAST_PATTERN: usize = 4 * 1024;
+
+/// The figures of a schema that passed.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    /// The work to match all patterns of members' names with one byte of a name.
+    pub(super) per_name: u64,
+}
+
+/// Checks a schema's size, patterns and references.
+pub(super) fn check(field: &str, schema: &Value) -> Result<Figures, Vec<Problem>> {
+    let mut walk = Walk {
+        problems: Vec::new(),
+        ids: Vec::new(),
+        refs: Vec::new(),
+        patterns: Patterns::with_budget(MAX_PATTERNS),
+        pattern_bytes: 0,
+        nodes: 0,
+        figures: Figures::default(),
+    };
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-        problems.push(Problem::rule(Rule::Type, field, "must be an object"));
+        walk.problems.push(Problem::rule(Rule::Type, field, "must be an object"));
     }
-    outside(field, schema, &mut problems);
-    if problems.is_empty() {
-        let mut expansion = Expansion { root: schema, field, nodes: 0 };
-        expansion.visit(schema, 0).map_err(|problem| vec![problem])?;
+    walk.schema(field, schema, 0);
+    walk.references();
+    if walk.nodes > MAX_NODES {
+        let says = format!("must have at most {MAX_NODES} subschemas, nested {MAX_DEPTH} deep");
+        walk.problems.push(Problem::rule(Rule::Length, field, says));
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    if walk.pattern_bytes > MAX_PATTERNS {
+        let says = format!(
+            "has patterns that are too large: compiled, they may take {MAX_PATTERNS} bytes in all, \
+             at least {LEAST_PATTERN} each"
+        );
+        walk.problems.push(Problem::rule(Rule::Length, field, says));
+    }
+    if walk.problems.is_empty() { Ok(walk.figures) } else { Err(walk.problems) }
 }
 
-fn outside(place: &str, schema: &Value, problems: &mut Vec<Problem>) {
-    match schema {
-        Value::Object(members) => {
-            for (name, value) in members {
-                keyword(&format!("{place}.{name}"), name, value, problems);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                outside(&format!("{place}[{index}]"), item, problems);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn keyword(place: &str, name: &str, value: &Value, problems: &mut Vec<Problem>) {
-    match (name, value) {
-        ("$ref", Value::String(to)) if to == "#" || to.starts_with("#/") => {}
-        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
-            let says =
-                format!("must be a pointer within this schema (#/…), not {}", shortened(to, 64));
-            problems.push(Problem::rule(Rule::Ref, place, says));
-        }
-        ("$schema", Value::String(dialect)) if dialect.trim_end_matches('#') != DIALECT => {
-            problems.push(Problem::rule(Rule::Enum, place, format!("must be {DIALECT}")));
-        }
-        ("$id" | "$vocabulary", _) => {
-            problems.push(Problem::rule(
-                Rule::Ref,
-                place,
-                "is not supported: a schema must be self-contained",
-            ));
-        }
-        (name, _) if DATA.contains(&name) => {}
-        (name, Value::Object(named)) if NAMED.contains(&name) => {
-            for (name, schema) in named {
-                outside(&format!("{place}.{name}"), schema, problems);
-            }
-        }
-        (_, _) => outside(place, value, problems),
-    }
-}
-
-/// Counts the subschemas with every reference expanded. A cycle of references exceeds the depth.
-struct Expansion<'a> {
-    root: &'a Value,
-    field: &'a str,
+struct Walk<'s> {
+    problems: Vec<Problem>,
+    ids: Vec<&'s str>,
+    /// The references with their places.
+    refs: Vec<(String, &'s str)>,
+    patterns: Patterns,
+    pattern_bytes: usize,
     nodes: usize,
+    figures: Figures,
 }
 
-impl Expansion<'_> {
-    fn visit(&mut self, value: &Value, depth: usize) -> Result<(), Problem> {
+impl<'s> Walk<'s> {
+    fn schema(&mut self, place: &str, schema: &'s Value, depth: usize) {
         self.nodes += 1;
-        if depth > 2 * MAX_DEPTH || self.nodes > MAX_NODES {
-            let says = format!(
-                "must not refer to itself, and must have at most {MAX_NODES} subschemas, nested at \
-                 most {MAX_DEPTH} deep, with references expanded"
-            );
-            return Err(Problem::rule(Rule::Ref, self.field, says));
+        if self.nodes > MAX_NODES || depth > 2 * MAX_DEPTH {
+            self.nodes = MAX_NODES + 1;
+            return;
         }
-        match value {
+        match schema {
             Value::Object(members) => {
-                members.iter().try_for_each(|(name, value)| match (name.as_str(), value) {
-                    ("$ref", Value::String(to)) => {
-                        let says =
-                            || format!("refers to {}, which does not exist", shortened(to, 64));
-                        let schema = target(self.root, to);
-                        let schema =
-                            schema.ok_or_else(|| Problem::rule(Rule::Ref, self.field, says()))?;
-                        self.visit(schema, depth + 1)
-                    }
-                    ("$defs" | "definitions", _) => Ok(()),
-                    (name, _) if DATA.contains(&name) => Ok(()),
-                    (_, value) => self.visit(value, depth + 1),
-                })
+                for (name, value) in members {
+                    self.keyword(&format!("{place}.{name}"), name, value, depth);
+                }
             }
-            Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.schema(&format!("{place}[{index}]"), item, depth + 1);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn keyword(&mut self, place: &str, name: &str, value: &'s Value, depth: usize) {
+        match (name, value) {
+            ("$ref" | "$dynamicRef", Value::String(to)) => self.refs.push((place.to_owned(), to)),
+            ("$id", Value::String(id)) => self.ids.push(id.trim_end_matches('#')),
+            ("$schema", Value::String(dialect)) if dialect.trim_end_matches('#') != DIALECT => {
+                let says = format!("must be {DIALECT}");
+                self.problems.push(Problem::rule(Rule::Enum, place, says));
+            }
+            ("$recursiveRef" | "$vocabulary", _) => {
+                let says = "is not supported: it is not a keyword of schemas in draft 2020-12";
+                self.problems.push(Problem::rule(Rule::Ref, place, says));
+            }
+            ("pattern", Value::String(pattern)) => {
+                self.pattern(place, pattern, MAX_PATTERN);
+            }
+            (name, _) if DATA.contains(&name) => {}
+            (name, Value::Object(named)) if NAMED.contains(&name) => {
+                for (member, schema) in named {
+                    let place = format!("{place}.{member}");
+                    if name == "patternProperties" {
+                        let size = self.pattern(&place, member, MAX_NAME_PATTERN);
+                        self.figures.per_name += 1 + size as u64 / 64;
+                    }
+                    self.schema(&place, schema, depth + 1);
+                }
+            }
+            (_, value) => self.schema(place, value, depth + 1),
+        }
+    }
+
+    /// Counts a pattern; returns its compiled size.
+    fn pattern(&mut self, place: &str, pattern: &str, limit: usize) -> usize {
+        if self.pattern_bytes > MAX_PATTERNS {
+            return 0;
+        }
+        match self.patterns.compile(pattern, limit) {
+            Ok(pattern) => {
+                self.pattern_bytes += pattern.size().max(LEAST_PATTERN);
+                pattern.size()
+            }
+            Err(Invalid::Syntax) => {
+                let says = "must be a regular expression without look-around and back-references";
+                self.problems.push(Problem::rule(Rule::Pattern, place, says));
+                0
+            }
+            Err(Invalid::TooLarge) => {
+                let says = "is too large when compiled";
+                self.problems.push(Problem::rule(Rule::Length, place, says));
+                self.pattern_bytes += limit;
+                0
+            }
+        }
+    }
+
+    /// True if a part of the schema may have this identifier, which can be relative to another's.
+    fn is_identified(&self, document: &str) -> bool {
+        let same_site = |id: &&str| site(id).is_some_and(|of| site(document) == Some(of));
+        let is_near = site(document).is_none() || self.ids.iter().any(same_site);
+        is_near && self.ids.iter().any(|id| *id == document || last(id) == last(document))
+    }
+
+    /// A reference leads to this document, or to a part of it with an identifier of its own. The
+    /// compiler finds those that then lead nowhere.
+    fn references(&mut self) {
+        for (place, to) in &self.refs {
+            let document = to.split('#').next().unwrap_or_default();
+            let is_local = document.is_empty() || self.is_identified(document);
+            if !is_local || to.is_empty() {
+                let says = format!(
+                    "must lead to a place within this schema (#/…, an $anchor or a local $id), not \
+                     {}",
+                    shortened(to, 64)
+                );
+                self.problems.push(Problem::rule(Rule::Ref, place, says));
+            }
+        }
+        if self.refs.len() > MAX_REFS {
+            let (place, _) = &self.refs[MAX_REFS];
+            let says = format!("is one reference too many: at most {MAX_REFS} are allowed");
+            self.problems.push(Problem::rule(Rule::Length, place, says));
         }
     }
 }
 
-/// The target of a pointer.
-fn target<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
-    let pointer = pointer.strip_prefix('#')?;
-    if pointer.contains('%') {
-        return None;
-    }
-    root.pointer(pointer)
+/// The place of the reference that the compiler could not resolve: the last that its message names,
+/// else the first of all.
+pub(super) fn unresolved(field: &str, schema: &Value, message: &str) -> String {
+    let mut walk = Walk {
+        problems: Vec::new(),
+        ids: Vec::new(),
+        refs: Vec::new(),
+        patterns: Patterns::with_budget(0),
+        pattern_bytes: MAX_PATTERNS + 1,
+        nodes: 0,
+        figures: Figures::default(),
+    };
+    walk.schema(field, schema, 0);
+    let names = |(_, to): &&(String, &str)| message.contains(to.trim_start_matches('#'));
+    let found = walk.refs.iter().rfind(names).or(walk.refs.first());
+    found.map_or_else(|| field.to_owned(), |(place, _)| place.clone())
 }
 
-/// All `properties` that apply to an object of this schema: its own, those of its `$ref`, and those of
-/// its `allOf`.
-pub(super) fn properties<'s>(
+/// The scheme and the authority of an absolute identifier.
+fn site(uri: &str) -> Option<&str> {
+    let scheme = uri.find(':').filter(|end| !uri[..*end].contains('/'))?;
+    let authority = uri[scheme + 1..].strip_prefix("//").and_then(|rest| rest.find('/'));
+    Some(authority.map_or(&uri[..=scheme], |end| &uri[..scheme + 3 + end]))
+}
+
+/// The last segment of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The target of a reference within the document: a pointer, an anchor, or a part with this `$id`.
+fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
+    let (document, fragment) = to.split_once('#').unwrap_or((to, ""));
+    let resource = if document.is_empty() {
+        root
+    } else {
+        find(root, &mut |schema| {
+            let id = schema.get("$id").and_then(Value::as_str);
+            id.is_some_and(|id| id == document || last(id) == last(document))
+        })?
+    };
+    if fragment.is_empty() || fragment.starts_with('/') {
+        return resource.pointer(fragment);
+    }
+    find(resource, &mut |schema| {
+        ["$anchor", "$dynamicAnchor"]
+            .iter()
+            .any(|anchor| schema.get(*anchor).and_then(Value::as_str) == Some(fragment))
+    })
+}
+
+/// The first object of a document for which a predicate holds.
+fn find<'s>(value: &'s Value, is_wanted: &mut impl FnMut(&Value) -> bool) -> Option<&'s Value> {
+    match value {
+        Value::Object(_) if is_wanted(value) => Some(value),
+        Value::Object(members) => members.values().find_map(|value| find(value, is_wanted)),
+        Value::Array(items) => items.iter().find_map(|value| find(value, is_wanted)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// All `properties` that apply to an object of this schema: its own, those of its references, and
+/// those of its `allOf`. Each schema counts once.
+pub(super) fn properties<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
+    let (mut found, mut seen) = (Vec::new(), Vec::new());
+    collect(root, schema, &mut found, &mut seen);
+    found
+}
+
+fn collect<'s>(
     root: &'s Value,
     schema: &'s Value,
-) -> impl Iterator<Item = &'s Map<String, Value>> {
-    let mut found = Vec::new();
-    collect(root, schema, &mut found);
-    found.into_iter()
-}
-
-fn collect<'s>(root: &'s Value, schema: &'s Value, found: &mut Vec<&'s Map<String, Value>>) {
+    found: &mut Vec<&'s Map<String, Value>>,
+    seen: &mut Vec<&'s Value>,
+) {
+    if seen.len() >= MAX_DEPTH || seen.iter().any(|known| std::ptr::eq(*known, schema)) {
+        return;
+    }
+    seen.push(schema);
     found.extend(schema.get("properties").and_then(Value::as_object));
-    if let Some(schema) = schema.get("$ref").and_then(Value::as_str).and_then(|to| target(root, to))
-    {
-        collect(root, schema, found);
+    for keyword in ["$ref", "$dynamicRef"] {
+        let to = schema.get(keyword).and_then(Value::as_str);
+        if let Some(schema) = to.and_then(|to| target(root, to)) {
+            collect(root, schema, found, seen);
+        }
     }
     for schema in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        collect(root, schema, found);
+        collect(root, schema, found, seen);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   task ends ─▶ join ─▶ step ends ─▶ due steps ─▶ decide ─▶ new tasks ─┐
 //!                  ▲                     ▲                              │
-//!                  └── further events    └── until no step is due ◀─────┘
+//!                  └── further events    └── until no step is due ◀─────┘     or 8 MiB are rendered
 //! ```
 //!
 //! Deliberately absent: the reads. A due step may refer to outputs that the owner reads first.
@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use super::{Change, Event, Items, Refusal, Sources, Unit};
 use crate::Timestamp;
-use crate::execution::program::{Evaluation, Outputs, Program};
+use crate::execution::program::{Effort, Evaluation, Outputs, Program};
 use crate::execution::{self, Execution, Report, Retry, StepDecision};
 use crate::machine::{Machine, Step};
-use crate::task::{self, Ending, EndingCode, Origin, State, Task};
+use crate::render::MAX_PROMPT;
+use crate::task::{self, Ending, EndingCode, Inputs, Origin, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
@@ -25,20 +26,32 @@ pub struct Joint<'p> {
     before: Option<Box<Execution>>,
     step: Step<Execution>,
     changed: bool,
+    /// What the decisions so far have rendered, in bytes; a full evaluation counts 1 MiB besides.
+    rendered: usize,
 }
+
+/// The most that one commit of an execution renders, in bytes. PROTOCOL.md 4 allows 16 MiB; a commit takes
+/// about ten times as much in memory on its way to the disk.
+pub const MAX_RENDERED: usize = 8 << 20;
+
+/// The most that one step renders, in bytes: two texts, and a correction.
+const MAX_STEP: usize = 2 * MAX_PROMPT + (64 << 10);
+
+/// The share of a full evaluation in what one commit renders, so that a commit waits for few of them.
+const FULL_EVALUATION: usize = 1 << 20;
 
 impl<'p> Joint<'p> {
     /// A unit that begins at a durable state.
     #[must_use]
     pub fn of(program: &'p Program, state: &Execution, now: Timestamp) -> Self {
         let (before, step) = (Some(Box::new(state.clone())), Step::to(state.clone()));
-        Self { program, unit: Unit::at(now), before, step, changed: false }
+        Self { program, unit: Unit::at(now), before, step, changed: false, rendered: 0 }
     }
 
     /// A unit that begins with the first step of a new execution.
     #[must_use]
     pub fn first(program: &'p Program, step: Step<Execution>, now: Timestamp) -> Self {
-        Self { program, unit: Unit::at(now), before: None, step, changed: true }
+        Self { program, unit: Unit::at(now), before: None, step, changed: true, rendered: 0 }
     }
 
     /// The state so far.
@@ -57,7 +70,8 @@ impl<'p> Joint<'p> {
         Ok(())
     }
 
-    /// Adds an event of a task of this execution, with all that it changes.
+    /// Adds an event of a task of this execution, with all that it changes. An output with a mismatch
+    /// becomes the task's failure.
     ///
     /// # Errors
     /// The refusal of the task or of its approval; nothing changes then.
@@ -65,11 +79,22 @@ impl<'p> Joint<'p> {
         &mut self,
         items: Items<'_>,
         event: Event,
+        mismatch: Option<String>,
         outputs: &mut Outputs,
         sources: &mut impl Sources,
     ) -> Result<(), Refusal> {
         let number = items.task.and_then(|task| self.program.step_of(task));
-        let (event, mismatch) = self.checked(items.task, number, event);
+        let event = match (&mismatch, event) {
+            (
+                Some(message),
+                Event::Task { event: task::Event::Completed { lease, completion, .. }, .. },
+            ) => {
+                let message = message.clone();
+                let event = task::Event::OutputInvalid { lease, completion, message };
+                Event::Task { event, output: None }
+            }
+            (_, event) => event,
+        };
         let text = match &event {
             Event::Task { output, .. } => output.clone(),
             Event::Approve { edit, .. } => edit.clone(),
@@ -100,34 +125,19 @@ impl<'p> Joint<'p> {
         Ok(())
     }
 
-    /// An output that the schema refuses becomes the task's failure.
-    fn checked(
-        &self,
-        task: Option<&Task>,
-        number: Option<u16>,
-        event: Event,
-    ) -> (Event, Option<String>) {
-        let (Some(task), Some(number)) = (task, number) else { return (event, None) };
-        let mismatch = if let Event::Task { event: answer, output: Some(output) } = &event
+    /// The step whose output comes with the event and must match a schema, and the output. The owner
+    /// checks it ([`Program::check`]) and gives the mismatch to [`Self::join`].
+    #[must_use]
+    pub fn to_check<'e>(&self, task: Option<&Task>, event: &'e Event) -> Option<(u16, &'e str)> {
+        let task = task?;
+        if let Event::Task { event: answer, output: Some(output) } = event
             && let task::Event::Completed { lease, .. } = answer
             && task.spec.checked
             && task.is_held_under(*lease)
         {
-            self.program.check(number, output).err()
-        } else {
-            None
-        };
-        match (&mismatch, event) {
-            (
-                Some(message),
-                Event::Task { event: task::Event::Completed { lease, completion, .. }, .. },
-            ) => {
-                let message = message.clone();
-                let event = task::Event::OutputInvalid { lease, completion, message };
-                (Event::Task { event, output: None }, mismatch)
-            }
-            (_, event) => (event, mismatch),
+            return self.program.step_of(task).map(|step| (step, output.as_str()));
         }
+        None
     }
 
     /// Adds a task's end that a unit of its own has committed.
@@ -138,22 +148,38 @@ impl<'p> Joint<'p> {
         }
     }
 
-    /// The next step that is due; the owner reads [`Outputs::missing`] and calls [`Self::decide`].
+    /// The next step that is due; the owner reads [`Outputs::missing`], evaluates the step and calls
+    /// [`Self::decide`]. `None` also if another step might render more than [`MAX_RENDERED`] in all:
+    /// the steps that are due then follow in the next unit.
     #[must_use]
     pub fn due(&self) -> Option<u16> {
-        self.step.next.due().first()
+        let has_room = self.rendered <= MAX_RENDERED - MAX_STEP;
+        self.step.next.due().first().filter(|_| has_room)
+    }
+
+    /// Evaluates a due step with brief effort; `None` if it needs [`Effort::Full`].
+    #[must_use]
+    pub fn evaluate(&self, step: u16, outputs: &Outputs) -> Option<Evaluation> {
+        self.program.evaluate(step, &self.step.next, outputs, Effort::Brief)
+    }
+
+    /// Counts an evaluation with [`Effort::Full`], which the owner made elsewhere.
+    pub const fn evaluated_fully(&mut self) {
+        self.rendered = self.rendered.saturating_add(FULL_EVALUATION);
     }
 
     /// Decides a due step: its task is created, or the step is skipped or failed.
     ///
     /// # Panics
     /// If the step is not due.
-    pub fn decide(&mut self, step: u16, outputs: &Outputs, sources: &mut impl Sources) {
-        let (decision, request) = match self.program.evaluate(step, &self.step.next, outputs) {
+    pub fn decide(&mut self, step: u16, evaluation: Evaluation, sources: &mut impl Sources) {
+        let (decision, request) = match evaluation {
             Evaluation::Skip => (StepDecision::Skip, None),
             Evaluation::Fail(ending) => (StepDecision::Fail(ending), None),
             Evaluation::Run(request, retry) => {
                 let task = sources.task_id(self.unit.now);
+                let Inputs { prompt, system_prompt, .. } = &request.inputs;
+                self.rendered += prompt.len() + system_prompt.as_ref().map_or(0, String::len);
                 let worst_cost =
                     sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
                 (StepDecision::Run { task, worst_cost }, Some((task, request, retry)))

@@ -2,7 +2,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::approval::MailCause;
-use crate::execution::program::{CompiledPlan, Outputs, Program, ReviewPolicy};
+use crate::execution::program::{CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy};
 use crate::execution::{self, Execution, Stage};
 use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
 use crate::plan::{Plan, PlanSource, StepSource};
@@ -246,12 +246,16 @@ fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit
     let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
     let mut joint = Joint::of(program, state, NOW);
     let items = Items { task: Some(task), approval: None };
-    joint.join(items, event, &mut outputs, &mut sources).expect("the task is current");
+    let mismatch = joint.to_check(Some(task), &event).and_then(|(step, output)| {
+        program.check(step, output, Effort::Brief).expect("a small schema").err()
+    });
+    joint.join(items, event, mismatch, &mut outputs, &mut sources).expect("the task is current");
     while let Some(step) = joint.due() {
         for (missing, _) in outputs.missing(joint.state(), step) {
             outputs.keep(missing, "an output that was read");
         }
-        joint.decide(step, &outputs, &mut sources);
+        let evaluation = joint.evaluate(step, &outputs).expect("a brief evaluation");
+        joint.decide(step, evaluation, &mut sources);
     }
     joint.done()
 }
@@ -272,7 +276,8 @@ fn created(unit: &Unit) -> (Task, &Execution) {
 fn begun(program: &Program, first: Step<Execution>) -> Unit {
     let mut joint = Joint::first(program, first, NOW);
     while let Some(step) = joint.due() {
-        joint.decide(step, &Outputs::default(), &mut sources());
+        let evaluation = joint.evaluate(step, &Outputs::default()).expect("a brief evaluation");
+        joint.decide(step, evaluation, &mut sources());
     }
     joint.done()
 }
@@ -320,4 +325,76 @@ fn a_task_that_the_execution_let_go_of_changes_alone() {
     let Some(Change::Execution(Some(_), step)) = unit.changes.last() else { panic!("it is swept") };
     assert!(step.next.stopping().next().is_none());
     assert_eq!(step.next.usage().total(), 7, "the late answer is paid for");
+}
+
+/// As many steps as given that wait for nothing, with both texts of a megabyte.
+fn wide(steps: u16, condition: Option<&str>) -> (Program, Step<Execution>) {
+    let step = |number: u16| StepSource {
+        id: format!("s{number}"),
+        prompt: "{{input.x}}".into(),
+        system_prompt: Some("{{input.x}}".into()),
+        condition: condition.map(str::to_owned),
+        ..StepSource::default()
+    };
+    let steps = (0..steps).map(step).collect();
+    let source = PlanSource { name: "A plan".into(), steps, ..PlanSource::default() };
+    let plan = Plan::compile(source, &[]).expect("a good plan");
+    let compiled = Arc::new(CompiledPlan::new(plan, None));
+    let id = ExecutionId::from_u128(5 << 10);
+    let spec = execution::Spec {
+        id,
+        plan: PlanId::from_u128(6 << 10),
+        template: None,
+        account: "usr_1".into(),
+        concurrent: None,
+        fail_fast: false,
+        timeout_ms: None,
+        max_cost: None,
+        output_checked: None,
+        created_at: NOW,
+    };
+    let first = Execution::started(spec, Arc::clone(&compiled.graph), NOW);
+    let input = Map::from_iter([("x".to_owned(), json!("x".repeat(1 << 20)))]);
+    (Program::new(id, compiled, ReviewPolicy::default(), input, Arc::default()), first)
+}
+
+/// Tried on a server before: 500 such steps took four gigabytes.
+#[test]
+fn one_unit_renders_at_most_eight_mebibytes_and_the_next_goes_on() {
+    let (program, first) = wide(100, None);
+    let mut joint = Joint::first(&program, first, NOW);
+    let (mut units, mut created, mut sources) = (0, 0, sources());
+    loop {
+        while let Some(step) = joint.due() {
+            assert!(joint.evaluate(step, &Outputs::default()).is_none(), "it is not brief");
+            let full = program.evaluate(step, joint.state(), &Outputs::default(), Effort::Full);
+            joint.decide(step, full.expect("it ends"), &mut sources);
+        }
+        let unit = joint.done();
+        units += 1;
+        let mut rendered = 0;
+        for change in &unit.changes {
+            if let Change::NewTask(_, inputs) = change {
+                created += 1;
+                rendered += inputs.prompt.len();
+                rendered += inputs.system_prompt.as_ref().map_or(0, String::len);
+            }
+        }
+        assert!((1..=MAX_RENDERED).contains(&rendered), "{rendered}");
+        let Some(Change::Execution(_, step)) = unit.changes.last() else { panic!("it changes") };
+        if !step.next.has_due() {
+            break;
+        }
+        joint = Joint::of(&program, &step.next, NOW);
+    }
+    assert_eq!((units, created), (34, 100));
+}
+
+#[test]
+fn a_condition_that_takes_long_is_not_evaluated_briefly() {
+    let (program, first) = wide(1, Some("[1, 2, 3].all(n, !input.x.contains('xxxxxxxy'))"));
+    let brief = program.evaluate(0, &first.next, &Outputs::default(), Effort::Brief);
+    assert!(brief.is_none());
+    let full = program.evaluate(0, &first.next, &Outputs::default(), Effort::Full);
+    assert!(matches!(full, Some(Evaluation::Run(..))));
 }

@@ -2,6 +2,7 @@
 
 use callboard_domain::approval::{Approval, Decider};
 use callboard_domain::digest::Digest;
+use callboard_domain::execution::program::{Effort, check_output};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Approvals, Page};
 use callboard_domain::{Error, Rule};
@@ -200,8 +201,14 @@ impl Handle {
         }
         let compiled = approvals::plan_of(&self.node, environment, *execution).await;
         let Some(compiled) = compiled.map_err(|error| unreadable(&error))? else { return Ok(()) };
-        let schema = compiled.output_schema.as_ref();
-        schema.map_or(Ok(()), |schema| schema.check_output(edit)).map_err(|wrong| {
+        let Some(schema) = compiled.output_schema.clone() else { return Ok(()) };
+        let mut checked = check_output(&schema, edit, Effort::Brief);
+        if checked.is_none() {
+            let edit = edit.to_owned();
+            let check = move || check_output(&schema, &edit, Effort::Full);
+            checked = self.node.compute.run(check).await.map_err(|_| Error::Internal)?;
+        }
+        checked.unwrap_or(Ok(())).map_err(|wrong| {
             let message = format!("modifiedOutput must match the template's outputSchema: {wrong}");
             Error::invalid("modifiedOutput", Rule::Format, message)
         })

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use callboard_domain::access::Role;
 use callboard_domain::estimate::{self, DryRun, Estimate, StepDefaults};
 use callboard_domain::execution;
+use callboard_domain::fuel::{Fuel, OutOfFuel};
 use callboard_domain::id::{Environment, ExecutionId, PlanId};
 use callboard_domain::plan::{HitlSource, Plan, PlanSource};
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Executions, Page, Plans, Templates};
+use callboard_domain::schema::{self, Schema};
 use callboard_domain::task::Request;
 use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
 use callboard_domain::{Error, Rule};
@@ -78,8 +80,10 @@ impl Handle {
         owner: &Owner,
         source: PlanSource,
     ) -> Result<PlanDetail, Error> {
-        let allowed = &self.node.settings.env_allow;
-        let plan = Plan::compile(source.clone(), allowed).map_err(Error::InvalidDefinition)?;
+        let (node, given) = (Arc::clone(&self.node), source.clone());
+        let compile = move || Plan::compile(given, &node.settings.env_allow);
+        let plan = self.node.compute.run(compile).await.map_err(|_| Error::Internal)?;
+        let plan = plan.map_err(Error::InvalidDefinition)?;
         let compiled = Arc::new(CompiledPlan::new(plan, None));
         let order = Order::Plan(Box::new(source), Arc::clone(&compiled));
         let Made::Plan(id, created_at) = self.make(owner, order, None).await?.made else {
@@ -164,7 +168,7 @@ impl Handle {
         let key = idempotency_key
             .map(|key| scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
         let options = deploy.start.options;
-        let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy)?;
+        let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;
         let Prepared { compiled, review, input, .. } = prepared;
         let runs = Runs::Deployed(deployed);
         let begin = Begin { runs, compiled, review, input, options };
@@ -182,11 +186,11 @@ impl Handle {
         id: &str,
         deploy: Deploy,
     ) -> Result<DryRun, Error> {
-        let (_, prepared) = self.prepared(environment, caller, id, deploy)?;
+        let (_, prepared) = self.prepared(environment, caller, id, deploy).await?;
         self.would(environment, prepared).await
     }
 
-    fn prepared(
+    async fn prepared(
         &self,
         environment: Environment,
         caller: Caller<'_>,
@@ -199,8 +203,7 @@ impl Handle {
         let overrides = Overrides { models, queues, hitl: start.hitl };
         let made = template.deploy(&overrides, &self.node.settings.env_allow);
         let made = made.map_err(Error::InvalidDefinition)?;
-        let input = template.input_schema().with_defaults(start.input);
-        template.input_schema().check_input(&input).map_err(invalid)?;
+        let input = self.checked_input(template.input_schema(), start.input).await?;
         let deployed = Deployed {
             template: id.to_owned(),
             version: template.version().to_string(),
@@ -213,6 +216,41 @@ impl Handle {
         Ok((deployed, Prepared { compiled, plan: None, template, review, input }))
     }
 
+    /// The input with its defaults, checked by the schema: here and now if that is brief, else on a
+    /// thread that no other request waits for.
+    async fn checked_input(
+        &self,
+        schema: &Schema,
+        input: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Error> {
+        let check = |schema: &Schema, input: Map<String, Value>, fuel: &mut Fuel| {
+            let filled = Value::Object(schema.with_defaults(input, fuel)?);
+            Ok::<_, OutOfFuel>(schema.check_input(&filled, fuel)?.map(|()| filled))
+        };
+        let brief = if schema.is_brief() {
+            check(schema, input.clone(), &mut Fuel::new(schema::BRIEF_FUEL)).ok()
+        } else {
+            None
+        };
+        let checked = if let Some(checked) = brief {
+            checked
+        } else {
+            let schema = schema.clone();
+            let full = move || check(&schema, input, &mut Fuel::new(schema::FUEL));
+            let checked = self.node.compute.run(full).await.map_err(|_| Error::Internal)?;
+            let message = "input takes too many steps to check against inputSchema";
+            checked.map_err(|OutOfFuel| Error::invalid("input", Rule::Length, message))?
+        };
+        match checked.map_err(invalid)? {
+            Value::Object(input) => Ok(input),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Err(Error::Internal),
+        }
+    }
+
     async fn would(&self, environment: Environment, run: Prepared) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
         let usual = &self.node.settings.task_defaults;
@@ -221,18 +259,15 @@ impl Handle {
         let program = Program::new(id, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
-        let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
-        let prices = &self.node.settings.prices;
-        let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
-        estimate::dry_run(
-            &compiled.plan,
-            &program.scope_at_start(),
-            hitl.as_ref(),
-            targets,
-            known,
-            prices,
-        )
-        .map_err(|(step, error)| {
+        let (usual, prices) = (Arc::clone(usual), Arc::clone(&self.node.settings.prices));
+        let dry_run = move || {
+            let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
+            let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
+            let (plan, scope) = (&compiled.plan, program.scope_at_start());
+            estimate::dry_run(plan, &scope, hitl.as_ref(), targets, known, &prices)
+        };
+        let run = self.node.compute.run(dry_run).await.map_err(|_| Error::Internal)?;
+        run.map_err(|(step, error)| {
             let message = format!("the prompt of step {step} cannot be rendered: {error}");
             Error::invalid("input", Rule::Placeholder, message)
         })
@@ -329,7 +364,9 @@ impl Handle {
         (author, role): (String, Role),
         source: TemplateSource,
     ) -> Result<Publishing, Error> {
-        let template = Template::compile(source, &self.node.settings.env_allow);
+        let node = Arc::clone(&self.node);
+        let compile = move || Template::compile(source, &node.settings.env_allow);
+        let template = self.node.compute.run(compile).await.map_err(|_| Error::Internal)?;
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author, role };
         let (reply, answer) = oneshot::channel();

@@ -174,9 +174,12 @@ impl Creation<'_> {
         let program = Arc::new(Program::new(id, compiled, review, input, defaults));
         let mut sources = self.node.sources(self.environment, self.partition);
         let mut joint = Joint::first(&program, first, now);
+        let mut outputs = Outputs::default();
         // No step is completed yet, so no output is missing.
         while let Some(step) = joint.due() {
-            joint.decide(step, &Outputs::default(), &mut sources);
+            let compute = &self.node.compute;
+            let evaluated = compute.evaluate(&program, &mut joint, step, &mut outputs).await;
+            joint.decide(step, evaluated.map_err(|_| Error::Internal)?, &mut sources);
         }
         refuse_if_too_dear(joint.state())?;
         self.unit = joint.done();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Budget;
 use callboard_domain::execution::program::ReviewPolicy;
-use callboard_domain::execution::{Cause, Execution, Fact, Head, Spec, State, StepState};
+use callboard_domain::execution::{Cause, Execution, Fact, Head, Spec, Stage, State, StepState};
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId};
 use callboard_domain::machine::{Machine, Step};
@@ -50,6 +50,9 @@ pub(crate) struct HeadRow {
     /// The first steps, as many as stand here. Not in records of events.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<StepState>,
+    /// True if a step is due that does not stand here. Not in records of events.
+    #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
+    undecided: bool,
 }
 
 /// Executions of more steps have each in a row of its own. How many of the steps stand in the row that
@@ -86,6 +89,7 @@ impl HeadRow {
             budget: head.budget.clone(),
             error: head.error.clone(),
             steps: Vec::new(),
+            undecided: false,
         }
     }
 
@@ -93,7 +97,8 @@ impl HeadRow {
     pub(crate) fn with_steps(execution: &Execution) -> Self {
         let count = beside_head(execution);
         let steps = execution.steps().take(count).map(|(_, row)| row.clone()).collect();
-        Self { steps, ..Self::without_steps(&execution.head) }
+        let undecided = count < execution.graph().len() && execution.has_due();
+        Self { steps, undecided, ..Self::without_steps(&execution.head) }
     }
 
     /// The steps that stand here.
@@ -114,6 +119,12 @@ impl HeadRow {
     /// Whether it runs for the first time: then no task of it is being stopped.
     pub(crate) fn is_first_run(&self) -> bool {
         self.run == 1 && self.state == State::Running
+    }
+
+    /// True if a step was due when this was written: the next unit was to decide it.
+    pub(crate) fn is_undecided(&self) -> bool {
+        let is_due = |step: &StepState| step.stage == Stage::Ready && step.held.is_none();
+        self.undecided || self.steps.iter().any(is_due)
     }
 
     /// The head that this is the changing part of.

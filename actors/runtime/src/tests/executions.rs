@@ -347,3 +347,57 @@ async fn a_crash_at_any_commit_of_an_execution_applies_each_output_once() {
         }
     }
 }
+
+/// Each step renders a megabyte, so several units decide them.
+fn wide(steps: usize) -> (PlanSource, Start) {
+    let step = |number: usize| StepSource {
+        id: format!("s{number}"),
+        prompt: "{{input.x}}".into(),
+        ..StepSource::default()
+    };
+    let input = json!({"x": "x".repeat(1 << 20)});
+    let start = Start { input: input.as_object().cloned().expect("an object"), ..Start::default() };
+    (plan((0..steps).map(step).collect()), start)
+}
+
+async fn all_dispatched(bench: &Bench, id: ExecutionId) {
+    while !stages(&bench.execution(id).await).iter().all(|stage| *stage == Stage::Dispatched) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn steps_that_one_commit_has_no_room_for_follow_in_later_ones() {
+    let bench = Bench::new().await;
+    let (plan, start) = wide(40);
+    let id = bench.start(plan, start).await;
+    let first = stages(&bench.execution(id).await);
+    let out = first.iter().filter(|stage| **stage == Stage::Dispatched).count();
+    assert!((1..40).contains(&out), "{out} in the first commits");
+    all_dispatched(&bench, id).await;
+}
+
+#[tokio::test]
+async fn a_crash_between_the_commits_of_a_wide_start_leaves_no_step_behind() {
+    for steps in [12, 40] {
+        let bench = Bench::new().await;
+        let (plan, start) = wide(steps);
+        let id = bench.start(plan, start).await;
+        let bench = bench.restart().await;
+        all_dispatched(&bench, id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_condition_that_takes_long_is_evaluated_elsewhere_and_in_order() {
+    let bench = Bench::new().await;
+    let (_, start) = wide(0);
+    let slow = |id: &str, depends_on: &[&str]| StepSource {
+        condition: Some("[1, 2, 3].exists(n, input.x.contains('xxxxxxxy'))".into()),
+        ..step(id, depends_on)
+    };
+    let source = plan(vec![slow("a", &[]), slow("b", &["a"]), step("c", &["b"])]);
+    let id = bench.start(source, start).await;
+    let found = stages(&bench.execution(id).await);
+    assert_eq!(found, [Stage::Skipped, Stage::Skipped, Stage::Dispatched]);
+}

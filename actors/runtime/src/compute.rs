@@ -1,0 +1,82 @@
+//! Long computations on callers' data, on threads that no request waits for.
+//!
+//! A condition, a schema, a prompt of a megabyte: each is bounded (`callboard_domain::fuel`), and what
+//! takes more than about a millisecond runs here, a few at a time, in the order in which it came. The
+//! actor that needs the result waits for it and handles nothing meanwhile, so the order of its events
+//! stays. Deliberately absent: the bounds, which are the domain's.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program};
+use callboard_domain::unit::Joint;
+use tokio::sync::Semaphore;
+use tokio::task::JoinError;
+
+/// The threads of long computations.
+#[derive(Debug)]
+pub(crate) struct Compute(Semaphore);
+
+impl Default for Compute {
+    /// All processors but one, which is left to those who wait for a request.
+    fn default() -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self(Semaphore::new((processors - 1).max(1)))
+    }
+}
+
+impl Compute {
+    /// Runs a computation on a thread of its own, once it is its turn.
+    ///
+    /// # Errors
+    /// The computation panicked, or the process is stopping.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let _turn = self.0.acquire().await.expect("the semaphore is never closed");
+        tokio::task::spawn_blocking(computation).await
+    }
+
+    /// Checks an output of a step against the schema: here and now if that is brief, else on a thread
+    /// of its own. Returns the mismatch.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn check(
+        &self,
+        program: &Arc<Program>,
+        step: u16,
+        output: &str,
+    ) -> Result<Option<String>, JoinError> {
+        if let Some(checked) = program.check(step, output, Effort::Brief) {
+            return Ok(checked.err());
+        }
+        let (program, output) = (Arc::clone(program), output.to_owned());
+        let checked = self.run(move || program.check(step, &output, Effort::Full)).await?;
+        Ok(checked.and_then(Result::err))
+    }
+
+    /// Evaluates a due step: here and now if that is brief, else on a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn evaluate(
+        &self,
+        program: &Arc<Program>,
+        joint: &mut Joint<'_>,
+        step: u16,
+        outputs: &mut Outputs,
+    ) -> Result<Evaluation, JoinError> {
+        if let Some(evaluation) = joint.evaluate(step, outputs) {
+            return Ok(evaluation);
+        }
+        joint.evaluated_fully();
+        let (program, state) = (Arc::clone(program), joint.state().clone());
+        let lent = std::mem::take(outputs);
+        let (evaluation, lent) =
+            self.run(move || (program.evaluate(step, &state, &lent, Effort::Full), lent)).await?;
+        *outputs = lent;
+        Ok(evaluation.expect("a full evaluation always ends"))
+    }
+}
