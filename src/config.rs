@@ -119,6 +119,8 @@ pub struct Models {
 pub struct Limits {
     /// Tier of an account without one.
     pub plan: Tier,
+    /// The most event streams and sockets that an account has open.
+    pub streams: u32,
     /// What each plan grants: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`.
     pub plans: Quotas,
 }

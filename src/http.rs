@@ -117,5 +117,5 @@ pub fn routes(app: Arc<App>) -> Router {
 
 /// The whole service: every route, and what is around them.
 pub fn service(app: Arc<App>, edge: Edge) -> Middleware {
-    Middleware::new(routes(app), edge)
+    Middleware::new(routes(Arc::clone(&app)), edge).with_rates_of(app)
 }

@@ -71,6 +71,8 @@ impl Service {
     /// # Errors
     /// Whatever stands in the way, in words that say what to do.
     pub async fn start(config: Config) -> Result<Self, Error> {
+        // What is stored is for nobody else, whatever the umask was.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let dir = config.server.data_dir.clone();
         create_private(&dir).map_err(|e| {
             let why = format!("{e}{}", callboard_store::advice(&e));
@@ -124,6 +126,7 @@ impl Service {
             },
             env_allow: config.templates.env_allow,
             limiter: Limiter::new(config.limits.plans, config.limits.plan),
+            streams: config.limits.streams,
             tokens,
             passwords,
             password_rules,
@@ -287,9 +290,15 @@ async fn blocking<T: Send + 'static>(
 /// A directory that only its owner may enter, and that a power cut does not take away: its name is
 /// durable once its parent was synced. An earlier start may have died between the two.
 fn create_private(dir: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let missing = dir.ancestors().take_while(|dir| !dir.exists()).count();
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    // One that was there may be open to others.
+    let mode = std::fs::metadata(dir)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        std::fs::set_permissions(dir, Permissions::from_mode(mode & 0o7700))?;
+    }
     for parent in dir.ancestors().skip(1).take(missing.max(1)) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match std::fs::File::open(parent) {

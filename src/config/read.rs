@@ -100,6 +100,7 @@ impl Limits {
         ];
         Ok(Self {
             plan: source.get("limits", "plan", rule::one_of(TIERS))?,
+            streams: source.get("limits", "streams", rule::whole(1..=1_000_000))?,
             plans: Quotas {
                 free: quota(source, "limits.free")?,
                 pro: quota(source, "limits.pro")?,

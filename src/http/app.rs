@@ -12,10 +12,13 @@ use callboard_runtime::{Handle, Owner};
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
-use super::limit::Limiter;
+use super::limit::{Limiter, OpenLimit};
 use crate::auth::password::Passwords;
 use crate::auth::token::AccessTokens;
 use crate::wire::tasks::Defaults;
+
+/// The most worker connections that an account has open (PROTOCOL.md 8).
+const WORKER_SOCKETS: u32 = 500;
 
 /// What the service is made of.
 pub struct Parts {
@@ -27,6 +30,8 @@ pub struct Parts {
     pub env_allow: Vec<String>,
     /// Everybody's rate limits.
     pub limiter: Limiter,
+    /// The most event streams and sockets that an account has open.
+    pub streams: u32,
     /// Access tokens.
     pub tokens: AccessTokens,
     /// What hashes passwords.
@@ -43,6 +48,8 @@ pub struct App {
     pub(super) defaults: Defaults,
     pub(super) env_allow: Vec<String>,
     pub(super) limiter: Limiter,
+    pub(super) streams: OpenLimit,
+    pub(crate) worker_sockets: OpenLimit,
     pub(super) tokens: AccessTokens,
     pub(super) passwords: Passwords,
     pub(super) password_rules: Rules,
@@ -62,6 +69,8 @@ impl App {
             defaults: parts.defaults,
             env_allow: parts.env_allow,
             limiter: parts.limiter,
+            streams: OpenLimit::new("event streams", parts.streams),
+            worker_sockets: OpenLimit::new("worker connections", WORKER_SOCKETS),
             tokens: parts.tokens,
             passwords: parts.passwords,
             password_rules: parts.password_rules,

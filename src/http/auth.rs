@@ -52,14 +52,20 @@ pub(super) async fn guard(
     let (app, access) = (&guard.app, guard.access(&request));
     let path = request.extensions().get::<MatchedPath>().cloned();
     let caller = match access {
-        Some(Access::Health) => return remember(path, next.run(request).await),
+        Some(Access::Health) => {
+            let address = app.client_address(peer, request.headers());
+            let standing = app.limiter.standing(Counted::address(address), app.handle.now());
+            let mut response = next.run(request).await;
+            limit::write(response.headers_mut(), standing);
+            return remember(path, response);
+        }
         Some(Access::Public) => None,
         Some(Access::Allowed(_)) | None => Some(caller(app, &request)),
     };
     let (who, plan) = match &caller {
         Some(Ok(caller)) => (Counted::Account(caller.account), caller.tier),
         Some(Err(_)) | None => {
-            (Counted::Address(app.client_address(peer, request.headers())), None)
+            (Counted::address(app.client_address(peer, request.headers())), None)
         }
     };
     let admitted = app.limiter.admit(who, plan, app.handle.now());

@@ -83,7 +83,9 @@ pub fn row(error: &Error) -> Row {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE")
         }
         Error::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED"),
-        Error::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
+        Error::RateLimited { .. } | Error::TooManyOpen { .. } => {
+            (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED")
+        }
         Error::HeadersTooLarge { .. } => {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE")
         }
@@ -95,6 +97,7 @@ pub fn row(error: &Error) -> Row {
         Error::BodyTooSlow { .. }
             | Error::IdempotencyKeyInUse
             | Error::RateLimited { .. }
+            | Error::TooManyOpen { .. }
             | Error::Unavailable(_)
     );
     Row { status, code, retryable }
@@ -110,7 +113,7 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     if let Error::RateLimited { retry_after, .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(*retry_after)));
     }
-    if let Error::Unavailable(_) = error {
+    if let Error::Unavailable(_) | Error::TooManyOpen { .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(UNAVAILABLE_FOR)));
     }
     None
@@ -261,6 +264,12 @@ mod tests {
             (Error::UnsupportedMediaType("x"), 415, "UNSUPPORTED_MEDIA_TYPE", false),
             (Error::IdempotencyKeyReused, 422, "IDEMPOTENCY_KEY_REUSED", false),
             (Error::RateLimited { limit: 1, retry_after: 9 }, 429, "RATE_LIMIT_EXCEEDED", true),
+            (
+                Error::TooManyOpen { what: "event streams", limit: 1 },
+                429,
+                "RATE_LIMIT_EXCEEDED",
+                true,
+            ),
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),
             (Error::Internal, 500, "INTERNAL_ERROR", false),
             (Error::Unavailable("draining"), 503, "UNAVAILABLE", true),

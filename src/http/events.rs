@@ -16,6 +16,7 @@ use futures_util::stream;
 use serde_json::json;
 
 use super::describe::{Input, Operation};
+use super::limit::OpenPermit;
 use super::{App, Failure, Query};
 use crate::wire::events::{Wanted, cursor, parse_cursor, written};
 
@@ -32,9 +33,16 @@ pub(super) async fn follow(
     LastEventId(resume): LastEventId,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
+    let permit = app.streams.open(caller.account)?;
     let subscription = app.handle.subscribe(caller.environment, resume).await?;
-    let follower =
-        Follower { app, wanted, gap: !subscription.resumed(), prev: resume, subscription };
+    let follower = Follower {
+        app,
+        wanted,
+        gap: !subscription.resumed(),
+        prev: resume,
+        subscription,
+        _permit: permit,
+    };
     let events = stream::unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
         Some((Ok::<_, Infallible>(event), follower))
@@ -73,6 +81,7 @@ struct Follower {
     gap: bool,
     prev: Option<u64>,
     subscription: Subscription,
+    _permit: OpenPermit,
 }
 
 impl Follower {

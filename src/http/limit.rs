@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use callboard_domain::Timestamp;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use callboard_domain::access::Account;
-use callboard_domain::rate::{Exceeded, Quotas, SlidingLog, Status, Tier};
+use callboard_domain::rate::{Exceeded, Quotas, SlidingLog, Status, Tier, network};
+use callboard_domain::{Error, Timestamp};
 
 /// Each with a lock of its own.
 const PARTS: usize = 16;
@@ -25,6 +25,14 @@ pub enum Counted {
     Account(Account),
     /// Whoever asks from this address without a valid credential.
     Address(IpAddr),
+}
+
+impl Counted {
+    /// The network of an address: the address itself, or the /64 of one of version 6.
+    #[must_use]
+    pub fn address(address: IpAddr) -> Self {
+        Self::Address(network(address))
+    }
 }
 
 /// Everybody's logs.
@@ -61,20 +69,93 @@ impl Limiter {
         now: Timestamp,
     ) -> Result<Status, Exceeded> {
         let limit = self.quotas.of(tier.unwrap_or(self.default)).requests;
+        self.with_log(who, now, |log| log.admit(limit, now))
+    }
+
+    /// Where somebody without a credential stands; counts nothing.
+    pub fn standing(&self, who: Counted, now: Timestamp) -> Status {
+        let limit = self.quotas.of(self.default).requests;
+        let standing = self.with_log(who, now, |log| log.peek(limit, now));
+        standing.unwrap_or_else(|exceeded| exceeded.status)
+    }
+
+    fn with_log<T>(
+        &self,
+        who: Counted,
+        now: Timestamp,
+        ask: impl FnOnce(&mut SlidingLog) -> T,
+    ) -> T {
         let part = usize::try_from(self.hasher.hash_one(who) % PARTS as u64).unwrap_or(0);
         let mut logs = self.parts[part].lock().unwrap_or_else(PoisonError::into_inner);
         if logs.len() >= TIDY_AT && !logs.contains_key(&who) {
             logs.retain(|_, log| !log.is_idle(now));
         }
-        logs.entry(who).or_default().admit(limit, now)
+        ask(logs.entry(who).or_default())
     }
+}
+
+/// How many of something each account has open, up to a limit.
+#[derive(Debug, Clone)]
+pub struct OpenLimit {
+    what: &'static str,
+    limit: u32,
+    open: Arc<Mutex<HashMap<Account, u32>>>,
+}
+
+/// One of them; it is closed when this is dropped.
+#[derive(Debug)]
+pub struct OpenPermit {
+    limit: OpenLimit,
+    account: Account,
+}
+
+impl OpenLimit {
+    /// Nobody has one open.
+    #[must_use]
+    pub fn new(what: &'static str, limit: u32) -> Self {
+        Self { what, limit, open: Arc::default() }
+    }
+
+    /// Opens one for an account.
+    ///
+    /// # Errors
+    /// [`Error::TooManyOpen`] if it has as many as it may.
+    pub fn open(&self, account: Account) -> Result<OpenPermit, Error> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(account).or_default();
+        if *count >= self.limit {
+            return Err(Error::TooManyOpen { what: self.what, limit: self.limit });
+        }
+        *count += 1;
+        Ok(OpenPermit { limit: self.clone(), account })
+    }
+}
+
+impl Drop for OpenPermit {
+    fn drop(&mut self) {
+        let mut open = self.limit.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.account) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.account);
+            }
+        }
+    }
+}
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Those of an answer's headers that [`write`] writes.
+pub(super) fn written<T>(response: &Response<T>) -> HeaderMap {
+    let headers = response.headers();
+    let header = |name: HeaderName| headers.get(&name).map(|value| (name, value.clone()));
+    [LIMIT, REMAINING, RESET].into_iter().filter_map(header).collect()
 }
 
 /// Writes the three headers that every answer carries.
 pub fn write(headers: &mut HeaderMap, status: Status) {
-    const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-    const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-    const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
     headers.insert(LIMIT, HeaderValue::from(status.limit));
     headers.insert(REMAINING, HeaderValue::from(status.remaining));
     headers.insert(RESET, HeaderValue::from(status.reset));

@@ -8,11 +8,13 @@
 //! Rate limits and authentication go inside of this, so that their refusals are dressed like all
 //! others. Deliberately absent: cross-origin headers. The service is no API for foreign pages.
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{ConnectInfo, MatchedPath, Request};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -23,7 +25,8 @@ use tower::ServiceExt;
 use super::body_budget::BodyBudget;
 use super::envelope::{self, Draft};
 use super::headers::{self, RequestId};
-use super::{Failure, body};
+use super::limit::{self, Counted};
+use super::{App, Failure, body};
 
 /// What the edge grants one request; an extension of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +51,12 @@ impl Default for Edge {
 
 /// A router, and everything around its routes. No layer of the router's own: one would cost boxed
 /// futures for every request, and axum writes `Allow` outside of them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Middleware {
     router: Router,
     edge: Edge,
     budget: BodyBudget,
+    app: Option<Arc<App>>,
 }
 
 impl Middleware {
@@ -60,13 +64,29 @@ impl Middleware {
     /// route it was, by an extension of the response.
     #[must_use]
     pub fn new(router: Router, edge: Edge) -> Self {
-        Self { router, edge, budget: BodyBudget::new(edge.bodies_max_bytes) }
+        Self { router, edge, budget: BodyBudget::new(edge.bodies_max_bytes), app: None }
+    }
+
+    /// The same, with the rate headers of the caller's address on answers that no route gave.
+    #[must_use]
+    pub fn with_rates_of(self, app: Arc<App>) -> Self {
+        Self { app: Some(app), ..self }
     }
 
     /// Answers a request.
     pub async fn answer(self, request: Request) -> Response {
-        let Self { router, edge, budget } = self;
-        handle(router, edge, &budget, request).await
+        let Self { router, edge, budget, app } = self;
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+        let address =
+            app.as_ref().zip(peer).map(|(app, peer)| app.client_address(peer, request.headers()));
+        let mut response = handle(router, edge, &budget, request).await;
+        if let (Some(app), Some(address), false) =
+            (app, address, !limit::written(&response).is_empty())
+        {
+            let standing = app.limiter.standing(Counted::address(address), app.handle.now());
+            limit::write(response.headers_mut(), standing);
+        }
+        response
     }
 }
 
@@ -108,6 +128,13 @@ async fn handle(router: Router, edge: Edge, budget: &BodyBudget, mut request: Re
 /// Axum refuses some requests itself, in plain text or without any: those become ours. Its `Allow`
 /// answers an OPTIONS request.
 fn adopt(response: Response, method: &Method) -> Response {
+    let standing = limit::written(&response);
+    let mut response = adopted(response, method);
+    response.headers_mut().extend(standing);
+    response
+}
+
+fn adopted(response: Response, method: &Method) -> Response {
     let status = response.status();
     let refused = status.is_client_error() || status.is_server_error();
     if !refused || response.extensions().get::<Draft>().is_some() || !is_plain(&response) {

@@ -52,6 +52,7 @@ pub(crate) async fn connect(
         let message = format!("this path takes WebSocket connections: {rejection}");
         Error::invalid("Upgrade", Rule::Required, message.to_lowercase())
     })?;
+    let permit = app.worker_sockets.open(caller.account)?;
     let upgrade = upgrade.max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
     let upgrade = upgrade.read_buffer_size(READ_AT_ONCE);
     Ok(upgrade.on_upgrade(move |socket| async move {
@@ -60,6 +61,7 @@ pub(crate) async fn connect(
         if let Some((link, told)) = register(&app, &caller, &mut socket).await {
             serve(socket, link, told).await;
         }
+        drop(permit);
     }))
 }
 

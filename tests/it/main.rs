@@ -7,6 +7,7 @@ mod approvals;
 mod approvals_survive;
 mod bad_input;
 mod bench;
+mod budgets;
 mod cli;
 mod disk;
 mod durability;

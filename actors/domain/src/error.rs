@@ -127,6 +127,14 @@ pub enum Error {
         /// The wait until a request is admitted, in whole seconds, at least 1.
         retry_after: u64,
     },
+    /// The account has as many of these open as it may.
+    #[error("the account has {limit} {what} open, which is its limit: close one first")]
+    TooManyOpen {
+        /// What it has open, such as `event streams`.
+        what: &'static str,
+        /// How many it may have.
+        limit: u32,
+    },
     /// A bug or a damaged row; the caller learns no details.
     #[error("internal error")]
     Internal,

@@ -9,6 +9,7 @@
 //! to the owner of the accounts.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::Timestamp;
 use crate::error::Error;
@@ -92,6 +93,19 @@ pub struct Exceeded {
 impl From<Exceeded> for Error {
     fn from(exceeded: Exceeded) -> Self {
         Self::RateLimited { limit: exceeded.status.limit, retry_after: exceeded.retry_after }
+    }
+}
+
+/// The part of an address that counts: all of an IPv4 address, also one mapped into IPv6, and the
+/// first 64 bits of an IPv6 address, because the owner of one address has its whole network.
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let bits = address.to_bits() >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from_bits(bits))
+        }
     }
 }
 

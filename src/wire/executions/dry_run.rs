@@ -38,6 +38,9 @@ pub struct DryStepBody<'a> {
     level: usize,
     /// The prompt, rendered; what needs an output stays as it was written.
     prompt: &'a str,
+    /// The prompt was cut: a dry run shows at most 2 MiB of prompts (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompt_truncated: bool,
     /// The model that it would run on.
     model: &'a str,
     /// The queue that it would wait in.
@@ -98,6 +101,7 @@ impl<'a> DryStepBody<'a> {
             id: &step.id,
             level: step.level,
             prompt: &step.prompt,
+            prompt_truncated: step.prompt_truncated,
             model: &step.model,
             queue: &step.queue,
             depends_on: &step.depends_on,

@@ -8,13 +8,13 @@
 //! Deliberately absent: the waiting itself. Kept in memory only: a restart forgets all failures.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::Email;
 use crate::Timestamp;
 use crate::error::Error;
-use crate::rate::SlidingLog;
+use crate::rate::{SlidingLog, network};
 
 /// Failures per minute for one account, whether it exists or not.
 pub const PER_ACCOUNT: u32 = 5;
@@ -172,18 +172,6 @@ fn later(one: Error, other: Error) -> Error {
             other
         }
         _ => one,
-    }
-}
-
-/// The part of an address that counts: all of an IPv4 address, also one mapped into IPv6, and the
-/// first 64 bits of an IPv6 address, because the owner of one address has its whole network.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let bits = address.to_bits() >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from_bits(bits))
-        }
     }
 }
 

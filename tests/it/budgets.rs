@@ -1,0 +1,227 @@
+//! What one caller's data may cost everybody else: memory, time, connections (PROTOCOL.md 4 and 8).
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::approvals::fixture::Fixture;
+use crate::support::{Client, Server, until};
+
+/// The resident memory of a server, in MiB.
+fn resident(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid()));
+    let status = status.expect("the process lives");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    let kib: u64 = line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).expect("KiB");
+    kib / 1024
+}
+
+/// The longest answer of `/health/live` and the most resident memory while something goes on.
+async fn watched<T>(server: &Server, of: impl Future<Output = T>) -> (T, Duration, u64) {
+    let anybody = Client::new(&server.url, "");
+    let (mut longest, mut most) = (Duration::ZERO, 0);
+    let watch = async {
+        loop {
+            let asked = Instant::now();
+            assert_eq!(anybody.get("/health").await.status.as_u16() / 100, 2);
+            longest = longest.max(asked.elapsed());
+            most = most.max(resident(server));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let done = tokio::select! {
+        done = of => done,
+        () = watch => unreachable!("it has no end"),
+    };
+    (done, longest, most)
+}
+
+/// Before: no request of anybody was answered for 33 seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_costly_condition_holds_nobody_up() {
+    let fixture = Fixture::open().await;
+    let client = &fixture.operator;
+    let matches = vec![r"''.matches('\\w{4}')"; 40].join("||");
+    let condition = format!("input.n.exists(i, {matches} || i == -1)");
+    let step = json!({"id": "a", "prompt": "p", "condition": condition});
+    let plan = json!({"name": "p", "steps": [step]});
+    let answer = client.post("/api/plans", &plan).await;
+    if answer.status.as_u16() == 400 {
+        assert_eq!(answer.refused(400), "INVALID_CONDITION");
+        return;
+    }
+    let plan = answer.expect(201)["id"].as_str().expect("an id").to_owned();
+    let input = json!({"input": {"n": (0..700).collect::<Vec<_>>()}});
+    let run = async {
+        let begun = Instant::now();
+        let mut ids = Vec::new();
+        for _ in 0..4 {
+            ids.push(client.execute(&plan, &input).await);
+        }
+        for id in ids {
+            client.execution_when(&id, |execution| execution["status"] != "running").await;
+        }
+        begun.elapsed()
+    };
+    let (took, longest, _) = watched(&fixture.server, run).await;
+    println!("four executions took {took:?}; the longest answer of /health was {longest:?}");
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// A plan of `steps` root steps that each render a mebibyte twice.
+async fn wide_plan(client: &Client, steps: usize) -> String {
+    let step = |number| json!({"id": format!("s{number}"), "prompt": "{{input.x}}", "systemPrompt": "{{input.x}}"});
+    let steps: Vec<Value> = (0..steps).map(step).collect();
+    client.plan(&json!(steps)).await
+}
+
+/// Before: 4.1 GB and a 503 after 11 seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wide_plan_of_long_prompts_runs_in_little_memory() {
+    let fixture = Fixture::open().await;
+    let client = &fixture.operator;
+    let plan = wide_plan(client, 200).await;
+    let input = json!({"input": {"x": "x".repeat(1 << 20)}});
+    let before = resident(&fixture.server);
+    let run = async {
+        let id = client.execute(&plan, &input).await;
+        client.execution_when(&id, |execution| execution["progress"]["running"] != 0).await;
+        let path = format!("/api/plans/executions/{id}");
+        assert_eq!(client.delete(&path).await.status.as_u16(), 200);
+    };
+    let ((), longest, most) = watched(&fixture.server, run).await;
+    println!("{before} MiB before, {most} MiB at most; the longest answer was {longest:?}");
+    assert!(most < before + 150, "{before} MiB before, {most} MiB at most");
+}
+
+/// Before: an answer of 500 MB.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_shows_two_mebibytes_of_prompts() {
+    let fixture = Fixture::open().await;
+    let client = &fixture.operator;
+    let plan = wide_plan(client, 500).await;
+    let dry = json!({"input": {"x": "x".repeat(1 << 20)}, "options": {"dryRun": true}});
+    let before = resident(&fixture.server);
+    let path = format!("/api/plans/{plan}/execute");
+    let run = client.post(&path, &dry);
+    let (answer, longest, most) = watched(&fixture.server, run).await;
+    let data = answer.expect_ok();
+    let steps = data["steps"].as_array().expect("steps");
+    let shown: usize = steps.iter().map(|step| step["prompt"].as_str().map_or(0, str::len)).sum();
+    let cut = steps.iter().filter(|step| step["promptTruncated"] == true).count();
+    println!("{shown} bytes shown, {cut} cut, {before} to {most} MiB, longest answer {longest:?}");
+    assert!(shown <= 2 << 20 && cut >= 498, "{shown} bytes, {cut} cut");
+    assert!(most < before + 100, "{before} MiB before, {most} MiB at most");
+}
+
+/// Before: 1.2 GB for good, and again at each start.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_full_of_patterns_are_refused_or_cost_little() {
+    let mut fixture = Fixture::open().await;
+    let before = resident(&fixture.server);
+    let pattern = |number: usize| {
+        (format!("p{number}"), json!({"pattern": format!("^\\w{{{}}}$", number % 9 + 1)}))
+    };
+    let properties: serde_json::Map<_, _> = (0..3_000).map(pattern).collect();
+    let mut taken = 0;
+    for number in 0..30 {
+        let template = json!({
+            "name": format!("t{number}"), "version": "1.0.0", "industry": "custom",
+            "inputSchema": {"type": "object", "properties": properties},
+            "steps": [{"id": "a", "prompt": "p"}],
+        });
+        let answer = fixture.operator.post("/api/templates", &template).await;
+        if answer.status.as_u16() == 201 {
+            taken += 1;
+        } else {
+            assert_eq!(answer.fault(), ("inputSchema".into(), "length".into()));
+        }
+    }
+    let after = resident(&fixture.server);
+    fixture.crash(Duration::ZERO).await;
+    until("it serves", async || fixture.operator.get("/api/templates").await.status == 200).await;
+    let again = resident(&fixture.server);
+    println!("{taken} taken; {before} MiB before, {after} after, {again} after a restart");
+    assert!(after < before + 100 && again < before + 100, "{before}, {after}, {again} MiB");
+}
+
+/// Before: 420 streams of one viewer, and nobody else was served.
+#[tokio::test]
+async fn an_account_has_fifty_event_streams() {
+    let fixture = Fixture::open().await;
+    let viewer = fixture.key("viewer").await.client;
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let stream = viewer.request(Method::GET, "/api/events").send().await.expect("an answer");
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+    }
+    let more = viewer.get("/api/events").await;
+    assert_eq!(more.refused(429), "RATE_LIMIT_EXCEEDED");
+    assert!(more.headers.contains_key("retry-after"));
+    let message = more.body["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("50 event streams"), "{message}");
+    let other = fixture.operator.request(Method::GET, "/api/events").send().await;
+    assert_eq!(other.expect("an answer").status(), 200);
+    streams.pop();
+    until("a closed stream frees its place", async || {
+        let again = viewer.request(Method::GET, "/api/events").send().await;
+        again.expect("an answer").status() == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_answer_has_the_rate_headers() {
+    let fixture = Fixture::open().await;
+    let nobody = Client::new(&fixture.server.url, "");
+    let long = "a".repeat(40_000);
+    for (client, method, path, header, status) in [
+        (&fixture.operator, Method::GET, "/api/tasks", "", 200),
+        (&fixture.operator, Method::GET, "/api/nowhere", "", 404),
+        (&fixture.operator, Method::PUT, "/api/tasks", "", 405),
+        (&fixture.operator, Method::GET, "/api/tasks", long.as_str(), 431),
+        (&nobody, Method::GET, "/api/tasks", "", 401),
+        (&nobody, Method::GET, "/nowhere", "", 404),
+        (&nobody, Method::GET, "/health", "", 200),
+        (&nobody, Method::GET, "/health/live", "", 200),
+    ] {
+        let request = client.request(method.clone(), path).header("x-long", header);
+        let answer = client.send(request).await;
+        assert_eq!(answer.status.as_u16(), status, "{method} {path}");
+        for name in ["limit", "remaining", "reset"] {
+            let name = format!("x-ratelimit-{name}");
+            assert!(answer.headers.contains_key(&name), "{method} {path} {status}: no {name}");
+        }
+    }
+}
+
+/// Before: a directory that was there kept its mode, and the store's files followed the umask.
+#[tokio::test]
+async fn what_is_stored_is_for_nobody_else() {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let mut server = Server::start();
+    server.kill();
+    set_permissions(server.data(), Permissions::from_mode(0o755)).expect("it is ours");
+    server.restart();
+    let mut directories = vec![server.data()];
+    let mut seen = 0;
+    while let Some(directory) = directories.pop() {
+        let mode = metadata(&directory).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", directory.display());
+        for entry in std::fs::read_dir(directory).expect("it can be read") {
+            let entry = entry.expect("an entry");
+            let metadata = entry.metadata().expect("it is there");
+            if metadata.is_dir() {
+                directories.push(entry.path());
+            }
+            let mode = metadata.permissions().mode() & 0o777;
+            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", entry.path().display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 3, "{seen} files");
+}
