@@ -16,7 +16,7 @@ use crate::plan::{Plan, Step};
 use crate::render::Reference;
 use crate::usage::{Prices, Tokens, estimate_tokens};
 
-pub use dry_run::{DryRun, DryStep, GateKind, MAX_PROMPTS, StepDefaults, dry_run};
+pub use dry_run::{DryRun, DryStep, GateKind, MAX_PROMPTS, StepDefaults, dry_run, is_brief};
 
 /// The assumed output of a step without `maxTokens`, in tokens.
 const USUAL_OUTPUT_TOKENS: u64 = 1_000;

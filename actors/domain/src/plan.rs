@@ -34,6 +34,7 @@ pub use limits::{
 pub(crate) use limits::{
     check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
+pub(crate) use source::are_brief;
 pub use source::{PlanSource, RetrySource, StepSource};
 
 /// A plan that passed every check.

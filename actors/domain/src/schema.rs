@@ -249,6 +249,11 @@ fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Probl
     Ok(Compiled { validator, per_name: figures.per_name, size })
 }
 
+/// True if a schema is compiled in about a millisecond.
+pub(crate) fn is_brief_source(source: &Value) -> bool {
+    source.to_string().len() <= BRIEF_LENGTH
+}
+
 /// The content of the fence, if the output is a single fence.
 fn unfenced(output: &str) -> &str {
     let whole = output.trim();

@@ -38,6 +38,18 @@ impl Compute {
         tokio::task::spawn_blocking(computation).await
     }
 
+    /// Runs a computation here and now if it is brief, else on a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn run_unless<T: Send + 'static>(
+        &self,
+        is_brief: bool,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        if is_brief { Ok(computation()) } else { self.run(computation).await }
+    }
+
     /// Checks an output of a step against the schema: here and now if that is brief, else on a thread
     /// of its own. Returns the mismatch.
     ///

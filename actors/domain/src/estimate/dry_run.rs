@@ -18,6 +18,9 @@ pub const MAX_PROMPTS: usize = 2 << 20;
 /// of later steps stay as written, and count as cut.
 const MAX_WEIGHT: usize = (1 << 30) + (64 << 20);
 
+/// The weight of the texts of a brief dry run.
+const BRIEF_WEIGHT: usize = 256 << 10;
+
 /// The model and the queue of steps that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepDefaults<'a> {
@@ -71,6 +74,14 @@ names! {
         /// Never, or only as a sample.
         None = "none",
     }
+}
+
+/// True if a dry run takes about a millisecond.
+#[must_use]
+pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
+    let texts =
+        plan.steps().iter().flat_map(|step| iter::once(step.prompt()).chain(step.system_prompt()));
+    texts.map(|text| text.weight(scope)).fold(0, usize::saturating_add) <= BRIEF_WEIGHT
 }
 
 /// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of what the prompts before it

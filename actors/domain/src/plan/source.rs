@@ -72,16 +72,39 @@ pub struct RetrySource {
 }
 
 impl PlanSource {
-    /// The size of the texts, in bytes.
+    /// The size, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
+        self.steps.iter().map(StepSource::size).sum()
+    }
+
+    /// True if the plan is compiled in about a millisecond.
+    #[must_use]
+    pub fn is_brief(&self) -> bool {
+        are_brief(&self.steps)
+    }
+}
+
+/// The most text of steps that is checked in about a millisecond, in bytes.
+const BRIEF_STEPS: usize = 64 * 1024;
+
+/// The most text of conditions that is parsed in about a millisecond, in bytes.
+const BRIEF_CONDITIONS: usize = 256;
+
+/// True if the steps are compiled in about a millisecond.
+pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
+    let condition = |step: &StepSource| step.condition.as_ref().map_or(0, String::len);
+    steps.iter().map(StepSource::size).sum::<usize>() <= BRIEF_STEPS
+        && steps.iter().map(condition).sum::<usize>() <= BRIEF_CONDITIONS
+}
+
+impl StepSource {
+    /// The size, in bytes.
+    fn size(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let step = |step: &StepSource| {
-            let depends_on = step.depends_on.iter().map(String::len).sum::<usize>();
-            let texts = step.prompt.len() + of(&step.system_prompt) + of(&step.condition);
-            size_of::<StepSource>() + texts + depends_on
-        };
-        self.steps.iter().map(step).sum()
+        let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
+        let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
+        size_of::<Self>() + texts + depends_on
     }
 }
 

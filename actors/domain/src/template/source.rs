@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::names::names;
-use crate::plan::{HitlSource, StepSource};
+use crate::plan::{HitlSource, StepSource, are_brief};
+use crate::schema::is_brief_source;
 
 /// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -66,6 +67,13 @@ pub struct Defaults {
 }
 
 impl TemplateSource {
+    /// True if the template is compiled in about a millisecond.
+    #[must_use]
+    pub fn is_brief(&self) -> bool {
+        let schemas = [Some(&self.input_schema), self.output_schema.as_ref()];
+        are_brief(&self.steps) && schemas.into_iter().flatten().all(is_brief_source)
+    }
+
     /// The steps, with the defaults in the fields that they leave out.
     #[must_use]
     pub fn steps_with_defaults(&self) -> Vec<StepSource> {

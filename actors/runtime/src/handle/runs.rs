@@ -82,7 +82,12 @@ impl Handle {
     ) -> Result<PlanDetail, Error> {
         let (node, given) = (Arc::clone(&self.node), source.clone());
         let compile = move || Plan::compile(given, &node.settings.env_allow);
-        let plan = self.node.compute.run(compile).await.map_err(|_| Error::Internal)?;
+        let plan = self
+            .node
+            .compute
+            .run_unless(source.is_brief(), compile)
+            .await
+            .map_err(|_| Error::Internal)?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
         let compiled = Arc::new(CompiledPlan::new(plan, None));
         let order = Order::Plan(Box::new(source), Arc::clone(&compiled));
@@ -260,13 +265,15 @@ impl Handle {
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
         let (usual, prices) = (Arc::clone(usual), Arc::clone(&self.node.settings.prices));
+        let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
         let dry_run = move || {
             let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
             let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
             let (plan, scope) = (&compiled.plan, program.scope_at_start());
             estimate::dry_run(plan, &scope, hitl.as_ref(), targets, known, &prices)
         };
-        let run = self.node.compute.run(dry_run).await.map_err(|_| Error::Internal)?;
+        let run =
+            self.node.compute.run_unless(is_brief, dry_run).await.map_err(|_| Error::Internal)?;
         run.map_err(|(step, error)| {
             let message = format!("the prompt of step {step} cannot be rendered: {error}");
             Error::invalid("input", Rule::Placeholder, message)
@@ -365,8 +372,10 @@ impl Handle {
         source: TemplateSource,
     ) -> Result<Publishing, Error> {
         let node = Arc::clone(&self.node);
+        let is_brief = source.is_brief();
         let compile = move || Template::compile(source, &node.settings.env_allow);
-        let template = self.node.compute.run(compile).await.map_err(|_| Error::Internal)?;
+        let template =
+            self.node.compute.run_unless(is_brief, compile).await.map_err(|_| Error::Internal)?;
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author, role };
         let (reply, answer) = oneshot::channel();
