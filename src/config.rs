@@ -19,6 +19,8 @@ use callboard_domain::rate::{Quotas, Tier};
 use ipnet::IpNet;
 use url::Url;
 
+use crate::tls::Files;
+
 pub use error::{Error, Place};
 use read::read_file;
 pub use smtp::{Login, Smtp, Tls};
@@ -39,6 +41,8 @@ pub struct Config {
     pub models: Models,
     /// `[limits]`.
     pub limits: Limits,
+    /// `[tls]`; `None` without a certificate.
+    pub tls: Option<Files>,
     /// `[auth]`.
     pub auth: Auth,
     /// `[store]`.
@@ -68,6 +72,8 @@ pub struct Server {
     pub public_url: Option<Url>,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// A proxy in front speaks TLS, so that plain HTTP may be served beyond loopback.
+    pub behind_proxy: bool,
     /// For the headers of a request, and for an idle connection.
     pub header_timeout: Duration,
     /// For the body of a request.
@@ -261,6 +267,7 @@ impl Config {
             worker: Worker::read(source)?,
             models: Models::read(source)?,
             limits: Limits::read(source)?,
+            tls: read::tls(source)?,
             auth: Auth::read(source)?,
             store: Store::read(source)?,
             events: Events::read(source)?,

@@ -12,5 +12,6 @@ pub mod outbound;
 pub mod service;
 pub mod telemetry;
 pub mod templates;
+pub mod tls;
 pub mod wire;
 pub mod ws;

@@ -31,7 +31,8 @@ pub fn mailer(
     }
     let base = config.server.public_url.as_ref().map_or_else(
         || {
-            let base = format!("http://{listening}");
+            let scheme = if config.tls.is_some() { "https" } else { "http" };
+            let base = format!("{scheme}://{listening}");
             tracing::warn!(base, "server.public_url is not set: mails link to the server itself");
             base
         },

@@ -34,6 +34,7 @@ use crate::http::serve::{self, Limits};
 use crate::http::{self, App, Edge, Parts};
 use crate::outbound;
 use crate::templates;
+use crate::tls::Tls;
 use crate::wire::tasks::Defaults;
 
 /// The prices that come with the program.
@@ -62,6 +63,7 @@ pub struct Service {
     app: Arc<App>,
     edge: Edge,
     limits: Limits,
+    tls: Option<Tls>,
 }
 
 impl Service {
@@ -71,6 +73,15 @@ impl Service {
     /// # Errors
     /// Whatever stands in the way, in words that say what to do.
     pub async fn start(config: Config) -> Result<Self, Error> {
+        let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
+        let server = &config.server;
+        if !server.listen.ip().is_loopback() && tls.is_none() && !server.behind_proxy {
+            return Err(Error(format!(
+                "{} is reached from other machines, and passwords and keys would travel there in clear text: \
+                 set [tls] cert and key, or [server] behind_proxy = true if a proxy in front speaks TLS",
+                server.listen
+            )));
+        }
         // What is stored is for nobody else, whatever the umask was.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let dir = config.server.data_dir.clone();
@@ -142,13 +153,20 @@ impl Service {
             max_connections: config.server.max_connections,
             ..Limits::default()
         };
-        Ok(Self { system, listener, address, app: Arc::new(app), edge, limits })
+        Ok(Self { system, listener, address, app: Arc::new(app), edge, limits, tls })
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The URL at which it listens.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// The runtime's door.
@@ -165,7 +183,8 @@ impl Service {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let service = http::service(self.app, self.edge);
         let (stopping, mut stopped) = watch::channel(false);
-        let served = serve::serve(self.listener, service, self.limits, async move {
+        let followed = self.tls.clone().map(|tls| tokio::spawn(tls.follow()));
+        let served = serve::serve(self.listener, self.tls, service, self.limits, async move {
             // Fails only if the sender is gone, and then it is time to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });
@@ -177,6 +196,9 @@ impl Service {
         };
         let (served, ()) = tokio::join!(served, stop);
         self.system.stop().await;
+        if let Some(followed) = followed {
+            followed.abort();
+        }
         served.map_err(|e| failed("the server failed")(&e))
     }
 }

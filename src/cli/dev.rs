@@ -82,7 +82,7 @@ impl Prepared {
         let Self { dev, config, provider, keys, password } = self;
         let model = config.models.default.clone();
         let service = Service::start(config).await.map_err(|error| error.to_string())?;
-        let (handle, url) = (service.handle(), format!("http://{}", service.address()));
+        let (handle, url) = (service.handle(), service.url());
         let credentials = credentials(&handle, &keys).await?;
         let signal = signal()?;
         let (stopping, listener) = watch::channel(false);

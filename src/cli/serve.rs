@@ -14,7 +14,7 @@ pub(super) fn run(serve: &Serve) -> u8 {
         block_on(async {
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
             let signal = signal()?;
-            announce(&format!("listening on http://{}", service.address()));
+            announce(&format!("listening on {}", service.url()));
             service.serve(signal).await.map_err(|e| e.to_string())
         })
     }))

@@ -15,6 +15,7 @@ use super::{
     Runtime, Secret, Server, Store, Templates, Worker,
 };
 use crate::http::body;
+use crate::tls::Files;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -32,6 +33,7 @@ impl Server {
             data_dir: source.get(SECTION, "data_dir", rule::path)?,
             public_url: source.optional(SECTION, "public_url", rule::url)?,
             trusted_proxies: source.get(SECTION, "trusted_proxies", rule::list(rule::network))?,
+            behind_proxy: source.get(SECTION, "behind_proxy", rule::flag)?,
             header_timeout: source.get(SECTION, "header_timeout", timeout())?,
             body_timeout: source.get(SECTION, "body_timeout", timeout())?,
             max_connections: source.get(SECTION, "max_connections", rule::whole(1..=1_000_000))?,
@@ -42,6 +44,23 @@ impl Server {
             )?,
         })
     }
+}
+
+/// `[tls]`: both files or none.
+pub(super) fn tls(source: &mut Source) -> Result<Option<Files>, Error> {
+    let cert = source.optional("tls", "cert", rule::path)?;
+    let key = source.optional("tls", "key", rule::path)?;
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some(Files { cert, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(without(source, "cert", "key")),
+        (None, Some(_)) => Err(without(source, "key", "cert")),
+    }
+}
+
+fn without(source: &Source, name: &str, other: &str) -> Error {
+    let place = source.place("tls", name);
+    Error { place, says: format!("tls.{name} must not be set without tls.{other}") }
 }
 
 impl Runtime {

@@ -126,6 +126,17 @@ pub(super) fn url(raw: &Raw) -> Read<Url> {
     if is_web && is_plain { Ok(url) } else { Err(right.to_owned()) }
 }
 
+/// True or false.
+pub(super) fn flag(raw: &Raw) -> Read<bool> {
+    match raw {
+        Raw::Flag(flag) => Ok(*flag),
+        Raw::Plain(text) => parsed(Some(text), "true or false"),
+        Raw::Text(_) | Raw::Number(_) | Raw::List(_) | Raw::Other(_) => {
+            Err("true or false".to_owned())
+        }
+    }
+}
+
 /// A whole number in `range`.
 pub(super) fn whole<T>(range: RangeInclusive<T>) -> impl Fn(&Raw) -> Read<T>
 where

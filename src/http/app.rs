@@ -1,10 +1,11 @@
 //! What handlers share.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use axum::http::HeaderMap;
+use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::throttle::Throttle;
@@ -79,6 +80,20 @@ impl App {
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
         }
+    }
+
+    /// Runs a check on a thread that no other request waits for: that of a definition takes up to a quarter
+    /// of a second.
+    ///
+    /// # Errors
+    /// What the check refuses.
+    pub(super) async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        check: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let app = Arc::clone(self);
+        let checked = tokio::task::spawn_blocking(move || check(&app)).await;
+        checked.unwrap_or(Err(Error::Internal))
     }
 
     /// Whom the things that a caller makes belong to.

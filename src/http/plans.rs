@@ -26,7 +26,7 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     Json(definition, _): Json<PlanSource>,
 ) -> Answer {
-    let source = plans::source(definition, &app.env_allow)?;
+    let source = app.aside(|app| plans::source(definition, &app.env_allow)).await?;
     let plan = app.handle.create_plan(&app.owner(&caller), source).await?;
     Ok(Reply::created(&PlanBody::whole(&plan)))
 }

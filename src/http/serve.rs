@@ -5,8 +5,8 @@
 //!               │ no: wait, callers queue in the kernel     │ upgrade: the socket keeps the slot
 //! ```
 //!
-//! Deliberately absent: TLS, which a proxy in front ends, and HTTP/2, which that proxy speaks to
-//! its callers. A request's own limits (its body, its headers) stand in [`super::around`].
+//! Deliberately absent: HTTP/2, which a proxy in front speaks to its callers. A request's own limits (its
+//! body, its headers) are in [`super::middleware`].
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,6 +29,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::Middleware;
+use crate::tls::Tls;
 
 /// Headers beyond this are refused while they are parsed, with a bare 431. Those between
 /// [`super::Edge::max_header_bytes`] and this are refused in the envelope.
@@ -70,13 +71,14 @@ enum Phase {
 
 /// Serves `service` on `listener` until `shutdown` is ready; then takes no new connection, closes
 /// idle ones, lets open requests finish within [`Limits::grace`], and returns when all is closed
-/// or that time is over. The caller's address is an extension, [`ConnectInfo`].
+/// or that time is over. With `tls`, connections speak TLS only. The caller's address is an extension, [`ConnectInfo`].
 ///
 /// # Errors
 ///
 /// When the listener has no address. A connection that cannot be accepted is logged, not returned.
 pub async fn serve(
     listener: TcpListener,
+    tls: Option<Tls>,
     service: Middleware,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
@@ -94,7 +96,19 @@ pub async fn serve(
             accepted = next => accepted,
         };
         let service = service.clone();
-        tokio::spawn(converse(stream, peer, service, limits, phase.subscribe()));
+        let phase = phase.subscribe();
+        match tls.clone() {
+            None => drop(tokio::spawn(converse(stream, peer, service, limits, phase))),
+            Some(tls) => drop(tokio::spawn(async move {
+                match tokio::time::timeout(limits.header_timeout, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => converse(stream, peer, service, limits, phase).await,
+                    Ok(Err(error)) => {
+                        tracing::info!(%peer, %error, "a connection was closed: this port speaks TLS only");
+                    }
+                    Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+                }
+            })),
+        }
     }
     drop(listener);
     phase.send_replace(Phase::Finishing);
@@ -143,7 +157,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 
 /// Serves one connection until it closes or the service is over.
 async fn converse(
-    stream: Slotted,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     service: Middleware,
     limits: Limits,

@@ -50,7 +50,7 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
-    let source = templates::source(definition, &app.env_allow)?;
+    let source = app.aside(|app| templates::source(definition, &app.env_allow)).await?;
     let author = (caller.author(), caller.role);
     let published = app.handle.publish(caller.environment, author, source).await?;
     match published {

@@ -24,4 +24,5 @@ mod sessions;
 mod soak;
 mod structure;
 mod templates;
+mod tls;
 mod workers;

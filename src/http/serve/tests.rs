@@ -52,7 +52,7 @@ impl Service {
             .route("/ws", any(echo));
         let (stop, stopped) = oneshot::channel();
         let service = Middleware::new(router, Edge::default());
-        let ended = tokio::spawn(serve(listener, service, limits, async {
+        let ended = tokio::spawn(serve(listener, None, service, limits, async {
             let _ = stopped.await;
         }));
         Self { address, stop, ended, begun, go }

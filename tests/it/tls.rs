@@ -1,0 +1,171 @@
+//! TLS of the server's own (PROTOCOL.md 13).
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::{ADMIN, PASSWORD, Server, until};
+
+/// An authority, and a directory with a certificate of it.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    dir: tempfile::TempDir,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("an authority");
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("ca.pem"), issuer.pem()).expect("it is written");
+        let authority = Self { issuer, dir };
+        authority.certify();
+        authority
+    }
+
+    /// Writes a new certificate for 127.0.0.1, and its key.
+    fn certify(&self) {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        fs::write(self.path("cert.pem"), cert.pem()).expect("it is written");
+        fs::write(self.path("key.pem"), key.serialize_pem()).expect("it is written");
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
+    fn server(&self) -> Server {
+        let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
+        Server::with(&[("TLS__CERT", &cert), ("TLS__KEY", &key)])
+    }
+
+    /// A client that trusts this authority alone.
+    fn client(&self) -> reqwest::Client {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let pem = self.issuer.pem();
+        let root = reqwest::Certificate::from_pem(pem.as_bytes()).expect("a certificate");
+        reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([root])
+            .tls_info(true)
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("a client")
+    }
+}
+
+/// The certificate with which a server answers.
+async fn served(client: &reqwest::Client, server: &Server) -> Option<Vec<u8>> {
+    let answer = client.get(format!("{}/health/live", server.url)).send().await.ok()?;
+    let info = answer.extensions().get::<reqwest::tls::TlsInfo>()?;
+    info.peer_certificate().map(<[u8]>::to_vec)
+}
+
+#[tokio::test]
+async fn a_server_speaks_tls_and_nothing_else() {
+    let authority = Authority::new();
+    let server = authority.server();
+    let address = server.url.strip_prefix("https://").expect("it says so");
+    assert!(served(&authority.client(), &server).await.is_some());
+
+    let mut plain = TcpStream::connect(address).await.expect("it listens");
+    plain.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    let mut answer = Vec::new();
+    // A reset is a close as well.
+    let _ = plain.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test]
+async fn a_certificate_that_changes_is_read_again_within_ten_seconds() {
+    let authority = Authority::new();
+    let (server, client) = (authority.server(), authority.client());
+    let first = served(&client, &server).await.expect("TLS");
+    // Half a change is not taken.
+    fs::write(authority.path("key.pem"), "no key").expect("it is written");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(served(&client, &server).await.as_ref(), Some(&first));
+    authority.certify();
+    until("the new certificate is served", async || {
+        served(&client, &server).await.is_some_and(|now| now != first)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_command_line_and_a_worker_speak_tls() {
+    let authority = Authority::new();
+    let server = authority.server();
+    let (client, home) = (authority.client(), tempfile::tempdir().expect("a directory"));
+    let post = async |path: &str, token: &str, body: serde_json::Value| {
+        let request = client.post(format!("{}{path}", server.url)).bearer_auth(token).json(&body);
+        let answer: serde_json::Value =
+            request.send().await.expect("an answer").json().await.expect("JSON");
+        answer["data"].clone()
+    };
+    let login = json!({"email": ADMIN, "password": PASSWORD});
+    let session = post("/api/auth/login", "", login).await;
+    let token = session["token"].as_str().expect("a token");
+    let key = post("/api/auth/keys", token, json!({"name": "w", "role": "worker"})).await;
+    let key_file = home.path().join("key");
+    fs::write(&key_file, key["key"].as_str().expect("a key")).expect("it is written");
+    let command = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        let ca = authority.path("ca.pem");
+        command.env("HOME", home.path()).env("SSL_CERT_FILE", ca).stderr(Stdio::null());
+        command
+    };
+    let mut worker = command()
+        .args(["worker", "--server", &server.url, "--provider", "simulated", "--key-file"])
+        .arg(&key_file)
+        .spawn()
+        .expect("it starts");
+    let admin = post("/api/auth/keys", token, json!({"name": "a", "role": "operator"})).await;
+    let done = command()
+        .args(["tasks", "submit", "hello", "--model", "simulated", "--wait", "-o", "json"])
+        .env("CALLBOARD_SERVER", &server.url)
+        .env("CALLBOARD_API_KEY", admin["key"].as_str().expect("a key"))
+        .output();
+    worker.kill().expect("it runs");
+    worker.wait().expect("it ends");
+    let done = done.expect("it runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+#[test]
+fn clear_text_beyond_loopback_is_refused() {
+    let serve = |behind_proxy: &str| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_callboard"))
+            .args(["serve", "--listen", "0.0.0.0:0", "--data-dir"])
+            .arg(dir.path().join("data"))
+            .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
+            .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
+            .env("CALLBOARD_SERVER__BEHIND_PROXY", behind_proxy)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        if behind_proxy == "true" {
+            let mut line = [0; 12];
+            std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+                .expect("it listens");
+            child.kill().expect("it runs");
+        }
+        child.wait_with_output().expect("it ends")
+    };
+    let refused = serve("false");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("[tls]") && text.contains("behind_proxy"), "{text}");
+    serve("true");
+}
