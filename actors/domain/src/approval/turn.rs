@@ -42,7 +42,7 @@ impl Turn {
         let details = Details {
             why: Some(why),
             confidence,
-            threshold,
+            threshold: threshold.or(Some(Gate::DEFAULT_THRESHOLD)),
             shown: Some(shown),
             execution,
             step,
