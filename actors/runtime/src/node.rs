@@ -22,7 +22,7 @@ use callboard_store::{Error, Store};
 use ractor::ActorRef;
 use tokio::sync::Semaphore;
 
-use crate::accounts::{self, Register};
+use crate::accounts::{self, AuditLog, Register};
 use crate::catalog::{self, Catalog};
 use crate::concurrency::Concurrency;
 use crate::durable;
@@ -80,6 +80,8 @@ pub struct Settings {
     pub retention: retention::Policy,
     /// How long a refresh token is taken.
     pub refresh_token: Duration,
+    /// How long entries of the audit log are kept; `None` is for ever.
+    pub keep_audit: Option<Duration>,
 }
 
 /// What is shared.
@@ -92,6 +94,7 @@ pub(crate) struct Node {
     pub(crate) concurrency: Concurrency,
     pub(crate) events: Arc<Events>,
     pub(crate) accounts: Register,
+    pub(crate) audit: AuditLog,
     pub(crate) catalog: Catalog,
     pub(crate) reviewers: Reviewers,
     pub(crate) review_stats: ReviewStats,
@@ -126,6 +129,7 @@ impl Node {
             queues,
             workers: Workers::default(),
             accounts: Register::default(),
+            audit: AuditLog::default(),
             catalog: Catalog::default(),
             reviewers: Reviewers::default(),
             review_stats: ReviewStats::default(),
