@@ -112,6 +112,7 @@ impl Record {
     }
 
     /// The record with this subject.
+    #[expect(clippy::needless_pass_by_value, reason = "identifiers and literals, by the dozen")]
     #[must_use]
     pub fn of(mut self, target: impl ToString) -> Self {
         self.target = Some(target.to_string());
@@ -119,6 +120,7 @@ impl Record {
     }
 
     /// The record with a further detail.
+    #[expect(clippy::needless_pass_by_value, reason = "identifiers and literals, by the dozen")]
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         let value = value.to_string().chars().take(MAX_DETAIL).collect();

@@ -46,15 +46,12 @@ impl RefusalBudget {
             self.slots = (self.slots + minutes).min(BURST);
             self.refilled_at = now;
         }
-        match self.slots.checked_sub(1) {
-            Some(left) => {
-                self.slots = left;
-                Refused::Written
-            }
-            None => {
-                self.suppressed = self.suppressed.saturating_add(1);
-                Refused::Counted
-            }
+        if let Some(left) = self.slots.checked_sub(1) {
+            self.slots = left;
+            Refused::Written
+        } else {
+            self.suppressed = self.suppressed.saturating_add(1);
+            Refused::Counted
         }
     }
 
