@@ -51,6 +51,8 @@ pub struct Config {
     pub events: Events,
     /// `[retention]`.
     pub retention: Retention,
+    /// `[audit]`.
+    pub audit: Audit,
     /// `[templates]`.
     pub templates: Templates,
     /// `[hitl]`.
@@ -169,6 +171,13 @@ pub struct Retention {
     pub history: Option<Duration>,
 }
 
+/// `[audit]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audit {
+    /// How long entries are kept; `None` is forever.
+    pub keep: Option<Duration>,
+}
+
 /// `[templates]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Templates {
@@ -272,6 +281,7 @@ impl Config {
             store: Store::read(source)?,
             events: Events::read(source)?,
             retention: Retention::read(source)?,
+            audit: Audit::read(source)?,
             templates: Templates::read(source)?,
             hitl: Hitl::read(source)?,
             smtp: Smtp::read(source)?,

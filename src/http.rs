@@ -13,6 +13,7 @@
 mod accounts;
 mod app;
 mod approvals;
+mod audit;
 mod auth;
 pub mod body;
 mod body_budget;
@@ -46,7 +47,7 @@ pub use extract::{Body, Id, Query};
 pub use middleware::{Edge, Middleware};
 pub use openapi::document;
 
-use routes::{Access, Routes};
+use routes::{Access, Own, Routes};
 
 use crate::ws;
 
@@ -58,6 +59,8 @@ type Answer = Result<Reply, Failure>;
 fn table() -> Routes {
     use Access::{Health, Public};
     const fn may(action: Action) -> Access { Access::Allowed(action) }
+    const OWN: Access = Access::Own(Own::Settled);
+    const OWN_ALWAYS: Access = Access::Own(Own::Always);
     use Action as A;
     Routes::default()
         .post  ("/api/tasks",                       may(A::TasksCreate),      tasks::create)
@@ -97,7 +100,16 @@ fn table() -> Routes {
         .post  ("/api/auth/users",                  may(A::UsersManage),      accounts::create_user)
         .get   ("/api/auth/users",                  may(A::UsersManage),      accounts::list_users)
         .patch ("/api/auth/users/{id}",             may(A::UsersManage),      accounts::change_user)
+        .delete("/api/auth/users/{id}",             may(A::UsersManage),      accounts::delete_user)
         .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
+        .get   ("/api/auth/keys",                   may(A::KeysManage),       accounts::list_keys)
+        .delete("/api/auth/keys/{id}",              may(A::KeysManage),       accounts::revoke_key)
+        .post  ("/api/auth/keys/{id}/rotate",       may(A::KeysManage),       accounts::rotate_key)
+        .post  ("/api/auth/logout",                 OWN_ALWAYS,               accounts::logout)
+        .post  ("/api/auth/password",               OWN_ALWAYS,               accounts::change_password)
+        .get   ("/api/auth/sessions",               OWN,                      accounts::list_sessions)
+        .delete("/api/auth/sessions/{id}",          OWN,                      accounts::end_session)
+        .get   ("/api/audit",                       may(A::AuditRead),        audit::list)
 
         .get   ("/api/workers",                     may(A::WorkersRead),      system::list_workers)
         .post  ("/api/workers/{id}/drain",          may(A::WorkersManage),    system::drain_worker)

@@ -13,6 +13,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::{Email, display_name};
 use callboard_domain::approval;
+use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::execution::program::TaskDefaults;
 use callboard_domain::retention;
 use callboard_domain::usage::Prices;
@@ -128,6 +129,7 @@ impl Service {
             tracing::warn!("there is no admin yet: {hint}");
         }
 
+        handle.record(started(&config)).await.map_err(|e| failed("the audit log")(&e))?;
         let listener = socket.listen(BACKLOG).map_err(|e| failed(&not_bound)(&e))?;
         let app = App::new(Parts {
             handle,
@@ -231,10 +233,30 @@ impl FirstAdmin<'_> {
         rules.check(self.password, &email).map_err(refused)?;
         let password_hash = passwords.hash(self.password.to_owned()).await.map_err(refused)?;
         let name = display_name(email.local_part()).map_err(refused)?;
-        let new = NewUser { email, name, role: Role::Admin, password_hash };
+        let new = NewUser { email, name, role: Role::Admin, tier: None, password_hash };
         let made = handle.create_first_user(new).await.map_err(refused)?;
         Ok(made.is_some())
     }
+}
+
+/// The settings at start, as far as they decide who may do what and what is kept; no secret.
+fn started(config: &Config) -> Record {
+    let Config { server, auth, limits, hitl, retention, audit, .. } = config;
+    let shown = |value: &dyn std::fmt::Debug| format!("{value:?}");
+    Record::new(Action::ServerStarted, By::SYSTEM)
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .with("server.listen", server.listen)
+        .with("server.trusted_proxies", shown(&server.trusted_proxies))
+        .with("auth.access_token_ttl", shown(&auth.access_token_ttl))
+        .with("auth.refresh_token_ttl", shown(&auth.refresh_token_ttl))
+        .with("auth.password_min_length", auth.password_min_length)
+        .with("limits.plan", limits.plan.as_str())
+        .with("hitl.missing_confidence", shown(&hitl.missing_confidence))
+        .with("hitl.on_timeout", shown(&hitl.on_timeout))
+        .with("retention.ended", shown(&retention.ended))
+        .with("retention.history", shown(&retention.history))
+        .with("audit.keep", shown(&audit.keep))
+        .with("templates.env_allow", config.templates.env_allow.join(", "))
 }
 
 fn settings(config: &Config) -> Result<Settings, Error> {
@@ -260,6 +282,7 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         keep_events_max: config.events.keep_max,
         retention: retention::Policy::new(config.retention.ended, config.retention.history),
         refresh_token: config.auth.refresh_token_ttl,
+        keep_audit: config.audit.keep,
         task_defaults: Arc::new(TaskDefaults {
             model: config.models.default.clone(),
             env: variables(&config.templates.env_allow),

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod approvals;
+pub mod audit;
 pub mod common;
 pub mod definitions;
 pub mod events;

@@ -15,6 +15,7 @@ use callboard_cli::process::{announce, block_on, exit, signal};
 use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
+use callboard_domain::audit::By;
 use callboard_domain::credential::DEFAULT_LIFETIME;
 use callboard_domain::id::Environment;
 use callboard_domain::task::{Inputs, Request, Status};
@@ -144,7 +145,7 @@ async fn credentials(handle: &Handle, path: &Path) -> Result<Credentials, String
             tier: None,
             lifetime: DEFAULT_LIFETIME,
         };
-        let made = handle.create_key(key).await.map_err(|error| error.to_string());
+        let made = handle.create_key(key, By::SYSTEM).await.map_err(|error| error.to_string());
         made.map(|(_, secret)| secret.expose().to_owned())
     };
     let api_key = make("dev", Role::Admin).await?;

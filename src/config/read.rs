@@ -11,8 +11,8 @@ use super::error::{Error, Place};
 use super::rule;
 use super::source::Source;
 use super::{
-    Admin, Auth, Events, Hitl, Limits, MissingConfidence, Models, OnTimeout, Queue, Retention,
-    Runtime, Secret, Server, Store, Templates, Worker,
+    Admin, Audit, Auth, Events, Hitl, Limits, MissingConfidence, Models, OnTimeout, Queue,
+    Retention, Runtime, Secret, Server, Store, Templates, Worker,
 };
 use crate::http::body;
 use crate::tls::Files;
@@ -213,6 +213,12 @@ impl Retention {
             ended: source.get("retention", "ended", kept())?,
             history: source.get("retention", "history", kept())?,
         })
+    }
+}
+
+impl Audit {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        Ok(Self { keep: source.get("audit", "keep", rule::kept(HOUR..=36_500 * DAY))? })
     }
 }
 

@@ -1,20 +1,25 @@
 //! Login, users and keys (SPEC.md, Authentication endpoints): translate only.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, State};
-use axum::http::HeaderMap;
+use axum::Extension;
+use axum::extract::State;
 use callboard_domain::Error;
-use callboard_domain::account::Email;
+use callboard_domain::access::{Account, Action as Permission, Caller};
 use callboard_domain::account::throttle::{Admission, Outcome};
+use callboard_domain::account::{Email, User};
+use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
-use callboard_domain::id::UserId;
-use callboard_runtime::accounts::{NewUser, SignedIn};
+use callboard_domain::id::{KeyId, SessionId, UserId};
+use callboard_domain::session::Session;
+use callboard_runtime::accounts::{KnownKey, NewUser, PasswordChange, SignedIn, UserChange};
 
+use super::error::row;
+use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::accounts::{
-    ChangeUser, CreateKey, CreateUser, KeyBody, Login, Refresh, SessionBody, UserBody,
+    ChangePassword, ChangeUser, CreateKey, CreateUser, KeyBody, KeySummaryBody, ListSessions,
+    LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody, UserBody,
 };
 use crate::wire::common::{Iso, Paging};
 
@@ -28,25 +33,40 @@ use crate::wire::common::{Iso, Paging};
 )]
 pub(super) async fn login(
     State(app): State<Arc<App>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
+    Asker(by): Asker,
     Body(login): Body<Login>,
 ) -> Answer {
     // What is no e-mail is nobody's: the answer is the same as for a wrong password.
     let email = Email::parse(&login.email).map_err(|_| Error::InvalidCredentials)?;
-    let address = app.client_address(peer, &headers);
+    let user = check_password(&app, by, &email, login.password).await?;
+    let by = By { account: Some(Account::User(user.id)), ..by };
+    Ok(session(&app, &app.handle.sign_in(user, by).await?))
+}
+
+/// The user with this e-mail, if the password is right.
+async fn check_password(app: &App, by: By, email: &Email, password: String) -> Result<User, Error> {
+    let checked = try_password(app, by, email, password).await;
+    if let Err(error @ (Error::InvalidCredentials | Error::RateLimited { .. })) = &checked {
+        let record = Record::new(Action::SignInRefused, by).with("email", email);
+        app.record_refusal(record.with("code", row(error).code)).await;
+    }
+    checked
+}
+
+async fn try_password(app: &App, by: By, email: &Email, password: String) -> Result<User, Error> {
+    let address = by.address.ok_or(Error::Internal)?;
     let permit = loop {
         let freed = app.tries_settled.notified();
-        let admission = app.throttle().acquire(&email, address, app.handle.now());
+        let admission = app.throttle().acquire(email, address, app.handle.now());
         match admission {
             Admission::Admitted(permit) => break permit,
-            Admission::Refused(error) => return Err(error.into()),
+            Admission::Refused(error) => return Err(error),
             Admission::Wait => freed.await,
         }
     };
-    let user = app.handle.user_by_email(&email);
+    let user = app.handle.user_by_email(email);
     let hash = user.as_ref().map(|user| user.password_hash.clone());
-    let checked = app.passwords.verify(login.password, hash).await;
+    let checked = app.passwords.verify(password, hash).await;
     let outcome = match checked {
         Err(Error::InvalidCredentials) => Outcome::Failed,
         Ok(()) | Err(_) => Outcome::Harmless,
@@ -54,8 +74,7 @@ pub(super) async fn login(
     app.throttle().release(permit, outcome, app.handle.now());
     app.tries_settled.notify_waiters();
     checked?;
-    let user = user.ok_or(Error::InvalidCredentials)?;
-    Ok(session(&app, &app.handle.sign_in(user.id).await?))
+    user.ok_or(Error::InvalidCredentials)
 }
 
 /// Go on with a session: the refresh token is replaced by the one in the answer.
@@ -66,9 +85,13 @@ pub(super) async fn login(
         (status = 401, description = "no such token, or it was taken before"),
     ),
 )]
-pub(super) async fn refresh(State(app): State<Arc<App>>, Body(request): Body<Refresh>) -> Answer {
+pub(super) async fn refresh(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Body(request): Body<Refresh>,
+) -> Answer {
     let token = RefreshToken::parse(&request.refresh_token)?;
-    Ok(session(&app, &app.handle.refresh(token).await?))
+    Ok(session(&app, &app.handle.refresh(token, by).await?))
 }
 
 fn session(app: &App, signed_in: &SignedIn) -> Reply {
@@ -80,6 +103,108 @@ fn session(app: &App, signed_in: &SignedIn) -> Reply {
         expires_at: Iso(issued.expires_at),
         user: user.into(),
     })
+    .secret()
+}
+
+/// End this session, or all sessions of the user.
+#[utoipa::path(
+    post, path = "/api/auth/logout", tag = "auth",
+    responses((status = 200, description = "their tokens are refused from now on", body = LoggedOut)),
+)]
+pub(super) async fn logout(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    OptionalBody(logout): OptionalBody<Logout>,
+) -> Answer {
+    let (user, session) = own_session(&caller)?;
+    let ended = if logout.all.unwrap_or_default() {
+        app.handle.end_sessions(user, by).await?
+    } else {
+        app.handle.end_session(session, by).await?;
+        1
+    };
+    Ok(Reply::ok(&LoggedOut { ended }))
+}
+
+/// Change the own password; all other sessions end.
+#[utoipa::path(
+    post, path = "/api/auth/password", tag = "auth",
+    responses(
+        (status = 200, description = "only the new password signs in", body = UserBody),
+        (status = 401, description = "the current password is wrong"),
+    ),
+)]
+pub(super) async fn change_password(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Body(change): Body<ChangePassword>,
+) -> Answer {
+    let (user, session) = own_session(&caller)?;
+    let email = app.handle.user(user).ok_or(Error::InvalidCredentials)?.email;
+    let is_same = change.current == change.new;
+    let checked = check_password(&app, by, &email, change.current).await?;
+    if is_same {
+        return Err(Error::WeakPassword("must differ from the current one".into()).into());
+    }
+    app.password_rules.check(&change.new, &email)?;
+    let password_hash = app.passwords.hash(change.new).await?;
+    let verified = checked.password_hash;
+    let change = PasswordChange { user, session, verified, password_hash };
+    Ok(Reply::ok(&UserBody::from(&app.handle.change_password(change, by).await?)))
+}
+
+/// A user's id and session; a key has neither.
+fn own_session(caller: &Caller) -> Result<(UserId, SessionId), Error> {
+    match (caller.account, caller.session) {
+        (Account::User(user), Some(session)) => Ok((user, session)),
+        (Account::User(_) | Account::Key(_), _) => {
+            Err(Error::Forbidden("this is for a signed-in user: a key has no session".into()))
+        }
+    }
+}
+
+/// Open sessions, the newest first: one's own, or for an admin everybody's.
+#[utoipa::path(
+    get, path = "/api/auth/sessions", tag = "auth",
+    responses((status = 200, body = [OpenSessionBody])),
+)]
+pub(super) async fn list_sessions(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListSessions>,
+) -> Answer {
+    let user = match list.user_id {
+        wanted if caller.may(Permission::UsersManage).is_ok() => wanted,
+        wanted => {
+            let (own, _) = own_session(&caller)?;
+            if wanted.is_some_and(|user| user != own) {
+                let message = "only an admin may list the sessions of others";
+                return Err(Error::Forbidden(message.into()).into());
+            }
+            Some(own)
+        }
+    };
+    let (sessions, window) = (app.handle.sessions(user), list.page.window());
+    let shown = |session: &Arc<Session>| OpenSessionBody::new(session, caller.session);
+    let page: Vec<_> = sessions.iter().skip(window.offset).take(window.limit).map(shown).collect();
+    Ok(Reply::page(&page, sessions.len() as u64, window))
+}
+
+/// End a session: one's own, or for an admin anybody's.
+#[utoipa::path(
+    delete, path = "/api/auth/sessions/{id}", tag = "auth",
+    responses((status = 200, description = "its tokens are refused from now on", body = OpenSessionBody)),
+)]
+pub(super) async fn end_session(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(id): Id<SessionId>,
+) -> Answer {
+    let session = app.handle.end_session(id, by).await?;
+    Ok(Reply::ok(&OpenSessionBody::new(&session, caller.session)))
 }
 
 /// Make a user.
@@ -92,13 +217,14 @@ fn session(app: &App, signed_in: &SignedIn) -> Reply {
 )]
 pub(super) async fn create_user(
     State(app): State<Arc<App>>,
+    Asker(by): Asker,
     Body(user): Body<CreateUser>,
 ) -> Answer {
     app.password_rules.check(&user.password, &user.email)?;
     let password_hash = app.passwords.hash(user.password).await?;
     let name = user.name.unwrap_or_else(|| user.email.local_part().to_owned());
-    let new = NewUser { email: user.email, name, role: user.role, password_hash };
-    let user = app.handle.create_user(new).await?;
+    let new = NewUser { email: user.email, name, role: user.role, tier: user.plan, password_hash };
+    let user = app.handle.create_user(new, by).await?;
     Ok(Reply::created(&UserBody::from(&user)))
 }
 
@@ -120,16 +246,48 @@ pub(super) async fn list_users(
     Ok(Reply::page(&page, total, window))
 }
 
-/// Give a user another role.
+/// Give a user another role, plan or password.
 #[utoipa::path(
-    patch, path = "/api/auth/users/{id}", tag = "auth", responses((status = 200, body = UserBody)),
+    patch, path = "/api/auth/users/{id}", tag = "auth",
+    responses(
+        (status = 200, body = UserBody),
+        (status = 409, description = "it is the last admin"),
+    ),
 )]
 pub(super) async fn change_user(
     State(app): State<Arc<App>>,
+    Asker(by): Asker,
     Id(id): Id<UserId>,
     Body(change): Body<ChangeUser>,
 ) -> Answer {
-    let user = app.handle.set_role(id, change.role).await?;
+    let ChangeUser { role, plan, password } = change;
+    let user = app.handle.user(id).ok_or_else(|| Error::not_found("user", id))?;
+    let password_hash = match password {
+        Some(password) => {
+            app.password_rules.check(&password, &user.email)?;
+            Some(app.passwords.hash(password).await?)
+        }
+        None => None,
+    };
+    let change = UserChange { role, tier: plan, password_hash };
+    let user = app.handle.change_user(id, change, by).await?;
+    Ok(Reply::ok(&UserBody::from(&user)))
+}
+
+/// Delete a user, with all sessions and the keys that the user answers for.
+#[utoipa::path(
+    delete, path = "/api/auth/users/{id}", tag = "auth",
+    responses(
+        (status = 200, description = "the user as it was", body = UserBody),
+        (status = 409, description = "it is the last admin"),
+    ),
+)]
+pub(super) async fn delete_user(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Id(id): Id<UserId>,
+) -> Answer {
+    let user = app.handle.delete_user(id, by).await?;
     Ok(Reply::ok(&UserBody::from(&user)))
 }
 
@@ -138,7 +296,55 @@ pub(super) async fn change_user(
     post, path = "/api/auth/keys", tag = "auth",
     responses((status = 201, body = KeyBody)),
 )]
-pub(super) async fn create_key(State(app): State<Arc<App>>, Body(key): Body<CreateKey>) -> Answer {
-    let (key, secret) = app.handle.create_key(key.into()).await?;
-    Ok(Reply::created(&KeyBody::new(&key, &secret)))
+pub(super) async fn create_key(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Body(key): Body<CreateKey>,
+) -> Answer {
+    let (key, secret) = app.handle.create_key(key.into(), by).await?;
+    Ok(Reply::created(&KeyBody::new(&key, &secret)).secret())
+}
+
+/// All keys, the newest first; revoked and expired ones too.
+#[utoipa::path(
+    get, path = "/api/auth/keys", tag = "auth",
+    responses((status = 200, body = [KeySummaryBody])),
+)]
+pub(super) async fn list_keys(State(app): State<Arc<App>>, Query(paging): Query<Paging>) -> Answer {
+    let (keys, window, now) = (app.handle.keys(), paging.window(), app.handle.now());
+    let shown = |known: &Arc<KnownKey>| KeySummaryBody::new(known, now);
+    let page: Vec<_> = keys.iter().skip(window.offset).take(window.limit).map(shown).collect();
+    Ok(Reply::page(&page, keys.len() as u64, window))
+}
+
+/// Revoke a key.
+#[utoipa::path(
+    delete, path = "/api/auth/keys/{id}", tag = "auth",
+    responses((status = 200, description = "it is refused from now on", body = KeySummaryBody)),
+)]
+pub(super) async fn revoke_key(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Id(id): Id<KeyId>,
+) -> Answer {
+    let known = app.handle.revoke_key(id, by).await?;
+    Ok(Reply::ok(&KeySummaryBody::new(&known, app.handle.now())))
+}
+
+/// Replace a key by a new one, which is told here and never again.
+#[utoipa::path(
+    post, path = "/api/auth/keys/{id}/rotate", tag = "auth",
+    responses(
+        (status = 201, description = "the old key ends after the overlap", body = KeyBody),
+        (status = 409, description = "the key has ended, or was rotated before"),
+    ),
+)]
+pub(super) async fn rotate_key(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Id(id): Id<KeyId>,
+    OptionalBody(rotate): OptionalBody<RotateKey>,
+) -> Answer {
+    let (key, secret) = app.handle.rotate_key(id, rotate.overlap.unwrap_or_default(), by).await?;
+    Ok(Reply::created(&KeyBody::new(&key, &secret)).secret())
 }

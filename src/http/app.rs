@@ -9,6 +9,7 @@ use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::throttle::Throttle;
+use callboard_domain::audit::Record;
 use callboard_runtime::{Handle, Owner};
 use ipnet::IpNet;
 use tokio::sync::Notify;
@@ -102,6 +103,21 @@ impl App {
             id: caller.account.to_string(),
             environment: caller.environment,
             concurrent: self.limiter.concurrent(caller.tier),
+        }
+    }
+
+    /// Writes to the audit log what has happened already: if that fails, the action stands.
+    pub(super) async fn record(&self, record: Record) {
+        let action = record.action;
+        if let Err(error) = self.handle.record(record).await {
+            tracing::error!(%action, %error, "an action is not in the audit log");
+        }
+    }
+
+    /// Writes a refused sign-in to the audit log.
+    pub(super) async fn record_refusal(&self, record: Record) {
+        if let Err(error) = self.handle.record_refusal(record).await {
+            tracing::error!(%error, "a refused sign-in is not in the audit log");
         }
     }
 

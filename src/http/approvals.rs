@@ -7,11 +7,12 @@ use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::approval::{self, Decider};
+use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::TaskId;
 use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
 
-use super::extract::OptionalBody;
+use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::approvals::entry::{EntryBody, Texts};
 use crate::wire::approvals::{
@@ -77,6 +78,7 @@ pub(super) async fn get(
 pub(super) async fn approve(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by_asker): Asker,
     Id(id): Id<TaskId>,
     OptionalBody(body): OptionalBody<ApproveBody>,
 ) -> Answer {
@@ -85,6 +87,7 @@ pub(super) async fn approve(
     let comment = comment.filter(|comment| !comment.is_empty());
     let approve = Approve { by, modified_output, comment: comment.clone() };
     let approval = app.handle.approve(caller.environment, id, approve).await?;
+    app.record(Record::new(Action::Approved, by_asker).of(id)).await;
     let approved = Approved::of(&approval, comment.as_deref()).ok_or(Error::Internal)?;
     Ok(Reply::ok(&approved))
 }
@@ -100,6 +103,7 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by_asker): Asker,
     Id(id): Id<TaskId>,
     Body(body): Body<RejectBody>,
 ) -> Answer {
@@ -108,6 +112,7 @@ pub(super) async fn reject(
     let retry = retry.unwrap_or_default();
     let reject = Reject { by, reason: reason.clone(), retry, retry_prompt };
     let approval = app.handle.reject(caller.environment, id, reject).await?;
+    app.record(Record::new(Action::Rejected, by_asker).of(id)).await;
     let rejected = Rejected::of(&approval, &reason).ok_or(Error::Internal)?;
     Ok(Reply::ok(&rejected))
 }

@@ -15,11 +15,11 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
-use callboard_domain::access::Caller;
+use callboard_domain::access::{Action, Caller};
 use callboard_domain::credential;
 
 use super::limit::{self, Counted};
-use super::routes::{Access, AccessTable};
+use super::routes::{Access, AccessTable, Own};
 use super::{App, Failure};
 
 /// What the guard knows.
@@ -60,7 +60,7 @@ pub(super) async fn guard(
             return remember(path, response);
         }
         Some(Access::Public) => None,
-        Some(Access::Allowed(_)) | None => Some(caller(app, &request)),
+        Some(Access::Allowed(_) | Access::Own(_)) | None => Some(caller(app, &request)),
     };
     let (who, plan) = match &caller {
         Some(Ok(caller)) => (Counted::Account(caller.account), caller.tier),
@@ -78,6 +78,10 @@ pub(super) async fn guard(
             let allowed = caller.and_then(|caller| caller.may(action).map(|()| caller));
             (allowed.map(Some), standing)
         }
+        (Ok(standing), Some(Access::Own(own)), Some(caller)) => {
+            let allowed = caller.and_then(|caller| may_own(&caller, own).map(|()| caller));
+            (allowed.map(Some), standing)
+        }
         // Nothing is there, or anybody may: the router says which.
         (Ok(standing), ..) => (Ok(None), standing),
     };
@@ -92,6 +96,22 @@ pub(super) async fn guard(
     };
     limit::write(response.headers_mut(), standing);
     remember(path, response)
+}
+
+/// Sessions and passwords are signed-in users'. An admin's key may see and end sessions as well.
+fn may_own(caller: &Caller, own: Own) -> Result<(), Error> {
+    let is_for_key = match own {
+        Own::Settled => {
+            caller.settled()?;
+            caller.may(Action::UsersManage).is_ok()
+        }
+        Own::Always => false,
+    };
+    if caller.session.is_some() || is_for_key {
+        Ok(())
+    } else {
+        Err(Error::Forbidden("this is for a signed-in user: a key has no session".into()))
+    }
 }
 
 /// Tells what is around which route it was.
@@ -130,7 +150,9 @@ pub(super) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
         app.handle.caller_of_key(&digest)
     } else {
         let access = app.tokens.verify(text, app.handle.now())?;
-        app.handle.caller_of_session(access.session, access.user)
+        let mut caller = app.handle.caller_of_session(access.session, access.user)?;
+        caller.expires_at = Some(access.expires_at);
+        Ok(caller)
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::query::Window;
@@ -76,6 +76,12 @@ impl Reply {
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
+    }
+
+    /// The same for an answer that carries a token or a key: no cache may keep it.
+    #[must_use]
+    pub fn secret(self) -> Self {
+        self.header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
     }
 
     fn new(status: StatusCode, content: serde_json::Result<Content>) -> Self {

@@ -69,6 +69,7 @@ pub fn row(error: &Error) -> Row {
         Error::TokenExpired(_) => (StatusCode::UNAUTHORIZED, "TOKEN_EXPIRED"),
         Error::InvalidCredentials => (StatusCode::UNAUTHORIZED, "INVALID_CREDENTIALS"),
         Error::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN"),
+        Error::PasswordChangeRequired => (StatusCode::FORBIDDEN, "PASSWORD_CHANGE_REQUIRED"),
         Error::NotFound { .. } | Error::NoRoute => (StatusCode::NOT_FOUND, "NOT_FOUND"),
         Error::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
         Error::BodyTooSlow { .. } => (StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT"),
@@ -236,6 +237,7 @@ mod tests {
         let at = Timestamp::from_millis(0);
         let table = [
             (Error::invalid("a", Rule::Type, "x"), 400, "VALIDATION_ERROR", false),
+            (Error::PasswordChangeRequired, 403, "PASSWORD_CHANGE_REQUIRED", false),
             (Error::InvalidJson(text()), 400, "INVALID_JSON", false),
             (Error::InvalidYaml(text()), 400, "INVALID_YAML", false),
             (Error::CallbackForbidden(text()), 400, "CALLBACK_URL_FORBIDDEN", false),

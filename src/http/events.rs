@@ -9,10 +9,10 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use callboard_domain::access::Caller;
+use callboard_domain::access::{Action, Caller};
 use callboard_domain::{Error, Rule};
 use callboard_runtime::events::Subscription;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use super::describe::{Input, Operation};
@@ -35,6 +35,7 @@ pub(super) async fn follow(
 ) -> Result<Response, Failure> {
     let permit = app.streams.open(caller.account)?;
     let subscription = app.handle.subscribe(caller.environment, resume).await?;
+    let mut right = app.handle.right(&caller, Action::EventsRead);
     let follower = Follower {
         app,
         wanted,
@@ -47,6 +48,8 @@ pub(super) async fn follow(
         let event = follower.next().await?;
         Some((Ok::<_, Infallible>(event), follower))
     });
+    // The client comes back, and is told why at the door.
+    let events = events.take_until(async move { right.lost().await });
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(events).keep_alive(keep_alive).into_response())
 }

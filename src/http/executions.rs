@@ -6,11 +6,13 @@ use axum::Extension;
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
+use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::ExecutionId;
 use callboard_domain::query::Executions;
 use callboard_runtime::Submitted;
 use callboard_runtime::submission::Made;
 
+use super::extract::Asker;
 use super::{Answer, App, Id, Query, Reply, idempotency};
 use crate::wire::executions::{ExecutionBody, ListExecutions};
 
@@ -56,9 +58,11 @@ pub(super) async fn get(
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
     Id(id): Id<ExecutionId>,
 ) -> Answer {
     let execution = app.handle.cancel_execution(caller.environment, id).await?;
+    app.record(Record::new(Action::ExecutionCancelled, by).of(id)).await;
     Ok(Reply::ok(&ExecutionBody::summary(&execution)))
 }
 

@@ -3,15 +3,19 @@
 //! Deliberately absent: who is asking, which authentication finds out.
 
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
+use callboard_domain::access::Caller;
+use callboard_domain::audit::By;
 use callboard_domain::{Error, id};
 use serde_json::{Map, Value, json};
 
 use super::describe::{Input, Operation};
-use super::{Failure, body};
+use super::{App, Failure, body};
 use crate::wire::read::{self, Format, Read};
 
 const JSON: &str = "application/json";
@@ -120,6 +124,25 @@ impl<T: Read> Input for Query<T> {
     }
 }
 
+/// Who asks, and from where, for the audit log.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker(pub By);
+
+impl FromRequestParts<Arc<App>> for Asker {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+        let account = parts.extensions.get::<Caller>().map(|caller| caller.account);
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let address = peer.map(|ConnectInfo(peer)| app.client_address(*peer, &parts.headers));
+        Ok(Self(By { account, address }))
+    }
+}
+
+impl Input for Asker {
+    fn describe(_: &mut Operation) {}
+}
+
 /// The identifier in the path, of which there is one. A malformed one does not exist (PROTOCOL.md 1).
 #[derive(Debug)]
 pub struct Id<T>(pub T);
@@ -167,6 +190,7 @@ named! {
     PlanId = "plan",
     ExecutionId = "execution",
     UserId = "user",
+    SessionId = "session",
     KeyId = "key",
     WorkerId = "worker",
     DeliveryId = "delivery",

@@ -10,7 +10,9 @@ use utoipa::OpenApi;
 
 use super::describe::Operation;
 use super::routes::{Access, Route};
-use super::{accounts, approvals, events, executions, plans, system, table, tasks, templates};
+use super::{
+    accounts, approvals, audit, events, executions, plans, system, table, tasks, templates,
+};
 use crate::ws;
 
 /// The summary and the answers of every route under /api.
@@ -56,6 +58,15 @@ use crate::ws;
         accounts::list_users,
         accounts::change_user,
         accounts::create_key,
+        accounts::delete_user,
+        accounts::list_keys,
+        accounts::revoke_key,
+        accounts::rotate_key,
+        accounts::logout,
+        accounts::change_password,
+        accounts::list_sessions,
+        accounts::end_session,
+        audit::list,
         system::list_workers,
         system::drain_worker,
         system::health,
@@ -129,6 +140,11 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
         Access::Allowed(action) => {
             described["security"] = json!([{"bearer": []}]);
             described["x-callboard-action"] = action.as_str().into();
+            refusals.extend([401, 403, 429, 503]);
+        }
+        Access::Own(_) => {
+            described["security"] = json!([{"bearer": []}]);
+            described["x-callboard-action"] = "own account".into();
             refusals.extend([401, 403, 429, 503]);
         }
         Access::Public => {

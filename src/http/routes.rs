@@ -22,10 +22,21 @@ use super::describe::{Inputs, Operation};
 pub(super) enum Access {
     /// A caller who may do this.
     Allowed(Action),
+    /// A signed-in user who acts on the own account, whatever the role.
+    Own(Own),
     /// Nothing: credentials are ignored. The request is counted for its address.
     Public,
     /// Nothing, and it is not counted.
     Health,
+}
+
+/// When a caller may act on the own account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Own {
+    /// Not while the password must be changed.
+    Settled,
+    /// At all times.
+    Always,
 }
 
 /// What each route asks for.

@@ -7,8 +7,10 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
+use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::WorkerId;
 
+use super::extract::Asker;
 use super::{Answer, App, Id, Query, Reply};
 use crate::wire::common::Paging;
 use crate::wire::system::{Component, Components, Health, WorkerBody};
@@ -44,9 +46,11 @@ pub(super) async fn list_workers(
 pub(super) async fn drain_worker(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
     Id(id): Id<WorkerId>,
 ) -> Answer {
     let view = app.handle.drain_worker(caller.environment, id)?;
+    app.record(Record::new(Action::WorkerDrained, by).of(id)).await;
     Ok(Reply::ok(&WorkerBody::new(view, app.handle.moment())))
 }
 

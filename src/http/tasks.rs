@@ -6,9 +6,11 @@ use axum::Extension;
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
+use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::TaskId;
 use callboard_domain::query::Tasks;
 
+use super::extract::Asker;
 use super::idempotency::{self, IdempotencyKey};
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::common::Text;
@@ -108,8 +110,10 @@ pub(super) async fn list(
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
     Id(id): Id<TaskId>,
 ) -> Answer {
     let task = app.handle.cancel(caller.environment, id, &caller.account.to_string()).await?;
+    app.record(Record::new(Action::TaskCancelled, by).of(id)).await;
     Ok(Reply::ok(&Cancelled::of(&task)))
 }

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use callboard_domain::access::Caller;
+use callboard_domain::audit::{Action, Record};
 use callboard_domain::query::Templates;
 use callboard_domain::template;
-use callboard_runtime::catalog::{Published, Publishing};
+use callboard_runtime::catalog::{Author, Published, Publishing};
 
 use super::executions::started;
 use callboard_domain::template::TemplateSource;
 
-use super::extract::{JsonOrYaml, Named, OptionalBody};
+use super::extract::{Asker, JsonOrYaml, Named, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::{Answer, App, Id, Query, Reply};
 use crate::wire::executions::{DryRunBody, ExecutionBody};
@@ -48,13 +49,17 @@ impl Named for TemplateId {
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
     let source = app.aside(|app| templates::source(definition, &app.env_allow)).await?;
-    let author = (caller.author(), caller.role);
+    let (account, name) = (caller.account.to_string(), caller.author());
+    let author = Author { account, name, role: caller.role };
     let published = app.handle.publish(caller.environment, author, source).await?;
     match published {
         Publishing::Added(published) => {
+            let record = Record::new(Action::TemplatePublished, by).of(published.template.id());
+            app.record(record.with("version", published.template.version())).await;
             let estimate = app.handle.estimate(caller.environment, &published).await?;
             Ok(Reply::created(&TemplateBody::whole(&published, estimate)))
         }
@@ -73,8 +78,8 @@ pub(super) async fn get(
     Id(TemplateId(id)): Id<TemplateId>,
     Query(get): Query<GetTemplate>,
 ) -> Answer {
-    let author = caller.author();
-    let asking = asking(&caller, &author);
+    let account = caller.account.to_string();
+    let asking = asking(&caller, &account);
     let found = app.handle.template(caller.environment, asking, &id, get.version.as_deref())?;
     whole(&app, &caller, &found).await
 }
@@ -89,8 +94,8 @@ pub(super) async fn versions(
     Extension(caller): Extension<Caller>,
     Id(TemplateId(id)): Id<TemplateId>,
 ) -> Answer {
-    let author = caller.author();
-    let asking = asking(&caller, &author);
+    let account = caller.account.to_string();
+    let asking = asking(&caller, &account);
     let versions = app.handle.template_versions(caller.environment, asking, &id)?;
     Ok(Reply::ok(&summaries(&app, &caller, &versions).await?))
 }
@@ -105,9 +110,9 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     Query(list): Query<ListTemplates>,
 ) -> Answer {
-    let author = caller.author();
+    let account = caller.account.to_string();
     let templates = Templates::from(list);
-    let page = app.handle.templates(caller.environment, &templates, asking(&caller, &author));
+    let page = app.handle.templates(caller.environment, &templates, asking(&caller, &account));
     let items = summaries(&app, &caller, &page.items).await?;
     Ok(Reply::page(&items, page.total, templates.window))
 }
@@ -127,8 +132,8 @@ pub(super) async fn deploy(
     IdempotencyKey(key): IdempotencyKey,
     OptionalBody(deploy): OptionalBody<DeployTemplate>,
 ) -> Answer {
-    let author = caller.author();
-    let asking = asking(&caller, &author);
+    let account = caller.account.to_string();
+    let asking = asking(&caller, &account);
     let (is_dry, deploy) = (deploy.is_dry(), deploy.into_deploy());
     if is_dry {
         let run = app.handle.dry_deploy(caller.environment, asking, &id, deploy).await?;
@@ -138,8 +143,8 @@ pub(super) async fn deploy(
     started(&app.handle.deploy(&owner, asking, &id, deploy, key.as_deref()).await?)
 }
 
-const fn asking<'a>(caller: &Caller, author: &'a str) -> template::Caller<'a> {
-    template::Caller { author, role: caller.role }
+const fn asking<'a>(caller: &Caller, account: &'a str) -> template::Caller<'a> {
+    template::Caller { account, role: caller.role }
 }
 
 async fn whole(app: &App, caller: &Caller, published: &Published) -> Answer {

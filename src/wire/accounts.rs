@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use callboard_domain::Rule;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, MAX_NAME, User, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
-use callboard_domain::id::{Environment, KeyId, UserId};
+use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
-use callboard_runtime::accounts::NewKey;
+use callboard_domain::session::Session;
+use callboard_domain::{Error, Rule, Timestamp};
+use callboard_runtime::accounts::{KnownKey, NewKey};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::common::{Iso, Text};
+use super::common::{Iso, Paging, Text};
 use super::read::rule::{self, Parse};
-use super::read::{Fields, Refused};
+use super::read::{Fields, Refused, shape};
 use crate::request;
 
 request! {
@@ -47,15 +48,68 @@ request! {
         name: Option<String> = optional("name", name()),
         /// What it may do.
         role: Role = required("role", role()),
+        /// Its rate limits; by default `[limits] plan`.
+        plan: Option<Tier> = optional("plan", plan()),
     }
 }
 
 request! {
-    /// What of a user is changed.
-    #[derive(Debug, Clone, Copy)]
+    /// What of a user is changed; one of the members at least.
     pub struct ChangeUser as "ChangeUser" {
         /// What it may do.
-        role: Role = required("role", role()),
+        role: Option<Role> = optional("role", role()),
+        /// Its rate limits.
+        plan: Option<Tier> = optional("plan", plan()),
+        /// Signs in from now on, for nothing but the choice of another one.
+        password: Option<String> = optional("password", new_password()),
+    }
+    check something_changes
+}
+
+fn something_changes(change: ChangeUser, fields: &Fields<'_>) -> Result<ChangeUser, Refused> {
+    if change.role.is_none() && change.plan.is_none() && change.password.is_none() {
+        let says = "is missing: role, plan or password must be given";
+        return Err(fields.refuse("role", Rule::Required, says));
+    }
+    Ok(change)
+}
+
+request! {
+    /// A user's own change of the password.
+    pub struct ChangePassword as "ChangePassword" {
+        /// The password until now.
+        current: String = required("current", secret(rule::text(rule::characters(1..=1024)))),
+        /// 8 to 128 characters, none of the common ones.
+        new: String = required("new", new_password()),
+    }
+}
+
+request! {
+    /// Which sessions end.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Logout as "Logout" {
+        /// All sessions of the user; by default this one alone.
+        all: Option<bool> = optional("all", rule::flag()),
+    }
+}
+
+request! {
+    /// Which sessions to list.
+    #[derive(Debug, Clone, Copy)]
+    pub struct ListSessions as "ListSessions" {
+        /// Of this user; an admin's default is everybody, others may name only themselves.
+        user_id: Option<UserId> = optional("userId", user_id()),
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+request! {
+    /// How a key is rotated.
+    #[derive(Debug, Clone, Copy)]
+    pub struct RotateKey as "RotateKey" {
+        /// How long the old key still works, such as 30s, 15m, 1h or 7d; by default not at all.
+        overlap: Option<Duration> = optional("overlap", overlap()),
     }
 }
 
@@ -72,7 +126,7 @@ request! {
         /// Where it works; by default live. A test key is of an operator or a viewer.
         environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
         /// Its rate limits; by default `[limits] plan`.
-        plan: Option<Tier> = optional("plan", rule::one_of(&Tier::ALL, Tier::as_str)),
+        plan: Option<Tier> = optional("plan", plan()),
     }
     check test_keys_are_small
 }
@@ -92,6 +146,24 @@ fn role() -> impl Parse<Role> {
 
 fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_NAME)).then(|name| display_name(&name))
+}
+
+fn plan() -> impl Parse<Tier> {
+    rule::one_of(&Tier::ALL, Tier::as_str)
+}
+
+fn user_id() -> impl Parse<UserId> {
+    let is_id = |text: &String| text.parse::<UserId>().is_ok();
+    rule::text(rule::characters(1..=64))
+        .only(is_id, Rule::Format, "must be the id of a user: usr_…")
+        .with(json!({"pattern": "^usr_[0-9a-hjkmnp-tv-z]{26}$"}))
+        .then(|text| text.parse().map_err(|_| Error::Internal))
+}
+
+fn overlap() -> impl Parse<Duration> {
+    rule::text(rule::characters(1..=16))
+        .then(|text| credential::overlap(&text))
+        .with(json!({"pattern": "^(0|[1-9][0-9]{0,9})[smhd]$"}))
 }
 
 fn lifetime() -> impl Parse<Duration> {
@@ -138,6 +210,13 @@ pub struct UserBody {
     pub name: String,
     /// What it may do.
     pub role: &'static str,
+    /// free, pro or enterprise, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<&'static str>,
+    /// Set while the password must be changed first.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(value_type = Option<bool>)]
+    pub password_change_required: bool,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
@@ -150,6 +229,8 @@ impl From<&User> for UserBody {
             email: user.email.as_str().to_owned(),
             name: user.name.clone(),
             role: user.role.as_str(),
+            plan: user.tier.map(Tier::as_str),
+            password_change_required: user.must_change_password,
             created_at: Iso(user.created_at),
         }
     }
@@ -168,6 +249,122 @@ pub struct SessionBody {
     pub expires_at: Iso,
     /// Who has signed in.
     pub user: UserBody,
+}
+
+/// What a logout did.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LoggedOut {
+    /// How many sessions ended.
+    pub ended: usize,
+}
+
+/// An open session as it is listed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenSessionBody {
+    /// `ses_…`
+    #[schema(value_type = String)]
+    pub id: Text<SessionId>,
+    /// Whose it is.
+    #[schema(value_type = String)]
+    pub user_id: Text<UserId>,
+    /// Whether the request was made in it.
+    pub current: bool,
+    /// When the user signed in.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Iso,
+    /// When it was last gone on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub refreshed_at: Option<Iso>,
+    /// Until when it can be gone on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Iso>,
+}
+
+impl OpenSessionBody {
+    /// A session; `current` is the one that asks.
+    #[must_use]
+    pub fn new(session: &Session, current: Option<SessionId>) -> Self {
+        Self {
+            id: Text(session.id),
+            user_id: Text(session.user),
+            current: current == Some(session.id),
+            created_at: Iso(session.id.created_at()),
+            refreshed_at: session.renewed_at().map(Iso),
+            expires_at: session.expires_at().map(Iso),
+        }
+    }
+}
+
+/// A key as it is listed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeySummaryBody {
+    /// `key_…`
+    #[schema(value_type = String)]
+    pub id: Text<KeyId>,
+    /// What it is called.
+    pub name: String,
+    /// What it may do.
+    pub role: &'static str,
+    /// live or test.
+    pub environment: &'static str,
+    /// free, pro or enterprise, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<&'static str>,
+    /// active, expired or revoked.
+    pub status: &'static str,
+    /// `svc_live_`, `svc_test_` or `svc_worker_`.
+    pub prefix: String,
+    /// The last four characters of its text.
+    pub last4: String,
+    /// Who made it: the id of a user or a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// The user with whose right to give its role it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub user_id: Option<Text<UserId>>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Iso,
+    /// Until when it is taken at most.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Iso,
+    /// From when on it is refused; in the future while a rotated key still works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub revoked_at: Option<Iso>,
+    /// When it was used last; up to a minute earlier after a restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_used_at: Option<Iso>,
+}
+
+impl KeySummaryBody {
+    /// A key as it is at `now`.
+    #[must_use]
+    pub fn new(known: &KnownKey, now: Timestamp) -> Self {
+        let key = &known.key;
+        Self {
+            id: Text(key.id),
+            name: key.name.clone(),
+            role: key.role.as_str(),
+            environment: environment_name(key.environment),
+            plan: key.tier.map(Tier::as_str),
+            status: key.status(now).as_str(),
+            prefix: key.prefix.clone(),
+            last4: key.last4.clone(),
+            created_by: key.created_by.map(|account| account.to_string()),
+            user_id: key.user.map(Text),
+            created_at: Iso(key.created_at),
+            expires_at: Iso(key.expires_at),
+            revoked_at: key.revoked_at.map(Iso),
+            last_used_at: known.last_used_at().map(Iso),
+        }
+    }
 }
 
 /// A key as it is told once, when it is made.

@@ -10,10 +10,12 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::StatusCode;
 use axum::response::Response;
-use callboard_domain::access::Caller;
+use callboard_domain::access::{Action, Caller};
 use callboard_domain::{Error, Rule};
 use callboard_protocol::workers::{ErrorBody, FromWorker, Registered, ToWorker};
+use callboard_runtime::accounts::Right;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::WorkerCommand;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -21,6 +23,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::http::describe::{Input, Operation};
+use crate::http::error::row;
 use crate::http::{App, Failure};
 
 mod frames;
@@ -35,6 +38,8 @@ const READ_AT_ONCE: usize = 16 << 10;
 const REGISTER_WITHIN: Duration = Duration::from_secs(10);
 /// How many frames are sent in one go at most, besides the first.
 const MORE_AT_ONCE: usize = 63;
+/// How long a socket whose right is gone may stay open for its close frame.
+const LOST_WITHIN: Duration = Duration::from_secs(3);
 /// How long a frame may take to be sent before the connection counts as dead.
 const SEND_WITHIN: Duration = Duration::from_secs(30);
 
@@ -58,8 +63,9 @@ pub(crate) async fn connect(
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (sink, stream) = socket.split();
         let mut socket = Socket { sink, stream };
-        if let Some((link, told)) = register(&app, &caller, &mut socket).await {
-            serve(socket, link, told).await;
+        let right = app.handle.right(&caller, Action::TasksExecute);
+        if let Some((link, told)) = register(&app, &caller, right.clone(), &mut socket).await {
+            serve(socket, link, told, right).await;
         }
         drop(permit);
     }))
@@ -127,13 +133,29 @@ async fn close(sink: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'st
     let _ = tokio::time::timeout(SEND_WITHIN, sink.send(Message::Close(Some(frame)))).await;
 }
 
+/// Tells a worker whose right is gone: 4401 if it is nobody's any more, 4403 if it may not run tasks.
+async fn close_lost(sink: &mut SplitSink<WebSocket, Message>, error: &Error) {
+    let (code, reason) = match row(error).status {
+        StatusCode::UNAUTHORIZED => (4401, "credentials are no longer valid"),
+        _ => (4403, "forbidden"),
+    };
+    close(sink, code, reason).await;
+}
+
 /// Waits for the first frame and registers the worker; `None` if it comes to nothing.
 async fn register(
     app: &App,
     caller: &Caller,
+    mut right: Right,
     socket: &mut Socket,
 ) -> Option<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>)> {
-    let first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&mut socket.stream)).await;
+    let first = tokio::select! {
+        first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&mut socket.stream)) => first,
+        error = right.lost() => {
+            close_lost(&mut socket.sink, &error).await;
+            return None;
+        }
+    };
     let register = match first {
         Ok(Some(Ok(FromWorker::Register(register)))) => register,
         Ok(Some(Err(message))) => {
@@ -175,7 +197,13 @@ async fn register(
 }
 
 /// Passes frames both ways until one side ends. Dropping the link tells the worker's actor.
-async fn serve(socket: Socket, link: WorkerLink, mut told: mpsc::UnboundedReceiver<WorkerCommand>) {
+async fn serve(
+    socket: Socket,
+    link: WorkerLink,
+    mut told: mpsc::UnboundedReceiver<WorkerCommand>,
+    mut right: Right,
+) {
+    let mut still_right = right.clone();
     let Socket { mut sink, mut stream } = socket;
     // A worker that does not read its answers is not read any further.
     let (answers, mut answered) = mpsc::channel::<ToWorker>(16);
@@ -199,6 +227,10 @@ async fn serve(socket: Socket, link: WorkerLink, mut told: mpsc::UnboundedReceiv
             let first = tokio::select! {
                 told = told.recv() => told.and_then(frames::told),
                 answer = answered.recv() => answer,
+                error = right.lost() => {
+                    close_lost(&mut sink, &error).await;
+                    break;
+                }
             };
             let Some(first) = first else {
                 close(&mut sink, close_code::RESTART, "connect again").await;
@@ -214,6 +246,8 @@ async fn serve(socket: Socket, link: WorkerLink, mut told: mpsc::UnboundedReceiv
     tokio::select! {
         () = hear => {}
         () = tell => {}
+        // A worker that does not read cannot be told why.
+        () = async { still_right.lost().await; tokio::time::sleep(LOST_WITHIN).await } => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod accounts;
 mod api;
 mod approvals;
 mod approvals_survive;

@@ -8,8 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::error::Error;
-use crate::id::{Environment, KeyId, UserId};
+use crate::id::{Environment, KeyId, SessionId, UserId};
 use crate::names::names;
 use crate::rate::Tier;
 
@@ -79,6 +80,8 @@ names! {
         MetricsRead = "metrics: read",
         /// Follow events, over SSE or WebSocket.
         EventsRead = "events: read",
+        /// See the audit log.
+        AuditRead = "audit: read",
     }
 }
 
@@ -117,6 +120,8 @@ const fn row(action: Action) -> [bool; 4] {
         Action::WorkersRead         => [YES,  YES,     YES,   NO ],
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
         Action::EventsRead          => [YES,  YES,     YES,   NO ],
+        // ... but who did what is for admins
+        Action::AuditRead           => [YES,  NO,      NO,    NO ],
     }
 }
 
@@ -132,6 +137,13 @@ pub const fn allows(role: Role, action: Action) -> bool {
     }
 }
 
+/// True if a user with the role `giver` may give `role` to a key: every permission of `role` is one
+/// of the giver's own (PROTOCOL.md 7).
+#[must_use]
+pub fn covers(giver: Role, role: Role) -> bool {
+    Action::ALL.into_iter().all(|action| allows(giver, action) || !allows(role, action))
+}
+
 /// True if the sandbox has this action: it has no accounts, no metrics and no workers of its own to
 /// run or drain (PROTOCOL.md 7).
 const fn is_in_sandbox(action: Action) -> bool {
@@ -140,7 +152,8 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::UsersManage
         | Action::MetricsRead
         | Action::WorkersManage
-        | Action::TasksExecute => false,
+        | Action::TasksExecute
+        | Action::AuditRead => false,
         Action::TasksCreate
         | Action::TasksRead
         | Action::TasksCancel
@@ -197,14 +210,30 @@ pub struct Caller {
     pub environment: Environment,
     /// The billing tier; `None` means the configured default.
     pub tier: Option<Tier>,
+    /// The session of a user; a key has none.
+    pub session: Option<SessionId>,
+    /// True for a user whose password an admin set: it must be changed first.
+    pub must_change_password: bool,
+    /// The instant from which the credential is refused.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Caller {
+    /// Passes unless the password must be changed first.
+    ///
+    /// # Errors
+    /// [`Error::PasswordChangeRequired`].
+    pub const fn settled(&self) -> Result<(), Error> {
+        if self.must_change_password { Err(Error::PasswordChangeRequired) } else { Ok(()) }
+    }
+
     /// Passes if the caller may do this.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] if the role lacks the permission, or the sandbox has no such action.
+    /// [`Error::Forbidden`] if the role lacks the permission, or the sandbox has no such action;
+    /// [`Error::PasswordChangeRequired`].
     pub fn may(&self, action: Action) -> Result<(), Error> {
+        self.settled()?;
         if self.environment == Environment::Test && !is_in_sandbox(action) {
             let message = format!("the sandbox has no {action}: use a live key");
             return Err(Error::Forbidden(message));

@@ -40,6 +40,9 @@ pub struct User {
     pub tier: Option<Tier>,
     /// The hash of the password.
     pub password_hash: PasswordHash,
+    /// True once an admin set the password, until the user changed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub must_change_password: bool,
     /// The creation time.
     pub created_at: Timestamp,
 }

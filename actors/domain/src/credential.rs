@@ -17,10 +17,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::access::Role;
+use crate::access::{Account, Role, covers};
 use crate::digest::Digest;
 use crate::error::{Error, Rule};
-use crate::id::{Environment, KeyId};
+use crate::id::{Environment, KeyId, UserId};
 use crate::rate::Tier;
 
 pub mod refresh;
@@ -198,21 +198,95 @@ pub struct ApiKey {
     /// overlaps with its successor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
+    /// The account that asked for the key; `None` for the program itself, and for a key older than
+    /// this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Account>,
+    /// The user who answers for the key: the one who asked, or the one who answers for the key that
+    /// asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserId>,
+}
+
+/// The state of a key at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyStatus {
+    /// The key is accepted.
+    Active,
+    /// The key is past its lifetime.
+    Expired,
+    /// The key was revoked.
+    Revoked,
+}
+
+impl KeyStatus {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
 }
 
 impl ApiKey {
+    /// The state of the key at `now`.
+    #[must_use]
+    pub fn status(&self, now: Timestamp) -> KeyStatus {
+        if self.revoked_at.is_some_and(|revoked| revoked <= now) {
+            KeyStatus::Revoked
+        } else if self.expires_at <= now {
+            KeyStatus::Expired
+        } else {
+            KeyStatus::Active
+        }
+    }
+
     /// Passes if the key is valid at `now`.
     ///
     /// # Errors
     /// [`Error::InvalidToken`] once revoked, [`Error::TokenExpired`] once expired.
     pub fn check(&self, now: Timestamp) -> Result<(), Error> {
-        if self.revoked_at.is_some_and(|revoked| revoked <= now) {
-            Err(Error::InvalidToken("the API key was revoked".to_owned()))
-        } else if self.expires_at <= now {
-            Err(Error::TokenExpired("API key"))
-        } else {
-            Ok(())
+        match self.status(now) {
+            KeyStatus::Active => Ok(()),
+            KeyStatus::Revoked => Err(Error::InvalidToken("the API key was revoked".to_owned())),
+            KeyStatus::Expired => Err(Error::TokenExpired("API key")),
         }
+    }
+
+    /// The first instant at which the key is refused.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        self.revoked_at.map_or(self.expires_at, |revoked| revoked.min(self.expires_at))
+    }
+
+    /// The lifetime with which the key was created, which its successor gets as well.
+    #[must_use]
+    pub fn lifetime(&self) -> Duration {
+        self.expires_at.since(self.created_at)
+    }
+
+    /// Passes if the key can have a successor at `now`: it is active, and has none yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`].
+    pub fn check_rotation(&self, now: Timestamp) -> Result<(), Error> {
+        let state = match (self.status(now), self.revoked_at) {
+            (KeyStatus::Active, None) => return Ok(()),
+            (KeyStatus::Active, Some(_)) => "already rotated",
+            (KeyStatus::Revoked, _) => "revoked",
+            (KeyStatus::Expired, _) => "expired",
+        };
+        Err(Error::InvalidState(format!("key {} is {state} and cannot be rotated", self.id)))
+    }
+
+    /// True if `user` answers for the key and could no longer give its role; `role` is the user's
+    /// new role, `None` for a deleted user (PROTOCOL.md 7).
+    #[must_use]
+    pub fn ends_with(&self, user: UserId, role: Option<Role>) -> bool {
+        self.user == Some(user) && !role.is_some_and(|role| covers(role, self.role))
     }
 
     /// The key with a revocation from `at` on; an earlier revocation stands.

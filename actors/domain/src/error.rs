@@ -46,6 +46,9 @@ pub enum Error {
     /// The caller lacks the permission.
     #[error("{0}")]
     Forbidden(String),
+    /// An admin set the caller's password: nothing else is permitted before it is changed.
+    #[error("the password must be changed first, at POST /api/auth/password")]
+    PasswordChangeRequired,
     /// There is no such resource, or the caller may not know of it.
     #[error("{kind} {id} does not exist")]
     NotFound {

@@ -137,6 +137,8 @@ identifiers! {
     KeyId = "key_";
     /// A session, from a login over all its refreshes.
     SessionId = "ses_";
+    /// An entry of the audit log.
+    AuditId = "aud_";
     /// A worker process, kept over reconnections.
     WorkerId = "wrk_";
     /// A delivery of a mail or a webhook.

@@ -7,8 +7,10 @@
 pub mod access;
 pub mod account;
 pub mod approval;
+pub mod audit;
 pub mod budget;
 pub mod calibration;
+pub mod chain;
 pub mod condition;
 pub mod confidence;
 pub mod credential;

@@ -5,7 +5,7 @@
 use crate::id::PlanId;
 use crate::task::Status;
 use crate::template::{Industry, Visibility};
-use crate::{Timestamp, approval, execution};
+use crate::{Timestamp, approval, audit, execution};
 
 /// The requested part of a list (PROTOCOL.md 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,21 @@ pub struct Templates {
     pub search: Option<String>,
     /// With this visibility.
     pub visibility: Option<Visibility>,
+    /// The page.
+    pub window: Window,
+}
+
+/// A filter of the audit log, which is listed newest first (PROTOCOL.md 7).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// By this actor.
+    pub actor: Option<String>,
+    /// Any of these actions; every action if empty.
+    pub actions: Vec<audit::Action>,
+    /// At this instant or later.
+    pub since: Option<Timestamp>,
+    /// Before this instant.
+    pub until: Option<Timestamp>,
     /// The page.
     pub window: Window,
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   login ─▶ Open ── the current token ─▶ Open, with another current token
 //!             │ ├── a token replaced within REUSE_GRACE ─▶ refused, nothing changes
-//!             │ └── a token replaced earlier, or evicted ─▶ Revoked, with its access tokens
+//!             │ └── a token replaced earlier, evicted or ended ─▶ Revoked, with its access tokens
 //!             └── not renewed in time: refused as expired; access tokens stay valid to their end
 //! ```
 //!
@@ -105,6 +105,8 @@ pub enum Event {
     },
     /// A new login exceeded [`MAX_PER_USER`].
     Evicted,
+    /// The user or an admin ended the session, or the user is gone.
+    Ended,
 }
 
 /// The reason why an event changes nothing.
@@ -147,9 +149,20 @@ impl Session {
         }
     }
 
-    fn renewed_at(&self) -> Option<Timestamp> {
+    /// The issue time of the current refresh token; `None` once revoked.
+    #[must_use]
+    pub const fn renewed_at(&self) -> Option<Timestamp> {
         match self.state {
             State::Open { renewed_at, .. } => Some(renewed_at),
+            State::Revoked => None,
+        }
+    }
+
+    /// The end of the current refresh token; `None` once revoked.
+    #[must_use]
+    pub const fn expires_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Open { expires_at, .. } => Some(expires_at),
             State::Revoked => None,
         }
     }
@@ -200,8 +213,10 @@ impl Machine for Session {
                 recent.drain(..recent.len().saturating_sub(MAX_REPLACED));
                 Ok(self.with(open(self.id, successor, now, lifetime, recent)))
             }
-            (State::Open { .. }, Event::Evicted) => Ok(self.with(State::Revoked)),
-            (State::Revoked, Event::Presented { .. } | Event::Evicted) => Err(Refusal::Revoked),
+            (State::Open { .. }, Event::Evicted | Event::Ended) => Ok(self.with(State::Revoked)),
+            (State::Revoked, Event::Presented { .. } | Event::Evicted | Event::Ended) => {
+                Err(Refusal::Revoked)
+            }
         }
     }
 

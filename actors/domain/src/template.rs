@@ -61,8 +61,8 @@ pub struct Deployment {
 /// The caller of a request for a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller<'a> {
-    /// The caller's name as an author: the user's e-mail, or `key:<name>`.
-    pub author: &'a str,
+    /// The caller's account, as its identifier's text.
+    pub account: &'a str,
     /// The caller's role.
     pub role: Role,
 }
@@ -206,26 +206,34 @@ impl Template {
     }
 }
 
-/// True if the caller may see a template of this author; any other template does not exist for the
+/// True if the caller may see a template of this account; any other template does not exist for the
 /// caller (404). A private template is visible to its author and admins, others to every user.
+///
+/// The author is an account, not a name: a second key may have the name of the first. `None` is for
+/// built-in templates and for those whose account is not known any more.
 #[must_use]
-pub fn may_see(visibility: Visibility, author: &str, caller: Caller<'_>) -> bool {
+pub fn may_see(visibility: Visibility, owner: Option<&str>, caller: Caller<'_>) -> bool {
     match visibility {
-        Visibility::Private => caller.role == Role::Admin || caller.author == author,
+        Visibility::Private => caller.role == Role::Admin || owner == Some(caller.account),
         Visibility::Organization | Visibility::Public => true,
     }
 }
 
-/// Passes if the caller may add a version to the template with this id and author: only the author
-/// and admins may, and nobody to a built-in template.
+/// Passes if the caller may add a version to the template with this id, author and account: only the
+/// author's account and admins may, and nobody to a built-in template.
 ///
 /// # Errors
 /// [`Error::Forbidden`].
-pub fn may_add_version(id: &str, author: &str, caller: Caller<'_>) -> Result<(), Error> {
+pub fn may_add_version(
+    id: &str,
+    author: &str,
+    owner: Option<&str>,
+    caller: Caller<'_>,
+) -> Result<(), Error> {
     if author == BUILT_IN_AUTHOR {
         return Err(Error::Forbidden(format!("template {id} is built in and read-only")));
     }
-    if caller.role == Role::Admin || caller.author == author {
+    if caller.role == Role::Admin || owner == Some(caller.account) {
         return Ok(());
     }
     Err(Error::Forbidden(format!("only the author of template {id} may add a version to it")))

@@ -8,13 +8,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::access::{Account, Caller, Role};
-use callboard_domain::account::{Change, Email, PasswordHash, User, keep_an_admin};
+use callboard_domain::access::{Action, Role};
+use callboard_domain::account::{Email, PasswordHash, User};
+use callboard_domain::audit::{By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
-use callboard_domain::credential::{self, ApiKey, ENTROPY_BYTES, Kind, Secret};
-use callboard_domain::digest::Digest;
+use callboard_domain::credential::{ApiKey, ENTROPY_BYTES, Secret};
 use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
+use callboard_domain::session::Session;
 use callboard_domain::{Error, Timestamp};
 use callboard_store::table::Table;
 use callboard_store::{Op, Outcome, Store, Ticket};
@@ -25,12 +26,20 @@ use tokio::sync::oneshot;
 
 use crate::durable;
 use crate::node::Node;
-use crate::tables::{KEYS, SESSIONS, USERS};
+use crate::tables::{KEY_USES, KEYS, SESSIONS, USERS};
 
+mod audit;
+mod keys;
 mod register;
+mod rights;
 mod sessions;
+mod users;
 
+pub(crate) use audit::AuditLog;
+pub use register::KnownKey;
 pub(crate) use register::Register;
+pub use rights::Right;
+pub(crate) use rights::{caller_of, caller_of_key, caller_of_session};
 pub use sessions::SignedIn;
 
 /// All accounts live here.
@@ -47,7 +56,33 @@ pub struct NewUser {
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The billing tier; `None` means the configured default.
+    pub tier: Option<Tier>,
     /// The hash of its password.
+    pub password_hash: PasswordHash,
+}
+
+/// A change that an admin makes to a user; `None` leaves a member as it is.
+#[derive(Debug, Clone, Default)]
+pub struct UserChange {
+    /// The role.
+    pub role: Option<Role>,
+    /// The billing tier.
+    pub tier: Option<Tier>,
+    /// The hash of a password, which the user must change first.
+    pub password_hash: Option<PasswordHash>,
+}
+
+/// A user's own change of the password.
+#[derive(Debug, Clone)]
+pub struct PasswordChange {
+    /// The user.
+    pub user: UserId,
+    /// The session that asks, which goes on.
+    pub session: SessionId,
+    /// The hash that the current password was compared with.
+    pub verified: PasswordHash,
+    /// The hash of the new password.
     pub password_hash: PasswordHash,
 }
 
@@ -72,19 +107,33 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Make a user.
-    CreateUser(NewUser, Reply<User>),
+    CreateUser(NewUser, By, Reply<User>),
     /// Make the first admin, unless there is a user already.
     CreateFirstUser(NewUser, Reply<Option<User>>),
-    /// Give a user another role.
-    SetRole(UserId, Role, Reply<User>),
+    /// Give a user another role, tier or password.
+    ChangeUser(UserId, UserChange, By, Reply<User>),
+    /// Replace a user's password by the user's own wish.
+    ChangePassword(PasswordChange, By, Reply<User>),
+    /// Delete a user.
+    DeleteUser(UserId, By, Reply<User>),
     /// Make a key.
-    CreateKey(NewKey, Reply<(ApiKey, Secret)>),
-    /// A user has signed in: begin a session.
-    BeginSession(UserId, Reply<SignedIn>),
+    CreateKey(NewKey, By, Reply<(ApiKey, Secret)>),
+    /// Revoke a key.
+    RevokeKey(KeyId, By, Reply<Arc<KnownKey>>),
+    /// Replace a key; the old one ends after the overlap.
+    RotateKey(KeyId, Duration, By, Reply<(ApiKey, Secret)>),
+    /// A user has signed in with the password of this hash: begin a session.
+    BeginSession(UserId, PasswordHash, By, Reply<SignedIn>),
     /// A refresh token came in, at this instant.
-    RenewSession(RefreshToken, Timestamp, Reply<SignedIn>),
-    /// Forget sessions of which nothing is valid any more.
-    ForgetSessions,
+    RenewSession(RefreshToken, Timestamp, By, Reply<SignedIn>),
+    /// End a session.
+    EndSession(SessionId, By, Reply<Arc<Session>>),
+    /// End all sessions of a user.
+    EndSessions(UserId, By, Reply<usize>),
+    /// Write the audit records that wait.
+    WriteAudit,
+    /// Forget sessions of which nothing is valid any more, and what else is due once a minute.
+    Tidy,
 }
 
 /// The actor.
@@ -92,55 +141,12 @@ pub(crate) enum Message {
 pub(crate) struct Accounts(pub(crate) Arc<Node>);
 
 impl Accounts {
-    async fn create_user(&self, new: NewUser) -> Result<User, Error> {
-        let register = &self.0.accounts;
-        if register.user_by_email(&new.email).is_some() {
-            return Err(Error::EmailExists(new.email.as_str().to_owned()));
+    /// Passes if `by` may do this now: its right may have gone while the message waited.
+    fn permit(&self, by: &By, action: Action) -> Result<(), Error> {
+        match by.account {
+            Some(account) => caller_of(&self.0.accounts, account, self.0.now())?.may(action),
+            None => Ok(()),
         }
-        let user = User {
-            id: UserId::from_u128(self.0.fresh_id(self.0.now(), PARTITION)),
-            email: new.email,
-            name: new.name,
-            role: new.role,
-            tier: None,
-            password_hash: new.password_hash,
-            created_at: self.0.now(),
-        };
-        self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)]).await?;
-        register.put_user(user.clone());
-        Ok(user)
-    }
-
-    async fn set_role(&self, id: UserId, role: Role) -> Result<User, Error> {
-        let register = &self.0.accounts;
-        let mut user = register.user(id).ok_or_else(|| Error::not_found("user", id))?;
-        keep_an_admin(&register.users(), id, Change::Role(role))?;
-        user.role = role;
-        self.store(vec![USERS.put(NUMBER, &id.as_u128(), &user, None)]).await?;
-        register.put_user(user.clone());
-        Ok(user)
-    }
-
-    async fn create_key(&self, new: NewKey) -> Result<(ApiKey, Secret), Error> {
-        let kind = Kind::of(new.role, new.environment)?;
-        let secret = self.random(|entropy| credential::mint(kind, entropy));
-        let now = self.0.now();
-        let key = ApiKey {
-            id: KeyId::from_u128(self.0.fresh_id(self.0.now(), PARTITION)),
-            name: new.name,
-            role: new.role,
-            environment: new.environment,
-            tier: new.tier,
-            digest: secret.digest(),
-            prefix: kind.prefix().to_owned(),
-            last4: secret.last4().to_owned(),
-            created_at: now,
-            expires_at: now.after(new.lifetime),
-            revoked_at: None,
-        };
-        self.store(vec![KEYS.put(NUMBER, &key.id.as_u128(), &key, None)]).await?;
-        self.0.accounts.put_key(key.clone());
-        Ok((key, secret))
     }
 
     /// What `make` makes of random bytes.
@@ -156,8 +162,15 @@ impl Accounts {
         }
     }
 
-    async fn store(&self, ops: Vec<Op>) -> Result<(), Error> {
-        committed(durable::commit_rows(self.0.shard(PARTITION), PARTITION, ops)).await
+    /// Makes rows durable, together with what the audit log says of them.
+    async fn store(&self, mut ops: Vec<Op>, records: Vec<Record>) -> Result<(), Error> {
+        let ends = self.append_audit(&mut ops, records).await?;
+        let stored = committed(durable::commit_rows(self.0.shard(PARTITION), PARTITION, ops)).await;
+        if let Some(ends) = ends {
+            // After a failure, the store knows how far the log goes.
+            self.0.audit.set_ends(stored.is_ok().then_some(ends));
+        }
+        stored
     }
 }
 
@@ -174,15 +187,15 @@ async fn committed(ticket: Ticket) -> Result<(), Error> {
 async fn each<V: Serialize + DeserializeOwned>(
     table: &Table<u128, V>,
     store: &dyn Store,
-    visit: impl Fn(V),
+    visit: impl Fn(u128, V),
 ) -> Result<(), callboard_store::Error> {
     let mut after = None;
     loop {
         let page = table.scan(store, NUMBER, after.as_ref(), 1_000).await?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = Some(*last);
-        for (_, row) in page {
-            visit(row);
+        for (id, row) in page {
+            visit(id, row);
         }
     }
 }
@@ -194,9 +207,10 @@ impl Actor for Accounts {
 
     async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
         let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.accounts);
-        each(&USERS, store, |user| register.put_user(user)).await?;
-        each(&KEYS, store, |key| register.put_key(key)).await?;
-        each(&SESSIONS, store, |session| register.put_session(session)).await?;
+        each(&USERS, store, |_, user| register.put_user(user)).await?;
+        each(&KEYS, store, |_, key| register.put_key(key)).await?;
+        each(&SESSIONS, store, |_, session| register.put_session(session)).await?;
+        each(&KEY_USES, store, |id, at| register.put_use(KeyId::from_u128(id), at)).await?;
         Ok(())
     }
 
@@ -208,80 +222,63 @@ impl Actor for Accounts {
     ) -> Result<(), ActorProcessingErr> {
         // Whoever asked may have left; what was made is there all the same.
         match message {
-            Message::CreateUser(new, reply) => {
-                let _ = reply.send(self.create_user(new).await);
+            Message::CreateUser(new, by, reply) => {
+                let _ = reply.send(self.create_user(new, by).await);
             }
             Message::CreateFirstUser(new, reply) => {
                 let made = if self.0.accounts.has_users() {
                     Ok(None)
                 } else {
-                    self.create_user(new).await.map(Some)
+                    self.create_user(new, By::SYSTEM).await.map(Some)
                 };
                 let _ = reply.send(made);
             }
-            Message::SetRole(id, role, reply) => {
-                let _ = reply.send(self.set_role(id, role).await);
+            Message::ChangeUser(id, change, by, reply) => {
+                let _ = reply.send(self.change_user(id, change, by).await);
             }
-            Message::CreateKey(new, reply) => {
-                let _ = reply.send(self.create_key(new).await);
+            Message::ChangePassword(change, by, reply) => {
+                let _ = reply.send(self.change_password(change, by).await);
             }
-            Message::BeginSession(user, reply) => {
-                let _ = reply.send(self.begin_session(user).await);
+            Message::DeleteUser(id, by, reply) => {
+                let _ = reply.send(self.delete_user(id, by).await);
+            }
+            Message::CreateKey(new, by, reply) => {
+                let _ = reply.send(self.create_key(new, by).await);
+            }
+            Message::RevokeKey(id, by, reply) => {
+                let _ = reply.send(self.revoke_key(id, by).await);
+            }
+            Message::RotateKey(id, overlap, by, reply) => {
+                let _ = reply.send(self.rotate_key(id, overlap, by).await);
+            }
+            Message::BeginSession(user, hash, by, reply) => {
+                let _ = reply.send(self.begin_session(user, &hash, by).await);
             }
             // For nobody a token is not replaced: its holder, who may try again, would be left
             // without one.
-            Message::RenewSession(_, _, reply) if reply.is_closed() => {}
-            Message::RenewSession(token, at, reply) => {
-                let _ = reply.send(self.renew_session(token, at).await);
+            Message::RenewSession(_, _, _, reply) if reply.is_closed() => {}
+            Message::RenewSession(token, at, by, reply) => {
+                let _ = reply.send(self.renew_session(token, at, by).await);
             }
-            Message::ForgetSessions => {
-                if let Err(error) = self.forget_sessions().await {
-                    tracing::warn!(%error, "could not forget old sessions");
-                }
+            Message::EndSession(id, by, reply) => {
+                let _ = reply.send(self.end_session(id, by).await);
             }
+            Message::EndSessions(user, by, reply) => {
+                let _ = reply.send(self.end_sessions(user, by).await);
+            }
+            Message::WriteAudit => self.write_audit().await,
+            Message::Tidy => self.tidy().await,
         }
         Ok(())
     }
 }
 
-/// Who a key stands for, if it is valid now.
-pub(crate) fn caller_of_key(
-    register: &Register,
-    digest: &Digest,
-    now: Timestamp,
-) -> Result<Caller, Error> {
-    let key = register
-        .key(digest)
-        .ok_or_else(|| Error::InvalidToken("the API key is not known".to_owned()))?;
-    key.check(now)?;
-    Ok(Caller {
-        account: Account::Key(key.id),
-        name: key.name.clone(),
-        role: key.role,
-        environment: key.environment,
-        tier: key.tier,
-    })
-}
-
-/// Who a session stands for, unless it is over: the user as it is now, not as the token says.
-pub(crate) fn caller_of_session(
-    register: &Register,
-    session: SessionId,
-    user: UserId,
-) -> Result<Caller, Error> {
-    if register.user_of_session(session) != Some(user) {
-        return Err(Error::InvalidToken("the session was revoked".to_owned()));
+impl Accounts {
+    async fn tidy(&self) {
+        let failed = |error| tracing::warn!(%error, "could not tidy up the accounts");
+        let _ = self.forget_sessions().await.map_err(failed);
+        let _ = self.store_uses().await.map_err(failed);
+        let _ = self.summarise_refusals().await.map_err(failed);
+        let _ = self.trim_audit().await.map_err(failed);
     }
-    let user = register.user(user).ok_or_else(user_is_gone)?;
-    Ok(Caller {
-        account: Account::User(user.id),
-        name: user.email.as_str().to_owned(),
-        role: user.role,
-        environment: Environment::Live,
-        tier: user.tier,
-    })
-}
-
-fn user_is_gone() -> Error {
-    Error::InvalidToken("the user does not exist any more".to_owned())
 }

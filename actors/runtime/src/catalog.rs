@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use callboard_domain::account::Email;
 use callboard_domain::id::{Environment, PlanId};
 use callboard_domain::plan::Plan;
 use callboard_domain::query::{Page, Templates};
@@ -44,8 +45,10 @@ const BUILT_IN_AT: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 pub struct Published {
     /// The template.
     pub template: Template,
-    /// Who made it: an e-mail, `key:<name>`, or `system`.
+    /// Who made the first version: an e-mail, `key:<name>`, or `system`.
     pub author: String,
+    /// The account of the author; `None` for `system`, and if it is not known any more.
+    pub owner: Option<String>,
     /// When.
     pub created_at: Timestamp,
 }
@@ -141,6 +144,13 @@ impl Catalog {
         }
     }
 
+    /// The version of a template that was made first.
+    fn first(&self, environment: Environment, id: &str) -> Option<Arc<Published>> {
+        let templates = self.templates();
+        let versions = templates.get(&(environment, id.to_owned()))?;
+        versions.values().min_by_key(|published| published.created_at).cloned()
+    }
+
     /// An estimate that was made lately: past runs are many to read, and change it little.
     pub(crate) fn estimate(
         &self,
@@ -187,7 +197,7 @@ impl Catalog {
             let within = |text: &str| {
                 search.as_ref().is_none_or(|search| text.to_lowercase().contains(search))
             };
-            may_see(template.visibility(), &published.author, caller)
+            may_see(template.visibility(), published.owner.as_deref(), caller)
                 && query.industry.is_none_or(|industry| industry == template.industry())
                 && query.visibility.is_none_or(|visibility| visibility == template.visibility())
                 && query.tags.iter().all(|tag| source.tags.contains(tag))
@@ -235,13 +245,13 @@ impl Node {
         for template in &self.settings.built_in {
             let (author, created_at) = (BUILT_IN_AUTHOR.to_owned(), BUILT_IN_AT);
             let template = template.clone();
-            let published = Arc::new(Published { template, author, created_at });
+            let published = Arc::new(Published { template, author, owner: None, created_at });
             for environment in Environment::ALL {
                 self.catalog.put(environment, Arc::clone(&published));
             }
         }
         for environment in Environment::ALL {
-            let mut after = None;
+            let (mut after, mut found) = (None, Vec::new());
             loop {
                 let store = self.store();
                 let page =
@@ -251,11 +261,7 @@ impl Node {
                 for (_, row) in page {
                     let source = plans::template_source(store, environment, &row).await?;
                     match Template::restored(source, allowed) {
-                        Ok(template) => {
-                            let TemplateRow { author, created_at, .. } = row;
-                            let published = Published { template, author, created_at };
-                            self.catalog.put(environment, Arc::new(published));
-                        }
+                        Ok(template) => found.push((row, template)),
                         Err(problems) => tracing::warn!(
                             template = row.id, version = row.version, %problems,
                             "a template is not valid under this configuration and is left out"
@@ -263,8 +269,30 @@ impl Node {
                     }
                 }
             }
+            // An older program wrote down each version's author, and no accounts.
+            found.sort_by_key(|(row, _)| row.created_at);
+            for (row, template) in found {
+                let (author, owner) = match self.catalog.first(environment, template.id()) {
+                    Some(first) => (first.author.clone(), first.owner.clone()),
+                    None => {
+                        let owner = row.account.clone().or_else(|| self.account_of_author(&row));
+                        (row.author, owner)
+                    }
+                };
+                let created_at = row.created_at;
+                let published = Published { template, author, owner, created_at };
+                self.catalog.put(environment, Arc::new(published));
+            }
         }
         Ok(())
+    }
+
+    /// The account of an author who is known by name only: the user who had this e-mail by then. A
+    /// key's name tells nothing, as any number of keys may have it.
+    fn account_of_author(&self, row: &TemplateRow) -> Option<String> {
+        let email = Email::parse(&row.author).ok()?;
+        let user = self.accounts.user_by_email(&email)?;
+        (user.created_at <= row.created_at).then(|| user.id.to_string())
     }
 
     /// A plan, compiled; `None` if there is none of this identifier.
@@ -325,14 +353,23 @@ pub(crate) enum Message {
     Publish(Box<Publication>, oneshot::Sender<Result<Publishing, Error>>),
 }
 
+/// Who adds a version.
+#[derive(Debug, Clone)]
+pub struct Author {
+    /// The account's identifier, by which the author is known.
+    pub account: String,
+    /// The name that is shown: an e-mail, or `key:<name>`.
+    pub name: String,
+    /// The role.
+    pub role: callboard_domain::access::Role,
+}
+
 /// A version to be added.
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) environment: Environment,
     pub(crate) template: Template,
-    /// As an author: an e-mail, or `key:<name>`.
-    pub(crate) author: String,
-    pub(crate) role: callboard_domain::access::Role,
+    pub(crate) author: Author,
 }
 
 /// What became of it.
@@ -350,12 +387,19 @@ pub(crate) struct Publisher(pub(crate) Arc<Node>);
 
 impl Publisher {
     async fn publish(&self, publication: Publication) -> Result<Publishing, Error> {
-        let Publication { environment, template, author, role } = publication;
+        let Publication { environment, template, author: Author { account, name, role } } =
+            publication;
         let (id, version) = (template.id().to_owned(), template.version());
         let catalog = &self.0.catalog;
-        if let Some(newest) = catalog.template(environment, &id, None) {
-            let caller = Caller { author: &author, role };
-            may_add_version(&id, &newest.author, caller)?;
+        let (mut author, mut owner) = (name, Some(account.clone()));
+        if let Some(first) = catalog.first(environment, &id) {
+            let caller = Caller { account: &account, role };
+            let of_first = first.owner.as_deref();
+            if !may_see(first.template.visibility(), of_first, caller) {
+                return Err(Error::VersionExists { id, version: version.to_string() });
+            }
+            may_add_version(&id, &first.author, of_first, caller)?;
+            (author, owner) = (first.author.clone(), first.owner.clone());
         }
         if let Some(known) = catalog.template(environment, &id, Some(version)) {
             if known.template.same_content(&template) {
@@ -364,12 +408,14 @@ impl Publisher {
             return Err(Error::VersionExists { id, version: version.to_string() });
         }
         let created_at = self.0.now();
-        let row = TemplateRow { id, version: version.to_string(), author, created_at };
+        let version = version.to_string();
+        let row = TemplateRow { id, version, author, account: owner, created_at };
         let ops = plans::template_rows(environment, &row, template.source());
         let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
         match durable::commit_rows(self.0.shard(partition), partition, ops).await {
             Outcome::Committed => {
-                let published = Arc::new(Published { template, author: row.author, created_at });
+                let TemplateRow { author, account: owner, created_at, .. } = row;
+                let published = Arc::new(Published { template, author, owner, created_at });
                 catalog.put(environment, Arc::clone(&published));
                 Ok(Publishing::Added(published))
             }

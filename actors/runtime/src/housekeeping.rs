@@ -55,7 +55,7 @@ pub(crate) async fn run(node: Arc<Node>) {
         }
         // Before the system has started and while it stops there is nobody to tell; it will do later.
         if let Some(writer) = node.account_writer.get() {
-            let _ = writer.cast(accounts::Message::ForgetSessions);
+            let _ = writer.cast(accounts::Message::Tidy);
         }
     }
 }

@@ -22,7 +22,7 @@ use callboard_store::{Error, Store};
 use ractor::ActorRef;
 use tokio::sync::Semaphore;
 
-use crate::accounts::{self, Register};
+use crate::accounts::{self, AuditLog, Register};
 use crate::catalog::{self, Catalog};
 use crate::compute::Compute;
 use crate::concurrency::Concurrency;
@@ -81,6 +81,8 @@ pub struct Settings {
     pub retention: retention::Policy,
     /// How long a refresh token is taken.
     pub refresh_token: Duration,
+    /// How long entries of the audit log are kept; `None` is for ever.
+    pub keep_audit: Option<Duration>,
 }
 
 /// What is shared.
@@ -93,6 +95,7 @@ pub(crate) struct Node {
     pub(crate) concurrency: Concurrency,
     pub(crate) events: Arc<Events>,
     pub(crate) accounts: Register,
+    pub(crate) audit: AuditLog,
     pub(crate) catalog: Catalog,
     pub(crate) compute: Compute,
     pub(crate) reviewers: Reviewers,
@@ -128,6 +131,7 @@ impl Node {
             queues,
             workers: Workers::default(),
             accounts: Register::default(),
+            audit: AuditLog::default(),
             catalog: Catalog::default(),
             compute: Compute::default(),
             reviewers: Reviewers::default(),

@@ -1,6 +1,7 @@
 //! Reads: from the store, as of the last commit, without asking any actor.
 
 pub mod approvals;
+pub(crate) mod audit;
 pub mod runs;
 
 use callboard_domain::id::{Environment, TaskId, first_at};

@@ -97,6 +97,7 @@ mod tests {
             role: Role::Operator,
             tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
+            must_change_password: false,
             created_at: Timestamp::default(),
         };
         let item = |number: u128| TaskAddress {

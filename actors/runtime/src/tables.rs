@@ -17,6 +17,7 @@ mod words;
 use callboard_domain::Timestamp;
 use callboard_domain::account::User;
 use callboard_domain::approval::{self, Record};
+use callboard_domain::audit;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::StepState;
@@ -81,6 +82,12 @@ pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
 pub(crate) const KEYS: Table<u128, ApiKey> = Table::new(0x13, 1);
 /// Sessions that can be gone on with, by identifier.
 pub(crate) const SESSIONS: Table<u128, Session> = Table::new(0x14, 1);
+/// The time of a key's last use, by the key's identifier; written at most once a minute.
+pub(crate) const KEY_USES: Table<u128, Timestamp> = Table::new(0x21, 1);
+/// The ends of the audit log, under the key 0.
+pub(crate) const AUDIT_ENDS: Table<u128, audit::Ends> = Table::new(0x22, 1);
+/// The entries of the audit log, by identifier.
+pub(crate) const AUDIT: Table<u128, audit::Entry> = Table::new(0x88, 1);
 /// What happened, in the order of commit; one log per environment.
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions that do not stand in their head's row, by execution and number.
@@ -159,6 +166,27 @@ pub(crate) const fn approval_list(environment: Environment) -> [u8; 2] {
 /// The list of plans of an environment.
 pub(crate) const fn plan_list(environment: Environment) -> [u8; 2] {
     [0x84, environment.number()]
+}
+
+/// The list of the audit log, which both environments share.
+pub(crate) const AUDIT_LIST: [u8; 2] = [0x88, 0];
+
+/// The terms of the audit log's list.
+pub(crate) mod audit_term {
+    /// The actor.
+    pub(crate) const ACTOR: u8 = 0;
+    /// The action's name.
+    pub(crate) const ACTION: u8 = 1;
+}
+
+/// The row of an entry of the audit log.
+pub(crate) fn audit_row(entry: &audit::Entry) -> Op {
+    let terms = vec![
+        (audit_term::ACTOR, term_of(&entry.actor)),
+        (audit_term::ACTION, term_of(entry.action.as_str())),
+    ];
+    let listed = callboard_store::Entry { list: AUDIT_LIST, terms, sort: [None; 2] };
+    AUDIT.put(Environment::Live.number(), &entry.id.as_u128(), entry, Some(listed))
 }
 
 /// The log of an environment's events.

@@ -52,6 +52,7 @@ pub(crate) fn settings() -> Settings {
         env_allow: Vec::new(),
         built_in: Vec::new(),
         refresh_token: Duration::from_hours(30 * 24),
+        keep_audit: None,
     }
 }
 

@@ -57,6 +57,16 @@ impl Access {
         Ok(Client::new(server, credential)?.on_retry(tell_retry))
     }
 
+    /// A client with the stored login of the server, whatever key is at hand; `None` without one.
+    pub(super) fn stored_client(&self, store: Store) -> Result<Option<Client>, Failure> {
+        let server = self.address(Some(&store))?;
+        let Some(login) = store.read()?.login(&server.to_string()) else { return Ok(None) };
+        let stored = Stored::new(store, server.to_string());
+        let session = Session::stored(login, Box::new(stored));
+        let client = Client::new(server, Credential::Session(Box::new(session)))?;
+        Ok(Some(client.on_retry(tell_retry)))
+    }
+
     /// The server that is meant.
     pub(super) fn address(&self, store: Option<&Store>) -> Result<Server, Failure> {
         if let Some(given) = self.server.as_deref().filter(|given| !given.is_empty()) {

@@ -19,8 +19,15 @@ pub enum Auth {
         #[arg(long)]
         email: String,
     },
-    /// Forget the stored login.
-    Logout,
+    /// End the stored login, at the server too.
+    Logout {
+        /// All sessions of the user, on other machines too.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Change the own password; the current one comes from `CALLBOARD_PASSWORD(_FILE)` or the terminal, the
+    /// new one from `CALLBOARD_NEW_PASSWORD(_FILE)` or the terminal.
+    Password,
     /// Say who is signed in, and whether the server agrees.
     Status,
 }
@@ -29,7 +36,8 @@ pub enum Auth {
 pub(super) async fn run(Remote { access, command }: Remote<Auth>) -> Result<(), Failure> {
     match command {
         Auth::Login { email } => login(&access, &email).await,
-        Auth::Logout => logout(&access).await,
+        Auth::Logout { all } => logout(&access, all).await,
+        Auth::Password => password(&access).await,
         Auth::Status => status(&access).await,
     }
 }
@@ -52,17 +60,43 @@ async fn login(access: &Access, email: &str) -> Result<(), Failure> {
     access.output.item(&known, shown)
 }
 
-async fn logout(access: &Access) -> Result<(), Failure> {
+async fn password(access: &Access) -> Result<(), Failure> {
+    let client = access.stored_client(Store::of_user()?)?.ok_or_else(|| {
+        Failure::Usage("sign in first: callboard auth login --email …".to_owned())
+    })?;
+    let current = secret::password("CALLBOARD_PASSWORD", "Current password").await?;
+    let new = secret::password("CALLBOARD_NEW_PASSWORD", "New password").await?;
+    let body = json!({"current": current.expose(), "new": new.expose()});
+    client.data(Call::post(&["auth", "password"]).json(&body)).await?;
+    note("the password is changed, and all other sessions are ended");
+    Ok(())
+}
+
+async fn logout(access: &Access, all: bool) -> Result<(), Failure> {
     let store = Store::of_user()?;
     let server = access.address(Some(&store))?.to_string();
+    let ended = match access.stored_client(store.clone())? {
+        Some(client) => {
+            let call = Call::post(&["auth", "logout"]).json(&json!({"all": all}));
+            client.data(call).await.map(drop)
+        }
+        None => Ok(()),
+    };
     let lock = store.lock().await?;
     let mut found = false;
     store.change(&lock, |logins| found = logins.forget(&server))?;
-    note(&if found {
-        format!("the login at {server} is forgotten here; it ends there by itself")
-    } else {
-        format!("there was no login at {server}")
-    });
+    match (found, ended) {
+        (false, _) => note(&format!("there was no login at {server}")),
+        (true, Ok(())) => note(&format!("the login at {server} is ended")),
+        // The tokens are gone from here in any case.
+        (true, Err(error)) => {
+            let error = Failure::from(error);
+            note(&format!(
+                "the login at {server} is forgotten here and not ended there: {}",
+                error.words()
+            ));
+        }
+    }
     Ok(())
 }
 

@@ -7,7 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_client::Call;
 use callboard_protocol::document::{self, Format, json};
+use clap::Args;
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
@@ -167,6 +169,24 @@ pub(super) fn named(path: &Path) -> String {
 
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Which page of a list.
+#[derive(Debug, Clone, Args)]
+pub struct Window {
+    /// How many: 1 to 100; by default 20.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// How many to pass over.
+    #[arg(long)]
+    offset: Option<u64>,
+}
+
+impl Window {
+    /// The call of this page.
+    pub(super) fn of<'c>(&self, call: Call<'c>) -> Call<'c> {
+        call.query("limit", self.limit).query("offset", self.offset)
+    }
 }
 
 #[cfg(test)]

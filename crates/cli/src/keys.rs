@@ -1,19 +1,49 @@
 //! `callboard keys`.
 
-use callboard_client::Call;
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::access::Remote;
 use super::failure::Failure;
-use super::input::Body;
-use super::output::{Format, note, print};
+use super::input::{self, Body, Window};
+use super::output::{Column, Format, details, note, print};
 
 /// What to do with API keys.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Keys {
     /// Make a key. It is written to standard output, this once.
     Create(Create),
+    /// List keys, the newest first; revoked and expired ones too.
+    List(Window),
+    /// Revoke a key: it is refused at once.
+    Revoke {
+        /// The key's id.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Replace a key by a new one. It is written to standard output, this once.
+    Rotate {
+        /// The key's id.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// How long the old key still works, such as 1h; by default not at all.
+        #[arg(long)]
+        overlap: Option<String>,
+    },
 }
+
+const COLUMNS: [Column; 9] = [
+    ("ID", "id"),
+    ("NAME", "name"),
+    ("ROLE", "role"),
+    ("ENV", "environment"),
+    ("STATUS", "status"),
+    ("ENDS WITH", "last4"),
+    ("MADE BY", "createdBy"),
+    ("EXPIRES", "expiresAt"),
+    ("LAST USED", "lastUsedAt"),
+];
 
 /// What the key is like.
 #[derive(Debug, Clone, Args)]
@@ -37,16 +67,24 @@ pub struct Create {
 
 /// Does it.
 pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), Failure> {
-    let Keys::Create(asked) = command;
     let client = access.client()?;
-    let body = Body::default()
-        .set("name", Some(asked.name))
-        .set("role", Some(asked.role))
-        .set("expiresIn", asked.expires_in)
-        .set("environment", asked.environment)
-        .set("plan", asked.plan)
-        .value();
-    let key = client.data(Call::post(&["auth", "keys"]).json(&body)).await?;
+    let key = match command {
+        Keys::Create(asked) => create(&client, asked).await?,
+        Keys::List(window) => {
+            let page = client.page(window.of(Call::get(&["auth", "keys"]))).await?;
+            return access.output.list(&page, &COLUMNS);
+        }
+        Keys::Revoke { id } => {
+            let key = client.data(Call::delete(&["auth", "keys", &id])).await?;
+            return access
+                .output
+                .item(&key, |key| details(key, &COLUMNS.map(|(_, path)| (path, path)), &[]));
+        }
+        Keys::Rotate { id, overlap } => {
+            let body = Body::default().set("overlap", overlap).value();
+            client.data(Call::post(&["auth", "keys", &id, "rotate"]).json(&body)).await?
+        }
+    };
     let text = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
     if access.output == Format::Table {
         // The key alone, so that it can be sent into a file.
@@ -55,4 +93,15 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
         return print(&format!("{}\n", text("key")));
     }
     access.output.item(&key, |_| String::new())
+}
+
+async fn create(client: &Client, asked: Create) -> Result<Value, Failure> {
+    let body = Body::default()
+        .set("name", Some(asked.name))
+        .set("role", Some(asked.role))
+        .set("expiresIn", asked.expires_in)
+        .set("environment", asked.environment)
+        .set("plan", asked.plan)
+        .value();
+    Ok(client.data(Call::post(&["auth", "keys"]).json(&body)).await?)
 }

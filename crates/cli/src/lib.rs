@@ -7,6 +7,7 @@
 use clap::Subcommand;
 
 mod access;
+mod audit;
 mod auth;
 pub mod bench;
 pub mod completions;
@@ -22,6 +23,7 @@ mod output;
 mod plans;
 pub mod process;
 mod secret;
+mod sessions;
 mod start;
 mod tasks;
 mod templates;
@@ -51,10 +53,14 @@ pub enum Command {
     Hitl(Remote<hitl::Hitl>),
     /// Sign in and out.
     Auth(Remote<auth::Auth>),
-    /// Make API keys.
+    /// List, make, rotate and revoke API keys.
     Keys(Remote<keys::Keys>),
-    /// List and make users, and give them roles.
+    /// List, make, change and delete users.
     Users(Remote<users::Users>),
+    /// List and end sessions.
+    Sessions(Remote<sessions::Sessions>),
+    /// List the audit log, and verify its chain.
+    Audit(Remote<audit::Audit>),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
     /// Find out what stands between this machine and a server that works.
@@ -73,6 +79,8 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Auth(asked) => block_on(auth::run(asked)),
         Command::Keys(asked) => block_on(keys::run(asked)),
         Command::Users(asked) => block_on(users::run(asked)),
+        Command::Sessions(asked) => block_on(sessions::run(asked)),
+        Command::Audit(asked) => block_on(audit::run(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Doctor(access) => block_on(doctor::run(&access)),
     }

@@ -1,6 +1,6 @@
 //! `callboard users`.
 
-use callboard_client::Call;
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -10,11 +10,13 @@ use super::input::{self, Body};
 use super::output::{Column, details};
 use super::secret;
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 7] = [
     ("ID", "id"),
     ("E-MAIL", "email"),
     ("ROLE", "role"),
     ("NAME", "name"),
+    ("PLAN", "plan"),
+    ("MUST CHANGE", "passwordChangeRequired"),
     ("CREATED", "createdAt"),
 ];
 
@@ -33,12 +35,34 @@ pub enum Users {
     /// Make a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Create(Create),
     /// Give a user another role.
-    SetRole {
+    #[command(alias = "set-role")]
+    Role {
         /// The user's id.
         #[arg(value_parser = input::id)]
         id: String,
         /// admin, operator, viewer or worker.
         role: String,
+    },
+    /// Give a user another rate limit plan.
+    Plan {
+        /// The user's id.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// free, pro or enterprise.
+        plan: String,
+    },
+    /// Set a user's password, which the user must change first; it comes from
+    /// `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
+    Password {
+        /// The user's id.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Delete a user, with all sessions and the keys that the user answers for.
+    Delete {
+        /// The user's id.
+        #[arg(value_parser = input::id)]
+        id: String,
     },
 }
 
@@ -54,6 +78,9 @@ pub struct Create {
     /// admin, operator, viewer or worker.
     #[arg(long)]
     role: String,
+    /// free, pro or enterprise; by default the server's.
+    #[arg(long)]
+    plan: Option<String>,
 }
 
 /// Does it.
@@ -64,7 +91,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
             let call = Call::get(&["auth", "users"]).query("limit", limit).query("offset", offset);
             return access.output.list(&client.page(call).await?, &COLUMNS);
         }
-        Users::Create(Create { email, name, role }) => {
+        Users::Create(Create { email, name, role, plan }) => {
             let password =
                 secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
             let body = Body::default()
@@ -72,15 +99,24 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
                 .set("password", Some(password.expose()))
                 .set("name", name)
                 .set("role", Some(role))
+                .set("plan", plan)
                 .value();
             client.data(Call::post(&["auth", "users"]).json(&body)).await?
         }
-        Users::SetRole { id, role } => {
-            let call = Call::patch(&["auth", "users", &id]).json(&json!({"role": role}));
-            client.data(call).await?
+        Users::Role { id, role } => change(&client, &id, &json!({"role": role})).await?,
+        Users::Plan { id, plan } => change(&client, &id, &json!({"plan": plan})).await?,
+        Users::Password { id } => {
+            let password =
+                secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
+            change(&client, &id, &json!({"password": password.expose()})).await?
         }
+        Users::Delete { id } => client.data(Call::delete(&["auth", "users", &id])).await?,
     };
     access.output.item(&user, shown)
+}
+
+async fn change(client: &Client, id: &str, body: &Value) -> Result<Value, Failure> {
+    Ok(client.data(Call::patch(&["auth", "users", id]).json(body)).await?)
 }
 
 fn shown(user: &Value) -> String {

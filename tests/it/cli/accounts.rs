@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fake::{Fake, Told};
 use super::program::{Home, mode};
-use crate::support::{ADMIN, FakeWorker, PASSWORD, Server};
+use crate::support::{ADMIN, Client, FakeWorker, PASSWORD, Server};
 
 fn stored(home: &Home, server: &Server) -> Value {
     let text = std::fs::read_to_string(home.credentials()).expect("a stored login");
@@ -182,4 +182,92 @@ async fn the_doctor_says_what_to_do() {
     let closed = Home::new("http://127.0.0.1:9").run(&["doctor"]).await;
     assert!(closed.stdout.contains("callboard serve"), "{closed:?}");
     closed.failed(9);
+}
+
+#[tokio::test]
+async fn keys_are_listed_rotated_and_revoked() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let create = ["keys", "create", "--name", "ci", "--role", "operator"];
+    let old = home.run(&create).await.ok().trim().to_owned();
+    let id =
+        home.json(&["keys", "list"]).await["data"][0]["id"].as_str().expect("an id").to_owned();
+    let rotated = home.run(&["keys", "rotate", &id, "--overlap", "1h"]).await;
+    assert!(!rotated.stderr.contains("svc_live_"), "{rotated:?}");
+    let new = rotated.ok().trim().to_owned();
+    for key in [&old, &new] {
+        Home::new(&server.url).with_key(key).run(&["tasks", "list"]).await.ok();
+    }
+    home.run(&["keys", "rotate", &id]).await.failed(6);
+    assert_eq!(home.json(&["keys", "revoke", &id]).await["status"], "revoked");
+    Home::new(&server.url).with_key(&old).run(&["tasks", "list"]).await.failed(4);
+    let table = home.run(&["keys", "list"]).await.ok();
+    assert!(table.contains("revoked") && table.contains("active"), "{table}");
+    assert!(!table.contains(&new), "{table}");
+    home.run(&["keys", "revoke", "key_1"]).await.failed(3);
+}
+
+#[tokio::test]
+async fn users_get_passwords_and_are_deleted_and_sessions_are_ended() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let create = ["users", "create", "--email", "v@example.com", "--role", "viewer", "-o", "json"];
+    let made = home.run_with_input(&create, "a long enough secret 1").await.ok();
+    let user: Value = serde_json::from_str(&made).expect("JSON");
+    let id = user["id"].as_str().expect("an id");
+    let set = home.run_with_input(&["users", "password", id], "a long enough secret 2").await.ok();
+    assert!(set.contains("passwordChangeRequired"), "{set}");
+
+    let theirs = Home::new(&server.url)
+        .with("CALLBOARD_PASSWORD", "a long enough secret 2")
+        .with("CALLBOARD_NEW_PASSWORD", "a long enough secret 3");
+    theirs.run(&["auth", "login", "--email", "v@example.com"]).await.ok();
+    let refused = theirs.run(&["tasks", "list"]).await.failed(4);
+    assert!(refused.contains("password must be changed"), "{refused}");
+    theirs.run(&["auth", "password"]).await.ok();
+    theirs.run(&["tasks", "list"]).await.ok();
+
+    let sessions = home.json(&["sessions", "list", "--user", id]).await;
+    let session = sessions["data"][0]["id"].as_str().expect("an id");
+    home.run(&["sessions", "end", session]).await.ok();
+    theirs.run(&["tasks", "list"]).await.failed(4);
+    home.run(&["users", "delete", id]).await.ok();
+    home.run(&["users", "delete", id]).await.failed(3);
+}
+
+#[tokio::test]
+async fn a_logout_ends_the_session_at_the_server_too() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let other = Home::new(&server.url).signed_in().await;
+    let login = stored(&home, &server);
+    home.run(&["auth", "logout"]).await.ok();
+    let client = Client::new(&server.url, login["token"].as_str().expect("text"));
+    assert_eq!(client.get("/api/tasks").await.refused(401), "INVALID_TOKEN");
+    other.run(&["tasks", "list"]).await.ok();
+    let third = Home::new(&server.url).signed_in().await;
+    third.run(&["auth", "logout", "--all"]).await.ok();
+    other.run(&["tasks", "list"]).await.failed(4);
+    assert_eq!(mode(&home.credentials()), 0o600);
+}
+
+#[tokio::test]
+async fn the_audit_log_is_listed_and_verified() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    for number in 0..60 {
+        let name = format!("k{number}");
+        let admin = server.admin().await;
+        let key = json!({"name": name, "role": "viewer"});
+        admin.post("/api/auth/keys", &key).await.expect(201);
+    }
+    let found = home.json(&["audit", "verify"]).await;
+    assert_eq!((&found["result"], &found["first"]), (&json!("ok"), &json!(1)));
+    assert!(found["entries"].as_u64().is_some_and(|entries| entries > 120), "{found:#}");
+    let list = ["audit", "list", "--action", "key.created", "--limit", "1"];
+    let listed = home.json(&list).await;
+    assert_eq!(listed["pagination"]["total"], 60);
+    assert_eq!(listed["data"][0]["details"]["name"], "k59");
+    let table = home.run(&["audit", "list"]).await.ok();
+    assert!(table.contains("key.created"), "{table}");
 }

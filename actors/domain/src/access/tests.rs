@@ -29,10 +29,14 @@ const SPECIFIED: &str = "
     | workers: read | yes | yes | yes | no |
     | metrics: read | yes | yes | yes | no |
     | events: read | yes | yes | yes | no |
+    | audit: read | yes | no | no | no |
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {
-    Caller { account, name: "ada@example.com".to_owned(), role, environment, tier: None }
+    let name = "ada@example.com".to_owned();
+    let (tier, session, expires_at) = (None, None, None);
+    let must_change_password = false;
+    Caller { account, name, role, environment, tier, session, must_change_password, expires_at }
 }
 
 fn user(role: Role) -> Caller {
@@ -91,6 +95,7 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::KeysManage,
         Action::UsersManage,
         Action::MetricsRead,
+        Action::AuditRead,
     ];
     assert_eq!(closed, expected);
 }
@@ -103,4 +108,21 @@ fn a_caller_is_shown_by_its_identifier_and_signs_by_its_name() {
     let mut key = key(Role::Operator, Environment::Live);
     key.name = "deploy".to_owned();
     assert_eq!(key.author(), "key:deploy");
+}
+
+#[test]
+fn a_user_gives_only_what_the_user_may_do() {
+    let covered = |giver| Role::ALL.map(|role| covers(giver, role));
+    assert_eq!(covered(Role::Admin), [true, true, true, true]);
+    assert_eq!(covered(Role::Operator), [false, true, true, false]);
+    assert_eq!(covered(Role::Viewer), [false, false, true, false]);
+    assert_eq!(covered(Role::Worker), [false, false, false, true]);
+}
+
+#[test]
+fn a_password_that_must_be_changed_comes_before_every_action() {
+    let caller = Caller { must_change_password: true, ..user(Role::Admin) };
+    for action in Action::ALL {
+        assert_eq!(caller.may(action), Err(Error::PasswordChangeRequired), "{action}");
+    }
 }

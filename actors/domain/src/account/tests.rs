@@ -12,6 +12,7 @@ fn user(number: u128, role: Role) -> User {
         role,
         tier: None,
         password_hash: PasswordHash::new("$argon2id$secret".to_owned()),
+        must_change_password: false,
         created_at: Timestamp::from_millis(0),
     }
 }

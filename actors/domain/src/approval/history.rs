@@ -1,15 +1,7 @@
 //! The history of an approval: append-only, each entry chained to the one before it.
 //!
-//! ```text
-//!   entry n: action, time, actor, and hashes of the output, the edit and the comment
-//!     hash = SHA-256 of a JSON object: the entry's strings by name, sorted, compact, and
-//!            `previous`, the hash of entry n - 1 (64 zeros for the first)
-//! ```
-//!
-//! All members of that object are strings, so that any language writes the same bytes. A changed,
-//! removed or added entry breaks the chain at that entry; removed last entries are detected because
-//! the approval itself stores the length and the last hash. A writer of the database can compute a
-//! whole new chain: to detect that too, keep the last hash elsewhere.
+//! An entry holds an action, its time, and hashes of the output, the edit and the comment; the chain is
+//! [`crate::chain`]'s. The approval itself stores the length and the last hash.
 //!
 //! Deliberately absent: the texts themselves (output, comment, edit), which have rows of their own
 //! and are compared with their hashes.
@@ -19,11 +11,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::chain::{self, Linked};
 use crate::digest::Digest;
 use crate::event::EventName;
 use crate::id::{ExecutionId, TaskId, UserId};
 use crate::names::names;
 use crate::task::Why;
+
+pub use crate::chain::{Broken, Chain, Fault};
 
 names! {
     /// The action of an entry (PROTOCOL.md 6).
@@ -174,7 +169,6 @@ impl Details {
 impl Entry {
     /// The hashed text, which an auditor must reproduce to verify the chain.
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "strings have a JSON form")]
     pub fn canonical(&self, task: TaskId) -> String {
         let mut texts: BTreeMap<&str, String> = BTreeMap::from([
             ("action", self.action.as_str().to_owned()),
@@ -186,7 +180,7 @@ impl Entry {
         ]);
         let details = self.details.texts().into_iter();
         texts.extend(details.filter_map(|(name, text)| text.map(|text| (name, text))));
-        serde_json::to_string(&texts).expect("strings have a JSON form")
+        chain::canonical(&texts)
     }
 
     /// The correct hash of the entry.
@@ -196,18 +190,17 @@ impl Entry {
     }
 }
 
-/// The length and the last hash of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chain {
-    /// The number of entries.
-    pub length: u32,
-    /// The hash of the last entry.
-    pub head: Digest,
-}
+impl Linked for Entry {
+    fn number(&self) -> u32 {
+        self.number
+    }
 
-impl Default for Chain {
-    fn default() -> Self {
-        Self { length: 0, head: Digest::ZERO }
+    fn previous(&self) -> Digest {
+        self.previous
+    }
+
+    fn hash(&self) -> Digest {
+        self.hash
     }
 }
 
@@ -226,7 +219,7 @@ impl Chain {
         let (previous, hash) = (self.head, Digest::ZERO);
         let mut entry = Entry { number, action, at, actor, details, previous, hash };
         entry.hash = entry.digest(task);
-        *self = Self { length: number, head: entry.hash };
+        *self = self.with(&entry);
         entry
     }
 
@@ -235,54 +228,6 @@ impl Chain {
     /// # Errors
     /// The first entry with a fault.
     pub fn verify(self, task: TaskId, entries: &[Entry]) -> Result<(), Broken> {
-        let mut before = Digest::ZERO;
-        for (number, entry) in (1..).zip(entries) {
-            let broken = |fault| Broken { number, fault };
-            if entry.number != number {
-                return Err(broken(Fault::Missing));
-            }
-            if entry.previous != before {
-                return Err(broken(Fault::Unlinked));
-            }
-            if entry.hash != entry.digest(task) {
-                return Err(broken(Fault::Changed));
-            }
-            before = entry.hash;
-        }
-        let length = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-        if length < self.length {
-            return Err(Broken { number: length + 1, fault: Fault::Missing });
-        }
-        if length > self.length || before != self.head {
-            return Err(Broken { number: length, fault: Fault::WrongEnd });
-        }
-        Ok(())
+        self.verify_from(Self::default(), entries, |entry| entry.digest(task))
     }
-}
-
-/// A broken history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("entry {number} {fault}")]
-pub struct Broken {
-    /// The number of the first entry with a fault.
-    pub number: u32,
-    /// The fault.
-    pub fault: Fault,
-}
-
-/// The fault of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The entry is missing.
-    #[error("is missing")]
-    Missing,
-    /// `previous` is not the hash of the entry before.
-    #[error("does not contain the hash of the entry before it")]
-    Unlinked,
-    /// The hash is not the hash of the content.
-    #[error("was changed: its hash does not match its content")]
-    Changed,
-    /// The approval stores another length or last hash.
-    #[error("is not the last entry that the approval records")]
-    WrongEnd,
 }

@@ -81,6 +81,7 @@ mod tests {
             role,
             tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
+            must_change_password: false,
             created_at: Timestamp::from_millis(u64::try_from(number).expect("small")),
         }
     }
@@ -130,7 +131,16 @@ mod tests {
         ];
         for (account, role, claimed, expected) in table {
             let (environment, tier) = (Environment::Live, None);
-            let caller = Caller { account, name: "me".into(), role, environment, tier };
+            let caller = Caller {
+                account,
+                name: "me".into(),
+                role,
+                environment,
+                tier,
+                session: None,
+                must_change_password: false,
+                expires_at: None,
+            };
             let by = decider(&caller, claimed.map(str::to_owned), |user| user == me || user == ann);
             assert_eq!(by, expected, "{account} as {role:?} names {claimed:?}");
         }

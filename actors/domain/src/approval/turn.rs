@@ -11,6 +11,7 @@ use crate::Timestamp;
 use crate::digest::Digest;
 use crate::id::TaskId;
 use crate::machine::Step;
+use crate::task::Gate;
 
 /// A step in the making.
 pub(super) struct Turn {

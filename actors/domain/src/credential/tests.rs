@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+const USER: UserId = UserId::from_u128(7 << 10);
 
 /// A fixed stream of pseudo-random bytes (xorshift64*), so that a failure repeats.
 pub(super) fn entropy(seed: u64) -> [u8; ENTROPY_BYTES] {
@@ -35,6 +36,8 @@ fn record() -> ApiKey {
         created_at: NOW,
         expires_at: NOW.after(DEFAULT_LIFETIME),
         revoked_at: None,
+        created_by: Some(Account::User(USER)),
+        user: Some(USER),
     }
 }
 
@@ -139,6 +142,46 @@ fn a_key_is_valid_until_it_expires_or_is_revoked() {
     let revoked = rotated.revoked(NOW);
     assert!(matches!(revoked.check(NOW), Err(Error::InvalidToken(_))));
     assert_eq!(revoked.clone().revoked(later), revoked, "the earlier one stands");
+}
+
+#[test]
+fn a_key_is_rotated_once_and_only_while_it_is_active() {
+    let (key, later) = (record(), NOW.after(Duration::from_hours(1)));
+    assert_eq!(key.check_rotation(NOW), Ok(()));
+    assert_eq!(key.lifetime(), DEFAULT_LIFETIME);
+    assert_eq!(key.ends_at(), key.expires_at);
+    let overlapping = key.clone().revoked(later);
+    assert_eq!((overlapping.status(NOW), overlapping.ends_at()), (KeyStatus::Active, later));
+    for (key, at, state) in [
+        (&overlapping, NOW, "already rotated"),
+        (&overlapping, later, "revoked"),
+        (&key, key.expires_at, "expired"),
+    ] {
+        let message = format!("key {} is {state} and cannot be rotated", key.id);
+        assert_eq!(key.check_rotation(at), Err(Error::InvalidState(message)));
+    }
+}
+
+#[test]
+fn a_key_ends_with_the_right_of_its_user_to_give_its_role() {
+    let key = |role| ApiKey { role, ..record() };
+    let ends = |role| Role::ALL.map(|of| key(of).ends_with(USER, role));
+    assert_eq!(ends(Some(Role::Admin)), [false, false, false, false]);
+    assert_eq!(ends(Some(Role::Operator)), [true, false, false, true]);
+    assert_eq!(ends(Some(Role::Viewer)), [true, true, false, true]);
+    assert_eq!(ends(None), [true, true, true, true]);
+    assert!(!key(Role::Admin).ends_with(UserId::from_u128(8 << 10), None), "another user's");
+    assert!(!ApiKey { user: None, ..record() }.ends_with(USER, None), "nobody's");
+}
+
+#[test]
+fn a_key_of_a_row_without_a_maker_is_nobodys() {
+    let mut row = serde_json::to_value(record()).expect("JSON");
+    let members = row.as_object_mut().expect("an object");
+    members.remove("created_by").expect("it was there");
+    members.remove("user").expect("it was there");
+    let key: ApiKey = serde_json::from_value(row).expect("an old row");
+    assert_eq!(key, ApiKey { created_by: None, user: None, ..record() });
 }
 
 #[test]

@@ -39,22 +39,15 @@ impl Session {
         assert!(!next.is_finished());
         next
     }
-
-    fn expires_at(&self) -> Timestamp {
-        match self.state {
-            State::Open { expires_at, .. } => expires_at,
-            State::Revoked => panic!("it is over"),
-        }
-    }
 }
 
 #[test]
 fn the_current_token_is_replaced_by_another_that_lives_anew() {
     let day = Duration::from_hours(24);
     let renewed = session().renewed(day, 0);
-    assert_eq!(renewed.expires_at(), START.after(day).after(MONTH));
+    assert_eq!(renewed.expires_at(), Some(START.after(day).after(MONTH)));
     let again = renewed.renewed(2 * day, 1);
-    assert_eq!(again.expires_at(), START.after(2 * day).after(MONTH));
+    assert_eq!(again.expires_at(), Some(START.after(2 * day).after(MONTH)));
     assert_eq!((again.id, again.user, again.family), (session().id, USER, session().family));
 }
 
@@ -64,6 +57,14 @@ fn a_login_begins_with_the_token_it_was_given() {
     let begun = Session::new(id_at(START, 1), USER, &token, MONTH);
     let state = open(begun.id, token.digest(), START, MONTH, Vec::new());
     assert_eq!((begun.family, begun.state), (token.family(), state));
+}
+
+#[test]
+fn an_ended_session_is_over_for_good() {
+    let over = session().at(Duration::ZERO, Event::Ended).expect("it is open");
+    assert_eq!((over.is_finished(), over.expires_at(), over.renewed_at()), (true, None, None));
+    assert_eq!(over.at(Duration::ZERO, Event::Ended), Err(Refusal::Revoked));
+    assert_eq!(over.at(Duration::ZERO, presented(0, 1)), Err(Refusal::Revoked));
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn a_used_token_revokes_an_expired_session_too() {
 fn a_session_ends_after_ninety_days_however_often_it_is_renewed() {
     let day = Duration::from_hours(24);
     let late = session().renewed(29 * day, 0).renewed(58 * day, 1).renewed(87 * day, 2);
-    assert_eq!(late.expires_at(), START.after(90 * day));
+    assert_eq!(late.expires_at(), Some(START.after(90 * day)));
     late.renewed((90 * day).saturating_sub(MILLI), 3);
     assert_eq!(late.at(90 * day, presented(3, 4)), Err(Refusal::Expired));
 }
@@ -136,7 +137,7 @@ fn a_session_ends_after_ninety_days_however_often_it_is_renewed() {
 #[test]
 fn a_session_is_forgotten_once_its_last_access_token_has_expired() {
     let session = session();
-    let end = session.expires_at().after(MAX_ACCESS_LIFETIME);
+    let end = session.expires_at().expect("it is open").after(MAX_ACCESS_LIFETIME);
     assert!(!session.is_purgeable(START));
     assert!(!session.is_purgeable(Timestamp::from_millis(end.as_millis() - 1)));
     assert!(session.is_purgeable(end));

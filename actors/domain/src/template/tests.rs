@@ -171,18 +171,21 @@ fn declared_estimates_are_read() {
 
 #[test]
 fn private_templates_are_for_their_author_and_admins() {
-    let caller = |author, role| Caller { author, role };
-    let author = caller("a@x", Role::Operator);
-    let other = caller("b@x", Role::Operator);
-    let admin = caller("c@x", Role::Admin);
-    let sees = |visibility| [author, other, admin].map(|caller| may_see(visibility, "a@x", caller));
+    let caller = |account, role| Caller { account, role };
+    let author = caller("usr_a", Role::Operator);
+    let other = caller("usr_b", Role::Operator);
+    let admin = caller("usr_c", Role::Admin);
+    let owner = Some("usr_a");
+    let sees = |visibility| [author, other, admin].map(|caller| may_see(visibility, owner, caller));
     assert_eq!(sees(Visibility::Private), [true, false, true]);
     assert_eq!(sees(Visibility::Organization), [true, true, true]);
     assert_eq!(sees(Visibility::Public), [true, true, true]);
-    let adds =
-        |owner| [author, other, admin].map(|caller| may_add_version("t-v1", owner, caller).is_ok());
-    assert_eq!(adds("a@x"), [true, false, true]);
-    assert_eq!(adds(BUILT_IN_AUTHOR), [false, false, false]);
+    let adds = |name, owner| {
+        [author, other, admin].map(|caller| may_add_version("t-v1", name, owner, caller).is_ok())
+    };
+    assert_eq!(adds("a@x", owner), [true, false, true]);
+    assert_eq!(adds("a@x", None), [false, false, true]);
+    assert_eq!(adds(BUILT_IN_AUTHOR, None), [false, false, false]);
 }
 
 #[test]

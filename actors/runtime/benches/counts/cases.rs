@@ -315,6 +315,7 @@ impl Whole {
             }),
             env_allow: Vec::new(),
             built_in: Vec::new(),
+            keep_audit: None,
             refresh_token: Duration::from_hours(30 * 24),
         };
         let entropy = Arc::new(Counted(AtomicU64::new(1)));

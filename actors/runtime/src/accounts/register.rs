@@ -1,28 +1,71 @@
 //! The accounts as they were committed last, for every request to read.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::{Email, User};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::id::{KeyId, SessionId, UserId};
+use callboard_domain::machine::Machine;
 use callboard_domain::session::Session;
+use tokio::sync::watch;
 
 use self::sessions::Sessions;
 
 mod sessions;
 
 /// Users, keys and open sessions in memory.
+#[derive(Debug)]
+pub(crate) struct Register {
+    inner: RwLock<Inner>,
+    /// Sends after every change that may take somebody's right away.
+    changes: watch::Sender<()>,
+}
+
+impl Default for Register {
+    fn default() -> Self {
+        Self { inner: RwLock::default(), changes: watch::Sender::new(()) }
+    }
+}
+
+/// An API key and its last use.
+#[derive(Debug, Clone)]
+pub struct KnownKey {
+    /// The key.
+    pub key: ApiKey,
+    uses: Arc<Uses>,
+}
+
+/// The times of a key's last use, in milliseconds; 0 for never.
 #[derive(Debug, Default)]
-pub(crate) struct Register(RwLock<Inner>);
+struct Uses {
+    last: AtomicU64,
+    stored: AtomicU64,
+}
+
+impl KnownKey {
+    /// The time of the last use; after a restart, up to a minute earlier.
+    #[must_use]
+    pub fn last_used_at(&self) -> Option<Timestamp> {
+        let last = self.uses.last.load(Ordering::Relaxed);
+        (last > 0).then(|| Timestamp::from_millis(last))
+    }
+
+    /// Remembers a use.
+    pub(super) fn used(&self, now: Timestamp) {
+        self.uses.last.store(now.as_millis(), Ordering::Relaxed);
+    }
+}
 
 #[derive(Debug, Default)]
 struct Inner {
     users: BTreeMap<UserId, User>,
     emails: HashMap<String, UserId>,
-    keys: HashMap<[u8; 32], Arc<ApiKey>>,
+    keys: HashMap<[u8; 32], Arc<KnownKey>>,
+    digests: BTreeMap<KeyId, [u8; 32]>,
     sessions: Sessions,
 }
 
@@ -31,10 +74,69 @@ impl Register {
         let mut inner = self.write();
         inner.emails.insert(user.email.key(), user.id);
         inner.users.insert(user.id, user);
+        drop(inner);
+        self.changes.send_replace(());
+    }
+
+    pub(crate) fn remove_user(&self, user: &User) {
+        let mut inner = self.write();
+        inner.emails.remove(&user.email.key());
+        inner.users.remove(&user.id);
+        drop(inner);
+        self.changes.send_replace(());
     }
 
     pub(crate) fn put_key(&self, key: ApiKey) {
-        self.write().keys.insert(*key.digest.as_bytes(), Arc::new(key));
+        let mut inner = self.write();
+        let digest = *key.digest.as_bytes();
+        let uses = inner.keys.get(&digest).map(|known| Arc::clone(&known.uses)).unwrap_or_default();
+        inner.digests.insert(key.id, digest);
+        inner.keys.insert(digest, Arc::new(KnownKey { key, uses }));
+        drop(inner);
+        self.changes.send_replace(());
+    }
+
+    /// Remembers the stored time of a key's last use.
+    pub(crate) fn put_use(&self, id: KeyId, at: Timestamp) {
+        if let Some(known) = self.key_by_id(id) {
+            known.uses.last.store(at.as_millis(), Ordering::Relaxed);
+            known.uses.stored.store(at.as_millis(), Ordering::Relaxed);
+        }
+    }
+
+    /// The uses that are not stored yet.
+    pub(crate) fn unstored_uses(&self) -> Vec<(KeyId, Timestamp)> {
+        let inner = self.read();
+        let unstored = |known: &&Arc<KnownKey>| {
+            known.uses.last.load(Ordering::Relaxed) != known.uses.stored.load(Ordering::Relaxed)
+        };
+        let changed = inner.keys.values().filter(unstored);
+        changed.filter_map(|known| Some((known.key.id, known.last_used_at()?))).collect()
+    }
+
+    /// These uses are stored now.
+    pub(crate) fn stored_uses(&self, uses: &[(KeyId, Timestamp)]) {
+        for (id, at) in uses {
+            if let Some(known) = self.key_by_id(*id) {
+                known.uses.stored.store(at.as_millis(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(crate) fn key_by_id(&self, id: KeyId) -> Option<Arc<KnownKey>> {
+        let inner = self.read();
+        inner.digests.get(&id).and_then(|digest| inner.keys.get(digest)).cloned()
+    }
+
+    /// All keys, oldest first.
+    pub(crate) fn keys(&self) -> Vec<Arc<KnownKey>> {
+        let inner = self.read();
+        inner.digests.values().filter_map(|digest| inner.keys.get(digest)).cloned().collect()
+    }
+
+    /// Tells of every change that may take somebody's right away.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     pub(crate) fn user(&self, id: UserId) -> Option<User> {
@@ -57,16 +159,30 @@ impl Register {
 
     /// The key of this digest. The digest of a secret of 190 bits tells nothing by the time that
     /// its look-up takes.
-    pub(crate) fn key(&self, digest: &Digest) -> Option<Arc<ApiKey>> {
+    pub(crate) fn key(&self, digest: &Digest) -> Option<Arc<KnownKey>> {
         self.read().keys.get(digest.as_bytes()).cloned()
     }
 
     pub(crate) fn put_session(&self, session: Session) {
+        let is_over = session.is_finished();
         self.write().sessions.put(session);
+        if is_over {
+            self.changes.send_replace(());
+        }
     }
 
     pub(crate) fn forget_session(&self, id: SessionId) {
         self.write().sessions.remove(id);
+        self.changes.send_replace(());
+    }
+
+    pub(crate) fn session(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.read().sessions.get(id).cloned()
+    }
+
+    /// All open sessions, in no order.
+    pub(crate) fn sessions(&self) -> Vec<Arc<Session>> {
+        self.read().sessions.all().cloned().collect()
     }
 
     /// Who an open session is of.
@@ -89,10 +205,10 @@ impl Register {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Inner> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

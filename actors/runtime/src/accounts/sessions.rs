@@ -3,7 +3,11 @@
 //! A revoked session has no row: it is taken away in the commit that revokes it, and what is not
 //! there is over. Deliberately absent: access tokens, which the edge signs.
 
-use callboard_domain::account::User;
+use std::sync::Arc;
+
+use callboard_domain::access::{Account, Action as Permission};
+use callboard_domain::account::{PasswordHash, User};
+use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::machine::{Machine, Step};
@@ -11,8 +15,8 @@ use callboard_domain::session::{Event, Session, evicted_by_login};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 
-use super::{Accounts, NUMBER, PARTITION, committed};
-use crate::durable;
+use super::users::Endings;
+use super::{Accounts, NUMBER, PARTITION};
 use crate::tables::SESSIONS;
 
 /// How many sessions are forgotten in one commit.
@@ -30,7 +34,7 @@ pub struct SignedIn {
 }
 
 /// The row of a step of a session; one that is over has none.
-fn row(session: &Session) -> Op {
+pub(super) fn row(session: &Session) -> Op {
     let id = session.id.as_u128();
     if session.is_finished() {
         SESSIONS.delete(NUMBER, &id)
@@ -40,9 +44,19 @@ fn row(session: &Session) -> Op {
 }
 
 impl Accounts {
-    pub(super) async fn begin_session(&self, user: UserId) -> Result<SignedIn, Error> {
+    /// Begins a session of a user whose password was compared with `verified`, unless it was
+    /// changed since then.
+    pub(super) async fn begin_session(
+        &self,
+        user: UserId,
+        verified: &PasswordHash,
+        by: By,
+    ) -> Result<SignedIn, Error> {
         let register = &self.0.accounts;
         let user = register.user(user).ok_or(Error::InvalidCredentials)?;
+        if user.password_hash != *verified {
+            return Err(Error::InvalidCredentials);
+        }
         let refresh_token = self.random(RefreshToken::new_family);
         let id = SessionId::from_u128(self.0.fresh_id(self.0.now(), PARTITION));
         let lifetime = self.0.settings.refresh_token;
@@ -53,7 +67,8 @@ impl Accounts {
             None => None,
         };
         let rows = crowded.iter().map(|over| row(&over.next)).collect();
-        self.commit_step(Step::to(session), rows).await?;
+        let record = Record::new(Action::SignedIn, by).of(id);
+        self.commit_step(Step::to(session), rows, vec![record]).await?;
         if let Some(over) = crowded {
             register.put_session(over.next);
         }
@@ -65,12 +80,13 @@ impl Accounts {
         &self,
         token: RefreshToken,
         at: Timestamp,
+        by: By,
     ) -> Result<SignedIn, Error> {
         let register = &self.0.accounts;
         let session = register
             .session_of_family(&token.family())
             .ok_or_else(|| Error::InvalidToken("the refresh token is not known".to_owned()))?;
-        let user = register.user(session.user).ok_or_else(super::user_is_gone)?;
+        let user = register.user(session.user).ok_or_else(super::rights::user_is_gone)?;
         let refresh_token = self.random(|entropy| token.rotated(entropy));
         let event = Event::Presented {
             token: token.digest(),
@@ -79,7 +95,9 @@ impl Accounts {
         };
         let step = session.transition(event, at)?;
         let is_over = step.next.is_finished();
-        self.commit_step(step, Vec::new()).await?;
+        let by = By { account: Some(Account::User(user.id)), ..by };
+        let reused = is_over.then(|| Record::new(Action::TokenReused, by).of(session.id));
+        self.commit_step(step, Vec::new(), reused.into_iter().collect()).await?;
         if is_over {
             let (session, user) = (session.id, user.id);
             tracing::warn!(%session, %user, "a used refresh token came back: its session is over");
@@ -88,12 +106,35 @@ impl Accounts {
         Ok(SignedIn { user, session: session.id, refresh_token })
     }
 
+    /// Ends a session: one's own, or anybody's for an admin. Another's does not exist for others.
+    pub(super) async fn end_session(&self, id: SessionId, by: By) -> Result<Arc<Session>, Error> {
+        let session = self.0.accounts.session(id);
+        let session = session.ok_or_else(|| Error::not_found("session", id))?;
+        if by.account != Some(Account::User(session.user)) {
+            let permitted = self.permit(&by, Permission::UsersManage);
+            permitted.map_err(|_| Error::not_found("session", id))?;
+        }
+        let mut endings = Endings::default();
+        endings.end_session(&session, by, "ended");
+        self.end(endings).await?;
+        Ok(session)
+    }
+
+    /// Ends all sessions of a user; returns their number.
+    pub(super) async fn end_sessions(&self, user: UserId, by: By) -> Result<usize, Error> {
+        let mut endings = Endings::default();
+        self.end_all_sessions(&mut endings, user, None, by, "ended");
+        let count = endings.records.len();
+        self.end(endings).await?;
+        Ok(count)
+    }
+
     /// Takes away the rows of sessions of which nothing is valid any more.
     pub(super) async fn forget_sessions(&self) -> Result<(), Error> {
         let ids = self.0.accounts.forgettable_sessions(self.0.now());
         for page in ids.chunks(PAGE) {
             let ops = page.iter().map(|id| SESSIONS.delete(NUMBER, &id.as_u128())).collect();
-            self.store(ops).await?;
+            self.store(ops, Vec::new()).await?;
             for id in page {
                 self.0.accounts.forget_session(*id);
             }
@@ -102,10 +143,15 @@ impl Accounts {
     }
 
     /// Makes a step durable, with `extra` rows; from then on everybody reads it.
-    async fn commit_step(&self, step: Step<Session>, extra: Vec<Op>) -> Result<(), Error> {
-        let (shard, mut rows) = (self.0.shard(PARTITION), extra);
+    async fn commit_step(
+        &self,
+        step: Step<Session>,
+        extra: Vec<Op>,
+        records: Vec<Record>,
+    ) -> Result<(), Error> {
+        let mut rows = extra;
         rows.push(row(&step.next));
-        committed(durable::commit_rows(shard, PARTITION, rows)).await?;
+        self.store(rows, records).await?;
         self.0.accounts.put_session(step.next);
         Ok(())
     }

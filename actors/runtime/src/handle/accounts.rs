@@ -1,16 +1,25 @@
 //! Users, keys and sessions (SPEC.md, Authentication; PROTOCOL.md 7).
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use callboard_domain::Error;
-use callboard_domain::access::{Caller, Role};
+use callboard_domain::access::{Action, Caller};
 use callboard_domain::account::{Email, User};
+use callboard_domain::audit::{By, Entry, Record};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::id::{KeyId, SessionId, UserId};
+use callboard_domain::query::{AuditQuery, Page};
+use callboard_domain::session::Session;
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, STOPPING, within};
-use crate::accounts::{self, NewKey, NewUser, SignedIn};
+use super::{COMMAND, Handle, STOPPING, unreadable, within};
+use crate::accounts::{
+    self, KnownKey, Message, NewKey, NewUser, PasswordChange, Right, SignedIn, UserChange,
+};
+use crate::read;
 
 impl Handle {
     /// Who an API key stands for, if it is valid now.
@@ -29,12 +38,21 @@ impl Handle {
         accounts::caller_of_session(&self.node.accounts, session, user)
     }
 
-    /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions").
+    /// A caller's right to an action, for a stream or socket that outlives its request.
+    #[must_use]
+    pub fn right(&self, caller: &Caller, action: Action) -> Right {
+        Right::new(Arc::clone(&self.node), caller, action)
+    }
+
+    /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions"); `user` is the
+    /// one whose hash the password was compared with.
     ///
     /// # Errors
-    /// [`Error::InvalidCredentials`] if the user is gone, [`Error::Unavailable`].
-    pub async fn sign_in(&self, user: UserId) -> Result<SignedIn, Error> {
-        self.account_command(|reply| accounts::Message::BeginSession(user, reply)).await
+    /// [`Error::InvalidCredentials`] if the user is gone or has another password by now,
+    /// [`Error::Unavailable`].
+    pub async fn sign_in(&self, user: User, by: By) -> Result<SignedIn, Error> {
+        let (id, hash) = (user.id, user.password_hash);
+        self.account_command(|reply| Message::BeginSession(id, hash, by, reply)).await
     }
 
     /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). After `Err` to one
@@ -42,10 +60,38 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Unavailable`].
-    pub async fn refresh(&self, token: RefreshToken) -> Result<SignedIn, Error> {
+    pub async fn refresh(&self, token: RefreshToken, by: By) -> Result<SignedIn, Error> {
         // The time at which it came in: how long it waits for its turn is not its holder's doing.
         let at = self.node.now();
-        self.account_command(|reply| accounts::Message::RenewSession(token, at, reply)).await
+        self.account_command(|reply| Message::RenewSession(token, at, by, reply)).await
+    }
+
+    /// The open sessions of a user, or of all, the newest first.
+    #[must_use]
+    pub fn sessions(&self, user: Option<UserId>) -> Vec<Arc<Session>> {
+        let register = &self.node.accounts;
+        let mut sessions = match user {
+            Some(user) => register.sessions_of(user),
+            None => register.sessions(),
+        };
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.id));
+        sessions
+    }
+
+    /// Ends a session: one's own, or anybody's for an admin. When this returns, its tokens are refused.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn end_session(&self, id: SessionId, by: By) -> Result<Arc<Session>, Error> {
+        self.account_command(|reply| Message::EndSession(id, by, reply)).await
+    }
+
+    /// Ends all sessions of a user; returns their number.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn end_sessions(&self, user: UserId, by: By) -> Result<usize, Error> {
+        self.account_command(|reply| Message::EndSessions(user, by, reply)).await
     }
 
     /// The user who signs in with this e-mail.
@@ -60,12 +106,18 @@ impl Handle {
         self.node.accounts.users()
     }
 
+    /// A user.
+    #[must_use]
+    pub fn user(&self, id: UserId) -> Option<User> {
+        self.node.accounts.user(id)
+    }
+
     /// Makes a user (SPEC.md, Authentication endpoints).
     ///
     /// # Errors
     /// [`Error::EmailExists`], [`Error::Unavailable`].
-    pub async fn create_user(&self, new: NewUser) -> Result<User, Error> {
-        self.account_command(|reply| accounts::Message::CreateUser(new, reply)).await
+    pub async fn create_user(&self, new: NewUser, by: By) -> Result<User, Error> {
+        self.account_command(|reply| Message::CreateUser(new, by, reply)).await
     }
 
     /// Makes the first user, unless there is one; says whether it was made.
@@ -73,35 +125,116 @@ impl Handle {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn create_first_user(&self, new: NewUser) -> Result<Option<User>, Error> {
-        self.account_command(|reply| accounts::Message::CreateFirstUser(new, reply)).await
+        self.account_command(|reply| Message::CreateFirstUser(new, reply)).await
     }
 
-    /// Gives a user another role, from the next request on.
+    /// Gives a user another role, tier or password, from the next request on. Ended with it are the
+    /// keys whose role the user could no longer give, and after a new password all sessions.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] for the last admin, [`Error::Unavailable`].
-    pub async fn set_role(&self, id: UserId, role: Role) -> Result<User, Error> {
-        self.account_command(|reply| accounts::Message::SetRole(id, role, reply)).await
+    pub async fn change_user(&self, id: UserId, change: UserChange, by: By) -> Result<User, Error> {
+        self.account_command(|reply| Message::ChangeUser(id, change, by, reply)).await
+    }
+
+    /// Replaces a user's own password; all other sessions end.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCredentials`] if the password or the session changed meanwhile,
+    /// [`Error::Unavailable`].
+    pub async fn change_password(&self, change: PasswordChange, by: By) -> Result<User, Error> {
+        self.account_command(|reply| Message::ChangePassword(change, by, reply)).await
+    }
+
+    /// Deletes a user with all sessions, and revokes the keys that the user answers for.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] for the last admin, [`Error::Unavailable`].
+    pub async fn delete_user(&self, id: UserId, by: By) -> Result<User, Error> {
+        self.account_command(|reply| Message::DeleteUser(id, by, reply)).await
+    }
+
+    /// All keys, the newest first; revoked and expired ones too.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Arc<KnownKey>> {
+        let mut keys = self.node.accounts.keys();
+        keys.reverse();
+        keys
     }
 
     /// Makes an API key. Its text is told here and never again.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no such kind of key, [`Error::Unavailable`].
-    pub async fn create_key(&self, new: NewKey) -> Result<(ApiKey, Secret), Error> {
-        self.account_command(|reply| accounts::Message::CreateKey(new, reply)).await
+    pub async fn create_key(&self, new: NewKey, by: By) -> Result<(ApiKey, Secret), Error> {
+        self.account_command(|reply| Message::CreateKey(new, by, reply)).await
+    }
+
+    /// Revokes a key; one that has ended stays as it is. When this returns, the key is refused.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn revoke_key(&self, id: KeyId, by: By) -> Result<Arc<KnownKey>, Error> {
+        self.account_command(|reply| Message::RevokeKey(id, by, reply)).await
+    }
+
+    /// Makes the successor of a key, which is refused after `overlap`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if the key has ended or was rotated before,
+    /// [`Error::Unavailable`].
+    pub async fn rotate_key(
+        &self,
+        id: KeyId,
+        overlap: Duration,
+        by: By,
+    ) -> Result<(ApiKey, Secret), Error> {
+        self.account_command(|reply| Message::RotateKey(id, overlap, by, reply)).await
+    }
+
+    /// Writes a record to the audit log. When this returns it is durable.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn record(&self, record: Record) -> Result<(), Error> {
+        self.account_command(|reply| {
+            self.node.audit.add(record, reply);
+            Message::WriteAudit
+        })
+        .await
+    }
+
+    /// Writes a refused sign-in to the audit log, unless there are too many: then it is counted,
+    /// and one entry a minute tells of all of them.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn record_refusal(&self, record: Record) -> Result<(), Error> {
+        if self.node.audit.admits_refusal(self.node.now()) {
+            self.record(record).await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A page of the audit log, the newest entry first.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, Error> {
+        read::audit::entries(&self.node, query).await.map_err(|error| unreadable(&error))
     }
 
     async fn account_command<T>(
         &self,
-        message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> accounts::Message,
+        message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.tell_accounts(message(reply))?;
         within(COMMAND, answer).await?
     }
 
-    pub(crate) fn tell_accounts(&self, message: accounts::Message) -> Result<(), Error> {
+    pub(crate) fn tell_accounts(&self, message: Message) -> Result<(), Error> {
         let writer = self.node.account_writer.get().ok_or(STOPPING)?;
         writer.cast(message).map_err(|_| STOPPING)
     }

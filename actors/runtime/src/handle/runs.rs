@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_domain::access::Role;
 use callboard_domain::estimate::{self, DryRun, Estimate, StepDefaults};
 use callboard_domain::execution;
 use callboard_domain::fuel::{Fuel, OutOfFuel};
@@ -20,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::catalog::{self, Publication, Published, Publishing};
+use crate::catalog::{self, Author, Publication, Published, Publishing};
 use crate::execution::{Address, Message};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::submission::{Begin, Made, Options, Order, Runs, Submitted};
@@ -368,7 +367,7 @@ impl Handle {
     pub async fn publish(
         &self,
         environment: Environment,
-        (author, role): (String, Role),
+        author: Author,
         source: TemplateSource,
     ) -> Result<Publishing, Error> {
         let node = Arc::clone(&self.node);
@@ -377,7 +376,7 @@ impl Handle {
         let template =
             self.node.compute.run_unless(is_brief, compile).await.map_err(|_| Error::Internal)?;
         let template = template.map_err(Error::InvalidDefinition)?;
-        let publication = Publication { environment, template, author, role };
+        let publication = Publication { environment, template, author };
         let (reply, answer) = oneshot::channel();
         let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
         let message = catalog::Message::Publish(Box::new(publication), reply);
@@ -400,8 +399,9 @@ impl Handle {
         let version: Option<Version> =
             version.map(|version| version.parse().map_err(|_| missing())).transpose()?;
         let found = self.node.catalog.template(environment, id, version);
-        let seen =
-            |found: &Arc<Published>| may_see(found.template.visibility(), &found.author, caller);
+        let seen = |found: &Arc<Published>| {
+            may_see(found.template.visibility(), found.owner.as_deref(), caller)
+        };
         found.filter(seen).ok_or_else(missing)
     }
 
@@ -416,7 +416,7 @@ impl Handle {
         id: &str,
     ) -> Result<Vec<Arc<Published>>, Error> {
         let mut versions = self.node.catalog.versions(environment, id);
-        versions.retain(|one| may_see(one.template.visibility(), &one.author, caller));
+        versions.retain(|one| may_see(one.template.visibility(), one.owner.as_deref(), caller));
         if versions.is_empty() { Err(Error::not_found("template", id)) } else { Ok(versions) }
     }
 

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::access::Role;
+use callboard_domain::access::{Account, Role};
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::approval::{
     self, Approval, Asked, Decider, Entry, Fate, Held, Mail, MailCause, Policy as Hurry,
 };
+use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery};
@@ -21,8 +22,8 @@ use callboard_domain::execution::{
 };
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{
-    BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId, UserId,
-    WorkerId,
+    AuditId, BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId,
+    UserId, WorkerId,
 };
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
@@ -41,11 +42,11 @@ use callboard_store::{Batch, Op, Outcome, Record, Store};
 use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
 use super::{
-    ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS,
-    EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEYS, LIVE_APPROVALS,
-    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow, REVIEW_RECORDS,
-    SESSIONS, STEPS, TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task, events, tasks::Made,
-    words,
+    AUDIT_ENDS, ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS,
+    ENDED_TASKS, EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEY_USES,
+    KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
+    REVIEW_RECORDS, SESSIONS, STEPS, TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task,
+    audit_row, events, tasks::Made, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -205,9 +206,12 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         role: Role::Admin,
         tier: Some(Tier::Pro),
         password_hash: PasswordHash::new("$argon2id$".into()),
+        must_change_password: false,
         created_at: NOW,
     };
     pinned("user-v1", &bytes(USERS.put(0, &ID, &user, None)));
+    let user = User { must_change_password: true, ..user };
+    pinned("user-v1-reset", &bytes(USERS.put(0, &ID, &user, None)));
     let key = ApiKey {
         id: KeyId::from_u128(ID),
         name: "k".into(),
@@ -220,8 +224,14 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         created_at: NOW,
         expires_at: NOW,
         revoked_at: Some(NOW),
+        created_by: None,
+        user: None,
     };
     pinned("key-v1", &bytes(KEYS.put(0, &ID, &key, None)));
+    let created_by = Some(Account::Key(KeyId::from_u128(ID)));
+    let key = ApiKey { created_by, user: Some(UserId::from_u128(ID)), ..key };
+    pinned("key-v1-of-user", &bytes(KEYS.put(0, &ID, &key, None)));
+    pinned("key-use-v1", &bytes(KEY_USES.put(0, &ID, &NOW, None)));
     let row = IdempotencyRow {
         body: "ab".into(),
         at: NOW,
@@ -229,6 +239,20 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         execution: Some(ExecutionId::from_u128(ID)),
     };
     pinned("idempotency-v1", &bytes(IDEMPOTENCY.put(0, &[7; 32], &row, None)));
+}
+
+#[test]
+fn the_rows_of_the_audit_log_are_pinned() {
+    let by = By {
+        account: Some(Account::User(UserId::from_u128(ID))),
+        address: Some([127, 0, 0, 1].into()),
+    };
+    let record = audit::Record::new(audit::Action::KeyCreated, by).of("key_1").with("name", "k");
+    let ends = audit::Ends::default();
+    let entry = audit::Entry::after(ends.whole, AuditId::from_u128(ID), NOW, record);
+    pinned("audit-v1", &bytes(audit_row(&entry)));
+    let ends = audit::Ends { trimmed: ends.whole, whole: ends.whole.with(&entry) };
+    pinned("audit-ends-v1", &bytes(AUDIT_ENDS.put(0, &0, &ends, None)));
 }
 
 #[test]
@@ -415,9 +439,12 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         id: "t-v1".into(),
         version: "1.0.0".into(),
         author: "ada@example.com".into(),
+        account: None,
         created_at: NOW,
     };
     pinned("template-v1", &bytes(TEMPLATES.put(0, &ID, &row, None)));
+    let row = TemplateRow { account: Some("usr_1".into()), ..row };
+    pinned("template-v1-of-account", &bytes(TEMPLATES.put(0, &ID, &row, None)));
     let step = StepSource {
         id: "a".into(),
         prompt: "p".into(),

@@ -119,6 +119,9 @@ pub(crate) struct TemplateRow {
     pub(crate) id: String,
     pub(crate) version: String,
     pub(crate) author: String,
+    /// The author's account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) account: Option<String>,
     pub(crate) created_at: Timestamp,
 }
 

@@ -44,13 +44,18 @@ pub(super) fn new_user(name: &str, role: access::Role) -> NewUser {
         email: account::Email::parse(&format!("{name}@example.com")).expect("an e-mail"),
         name: name.into(),
         role,
+        tier: None,
         password_hash: account::PasswordHash::new("$argon2id$".into()),
     }
 }
 
 impl Bench {
     pub(super) async fn user(&self, name: &str, role: access::Role) -> UserId {
-        self.handle.create_user(new_user(name, role)).await.expect("a user").id
+        self.handle
+            .create_user(new_user(name, role), callboard_domain::audit::By::SYSTEM)
+            .await
+            .expect("a user")
+            .id
     }
 
     /// A task whose output waits.

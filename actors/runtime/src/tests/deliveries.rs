@@ -102,7 +102,12 @@ impl Bench {
 
     /// A reviewer, and a task whose output waits for her; `None` if the process dies under it.
     async fn try_to_hold(&self) -> Option<(UserId, TaskId)> {
-        let ann = self.handle.create_user(new_user("ann", Role::Operator)).await.ok()?.id;
+        let ann = self
+            .handle
+            .create_user(new_user("ann", Role::Operator), callboard_domain::audit::By::SYSTEM)
+            .await
+            .ok()?
+            .id;
         let made = self.handle.submit(&owner(), vec![held_request()], false, None).await.ok()?;
         let mut worker = self.worker(1).await;
         let lease = worker.assignment_or_end().await?.lease;

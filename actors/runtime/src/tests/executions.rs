@@ -228,9 +228,10 @@ async fn an_output_that_does_not_match_its_schema_is_asked_for_once_more() {
     });
     let source = serde_json::from_value(template).expect("a template");
     let bench = Bench::new().await;
-    let author = ("ada@example.com".to_owned(), Role::Admin);
+    let (account, name) = ("usr_ada".to_owned(), "ada@example.com".to_owned());
+    let author = crate::catalog::Author { account, name, role: Role::Admin };
     bench.handle.publish(Environment::Live, author, source).await.expect("it is valid");
-    let caller = Caller { author: "ada@example.com", role: Role::Admin };
+    let caller = Caller { account: "usr_ada", role: Role::Admin };
     let mut worker = bench.worker(1).await;
     for second in [r#"{"score": 1}"#, "no idea"] {
         let (owner, deploy) = (owner(), Deploy::default());

@@ -100,7 +100,7 @@ impl Bench {
     }
 
     async fn deploy(&self) -> (ExecutionId, PlanId) {
-        let caller = Caller { author: "usr_1", role: access::Role::Admin };
+        let caller = Caller { account: "usr_1", role: access::Role::Admin };
         let begun =
             self.handle.deploy(&owner(), caller, template().id(), Deploy::default(), None).await;
         let Made::Execution(execution) = begun.expect("it starts").made else {

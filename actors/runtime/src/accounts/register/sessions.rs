@@ -37,6 +37,10 @@ impl Sessions {
         }
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.all.values()
+    }
+
     pub(super) fn get(&self, id: SessionId) -> Option<&Arc<Session>> {
         self.all.get(&id)
     }

@@ -57,7 +57,10 @@ impl World {
     pub(super) async fn reviewers(&mut self) {
         for (name, role) in [("ann", Role::Operator), ("ada", Role::Admin)] {
             if self.chance.percent(60) {
-                let made = self.handle.create_user(new_user(name, role)).await;
+                let made = self
+                    .handle
+                    .create_user(new_user(name, role), callboard_domain::audit::By::SYSTEM)
+                    .await;
                 made.expect("nothing is wrong yet");
             }
         }

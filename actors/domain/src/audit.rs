@@ -1,0 +1,241 @@
+//! The audit log: who did what, when and from where (PROTOCOL.md 7).
+//!
+//! One chain for the whole service ([`crate::chain`]), so that an entry that was removed is missed.
+//! Old entries are trimmed from its beginning, and the trimmed part is remembered by its length and
+//! last hash. Deliberately absent: passwords, keys, tokens, prompts and outputs; and the store.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::access::Account;
+use crate::chain::{self, Broken, Chain, Linked};
+use crate::digest::Digest;
+use crate::id::AuditId;
+use crate::names::names;
+
+mod budget;
+
+pub use budget::{RefusalBudget, Refused};
+
+names! {
+    /// The action of an entry.
+    Action {
+        /// The server started, with these settings.
+        ServerStarted = "server.started",
+        /// A user signed in.
+        SignedIn = "auth.signed_in",
+        /// A sign-in, or the current password of a change, was refused.
+        SignInRefused = "auth.sign_in_refused",
+        /// Refused sign-ins that have no entries of their own.
+        SignInsRefused = "auth.sign_ins_refused",
+        /// A used refresh token came back, and the session was ended.
+        TokenReused = "auth.token_reused",
+        /// A session was ended by its user or an admin.
+        SessionEnded = "auth.session_ended",
+        /// A user changed the own password.
+        PasswordChanged = "auth.password_changed",
+        /// A key was created.
+        KeyCreated = "key.created",
+        /// A key was rotated: it has a successor.
+        KeyRotated = "key.rotated",
+        /// A key was revoked.
+        KeyRevoked = "key.revoked",
+        /// A user was created.
+        UserCreated = "user.created",
+        /// A user got another role, billing tier or password.
+        UserChanged = "user.changed",
+        /// A user was deleted.
+        UserDeleted = "user.deleted",
+        /// A held output was approved.
+        Approved = "hitl.approved",
+        /// A held output was rejected.
+        Rejected = "hitl.rejected",
+        /// A task was cancelled.
+        TaskCancelled = "task.cancelled",
+        /// An execution was cancelled.
+        ExecutionCancelled = "execution.cancelled",
+        /// A worker was told to drain.
+        WorkerDrained = "worker.drained",
+        /// A version of a template was added.
+        TemplatePublished = "template.published",
+    }
+}
+
+/// The originator of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct By {
+    /// The account; `None` for the service itself, or for a caller that is not known.
+    pub account: Option<Account>,
+    /// The address of the client; `None` for the service itself.
+    pub address: Option<IpAddr>,
+}
+
+impl By {
+    /// The service itself.
+    pub const SYSTEM: Self = Self { account: None, address: None };
+
+    /// The account, `anonymous`, or `system`.
+    #[must_use]
+    pub fn actor(&self) -> String {
+        match (self.account, self.address) {
+            (Some(account), _) => account.to_string(),
+            (None, Some(_)) => "anonymous".to_owned(),
+            (None, None) => "system".to_owned(),
+        }
+    }
+}
+
+/// The longest detail, in characters; the rest is cut.
+const MAX_DETAIL: usize = 256;
+
+/// The content of an entry that has no place in the chain yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The action.
+    pub action: Action,
+    /// The originator.
+    pub by: By,
+    /// The identifier of the subject.
+    pub target: Option<String>,
+    /// Further texts by name.
+    pub details: BTreeMap<String, String>,
+}
+
+impl Record {
+    /// A record without a target and details.
+    #[must_use]
+    pub const fn new(action: Action, by: By) -> Self {
+        Self { action, by, target: None, details: BTreeMap::new() }
+    }
+
+    /// The record with this subject.
+    #[expect(clippy::needless_pass_by_value, reason = "identifiers and literals, by the dozen")]
+    #[must_use]
+    pub fn of(mut self, target: impl ToString) -> Self {
+        self.target = Some(target.to_string());
+        self
+    }
+
+    /// The record with a further detail.
+    #[expect(clippy::needless_pass_by_value, reason = "identifiers and literals, by the dozen")]
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        let value = value.to_string().chars().take(MAX_DETAIL).collect();
+        self.details.insert(name.to_owned(), value);
+        self
+    }
+}
+
+/// An entry of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The identifier.
+    pub id: AuditId,
+    /// The number, counted from 1 since the first start.
+    pub number: u32,
+    /// The action.
+    pub action: Action,
+    /// The identifier of a user or a key, `anonymous`, or `system`.
+    pub actor: String,
+    /// The time of the action.
+    pub at: Timestamp,
+    /// The address of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The identifier of the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Further texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, String>,
+    /// The hash of the entry before it.
+    pub previous: Digest,
+    /// The hash of this one.
+    pub hash: Digest,
+}
+
+impl Entry {
+    /// The entry that follows `chain`.
+    #[must_use]
+    pub fn after(chain: Chain, id: AuditId, at: Timestamp, record: Record) -> Self {
+        let Record { action, by, target, details } = record;
+        let mut entry = Self {
+            id,
+            number: chain.length + 1,
+            action,
+            actor: by.actor(),
+            at,
+            address: by.address.map(|address| address.to_string()),
+            target,
+            details,
+            previous: chain.head,
+            hash: Digest::ZERO,
+        };
+        entry.hash = entry.digest();
+        entry
+    }
+
+    /// The hashed text. A detail is a member named `details.` and its name.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let names: Vec<_> = self.details.keys().map(|name| format!("details.{name}")).collect();
+        let mut texts: BTreeMap<&str, String> = BTreeMap::from([
+            ("action", self.action.as_str().to_owned()),
+            ("actor", self.actor.clone()),
+            ("at", self.at.to_string()),
+            ("id", self.id.to_string()),
+            ("number", self.number.to_string()),
+            ("previous", self.previous.to_string()),
+        ]);
+        let options = [("address", &self.address), ("target", &self.target)];
+        texts.extend(options.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
+        let details = names.iter().map(String::as_str).zip(self.details.values().cloned());
+        texts.extend(details);
+        chain::canonical(&texts)
+    }
+
+    /// The correct hash of the entry.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.canonical())
+    }
+}
+
+impl Linked for Entry {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn previous(&self) -> Digest {
+        self.previous
+    }
+
+    fn hash(&self) -> Digest {
+        self.hash
+    }
+}
+
+/// The two ends of the stored part of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ends {
+    /// The part that was trimmed.
+    pub trimmed: Chain,
+    /// The whole.
+    pub whole: Chain,
+}
+
+impl Ends {
+    /// Verifies that these are all stored entries, unchanged, the oldest first.
+    ///
+    /// # Errors
+    /// The first entry with a fault.
+    pub fn verify(self, entries: &[Entry]) -> Result<(), Broken> {
+        self.whole.verify_from(self.trimmed, entries, Entry::digest)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! The audit log: one chain, written by the actor of the accounts.
+//!
+//! ```text
+//!   a change of an account ─▶ its rows and its entries, one commit
+//!   any other action ─▶ pending ─▶ all that wait, one commit ─▶ the asker is answered
+//! ```
+//!
+//! Deliberately absent: what is recorded (the actor and the edge decide), and the bound on refused
+//! sign-ins ([`RefusalBudget`]).
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use callboard_domain::audit::{Action, By, Ends, Entry, Record, RefusalBudget, Refused};
+use callboard_domain::id::AuditId;
+use callboard_domain::{Error, Timestamp};
+use callboard_store::Op;
+use tokio::sync::oneshot;
+
+use super::{Accounts, NUMBER, PARTITION, Reply};
+use crate::tables::{AUDIT, AUDIT_ENDS, audit_row};
+
+/// The key of the only row of [`AUDIT_ENDS`].
+const ONLY: u128 = 0;
+/// How many entries are written or trimmed in one commit.
+const PAGE: usize = 500;
+
+/// What is known of the audit log in memory.
+#[derive(Debug, Default)]
+pub(crate) struct AuditLog {
+    /// `None` before the first use, and after a commit whose fate is not known.
+    ends: Mutex<Option<Ends>>,
+    pending: Mutex<Vec<(Record, oneshot::Sender<Result<(), Error>>)>>,
+    refusals: Mutex<RefusalBudget>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl AuditLog {
+    pub(super) fn set_ends(&self, ends: Option<Ends>) {
+        *lock(&self.ends) = ends;
+    }
+
+    /// Puts a record in line; [`super::Message::WriteAudit`] writes it.
+    pub(crate) fn add(&self, record: Record, reply: Reply<()>) {
+        lock(&self.pending).push((record, reply));
+    }
+
+    /// True if a refused sign-in at `now` gets an entry of its own.
+    pub(crate) fn admits_refusal(&self, now: Timestamp) -> bool {
+        lock(&self.refusals).admit(now) == Refused::Written
+    }
+}
+
+impl Accounts {
+    async fn ends(&self) -> Result<Ends, Error> {
+        let known = *lock(&self.0.audit.ends);
+        if let Some(ends) = known {
+            return Ok(ends);
+        }
+        let stored = AUDIT_ENDS.get(self.0.store(), NUMBER, &ONLY).await;
+        let ends = stored.map_err(|error| unreadable(&error))?.unwrap_or_default();
+        self.0.audit.set_ends(Some(ends));
+        Ok(ends)
+    }
+
+    /// Adds the rows of `records`; returns the ends of the log once these are durable.
+    pub(super) async fn append_audit(
+        &self,
+        ops: &mut Vec<Op>,
+        records: Vec<Record>,
+    ) -> Result<Option<Ends>, Error> {
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let (mut ends, now) = (self.ends().await?, self.0.now());
+        for record in records {
+            let id = AuditId::from_u128(self.0.fresh_id(now, PARTITION));
+            let entry = Entry::after(ends.whole, id, now, record);
+            ends.whole = ends.whole.with(&entry);
+            ops.push(audit_row(&entry));
+        }
+        ops.push(AUDIT_ENDS.put(NUMBER, &ONLY, &ends, None));
+        Ok(Some(ends))
+    }
+
+    /// Writes the records that wait.
+    pub(super) async fn write_audit(&self) {
+        let mut pending = std::mem::take(&mut *lock(&self.0.audit.pending));
+        while !pending.is_empty() {
+            let rest = pending.split_off(pending.len().min(PAGE));
+            let (records, replies): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
+            let stored = self.store(Vec::new(), records).await;
+            for reply in replies {
+                // The asker may have left.
+                let _ = reply.send(stored.clone());
+            }
+            pending = rest;
+        }
+    }
+
+    /// Writes one entry for the refused sign-ins that have none.
+    pub(super) async fn summarise_refusals(&self) -> Result<(), Error> {
+        let Some(count) = lock(&self.0.audit.refusals).take_suppressed() else { return Ok(()) };
+        let record = Record::new(Action::SignInsRefused, By::SYSTEM).with("count", count);
+        self.store(Vec::new(), vec![record]).await
+    }
+
+    /// Trims entries that are older than `[audit] keep`.
+    pub(super) async fn trim_audit(&self) -> Result<(), Error> {
+        let Some(keep) = self.0.settings.keep_audit else { return Ok(()) };
+        loop {
+            let (mut ends, now) = (self.ends().await?, self.0.now());
+            let page = AUDIT.scan(self.0.store(), NUMBER, None, PAGE).await;
+            let page = page.map_err(|error| unreadable(&error))?;
+            let old: Vec<_> =
+                page.into_iter().take_while(|(_, entry)| now.since(entry.at) >= keep).collect();
+            let Some((_, last)) = old.last() else { return Ok(()) };
+            ends.trimmed = ends.trimmed.with(last);
+            let mut ops: Vec<_> = old.iter().map(|(id, _)| AUDIT.delete(NUMBER, id)).collect();
+            ops.push(AUDIT_ENDS.put(NUMBER, &ONLY, &ends, None));
+            self.store(ops, Vec::new()).await?;
+            self.0.audit.set_ends(Some(ends));
+        }
+    }
+}
+
+fn unreadable(error: &callboard_store::Error) -> Error {
+    tracing::error!(%error, "the audit log cannot be read");
+    Error::Unavailable("the audit log cannot be read")
+}
+
+#[cfg(test)]
+mod tests;

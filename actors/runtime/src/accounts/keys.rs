@@ -1,0 +1,114 @@
+//! API keys: made, rotated, revoked, and the times of their last uses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::Error;
+use callboard_domain::access::{Account, Action as Permission};
+use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::credential::{self, ApiKey, Kind, Secret};
+use callboard_domain::id::{KeyId, UserId};
+
+use super::users::Endings;
+use super::{Accounts, KnownKey, NUMBER, NewKey, PARTITION};
+use crate::tables::{KEY_USES, KEYS};
+
+/// How many uses are stored in one commit.
+const PAGE: usize = 1_000;
+
+impl Accounts {
+    pub(super) async fn create_key(&self, new: NewKey, by: By) -> Result<(ApiKey, Secret), Error> {
+        self.permit(&by, Permission::KeysManage)?;
+        let (key, secret) = self.new_key(new, by)?;
+        let record = Record::new(Action::KeyCreated, by).of(key.id).with("name", &key.name);
+        let record = record.with("role", key.role).with("expiresAt", key.expires_at);
+        let ops = vec![KEYS.put(NUMBER, &key.id.as_u128(), &key, None)];
+        self.store(ops, vec![record]).await?;
+        self.0.accounts.put_key(key.clone());
+        Ok((key, secret))
+    }
+
+    fn new_key(&self, new: NewKey, by: By) -> Result<(ApiKey, Secret), Error> {
+        let kind = Kind::of(new.role, new.environment)?;
+        let secret = self.random(|entropy| credential::mint(kind, entropy));
+        let now = self.0.now();
+        let key = ApiKey {
+            id: KeyId::from_u128(self.0.fresh_id(now, PARTITION)),
+            name: new.name,
+            role: new.role,
+            environment: new.environment,
+            tier: new.tier,
+            digest: secret.digest(),
+            prefix: kind.prefix().to_owned(),
+            last4: secret.last4().to_owned(),
+            created_at: now,
+            expires_at: now.after(new.lifetime),
+            revoked_at: None,
+            created_by: by.account,
+            user: self.answering(by),
+        };
+        Ok((key, secret))
+    }
+
+    /// The user who answers for a key that `by` makes.
+    fn answering(&self, by: By) -> Option<UserId> {
+        match by.account? {
+            Account::User(user) => Some(user),
+            Account::Key(key) => self.0.accounts.key_by_id(key)?.key.user,
+        }
+    }
+
+    pub(super) async fn revoke_key(&self, id: KeyId, by: By) -> Result<Arc<KnownKey>, Error> {
+        self.permit(&by, Permission::KeysManage)?;
+        let known = self.known(id)?;
+        let now = self.0.now();
+        if known.key.check(now).is_ok() {
+            let mut endings = Endings::default();
+            endings.revoke(known.key.clone().revoked(now), by, "revoked");
+            self.end(endings).await?;
+        }
+        self.known(id)
+    }
+
+    pub(super) async fn rotate_key(
+        &self,
+        id: KeyId,
+        overlap: Duration,
+        by: By,
+    ) -> Result<(ApiKey, Secret), Error> {
+        self.permit(&by, Permission::KeysManage)?;
+        let old = &self.known(id)?.key;
+        let now = self.0.now();
+        old.check_rotation(now)?;
+        let new = NewKey {
+            name: old.name.clone(),
+            role: old.role,
+            environment: old.environment,
+            tier: old.tier,
+            lifetime: old.lifetime(),
+        };
+        let (key, secret) = self.new_key(new, by)?;
+        let old = old.clone().revoked(now.after(overlap));
+        let record = Record::new(Action::KeyRotated, by).of(id).with("successor", key.id);
+        let record = record.with("name", &key.name).with("endsAt", old.ends_at());
+        let ops = [&key, &old].map(|key| KEYS.put(NUMBER, &key.id.as_u128(), key, None));
+        self.store(ops.into(), vec![record]).await?;
+        self.0.accounts.put_key(key.clone());
+        self.0.accounts.put_key(old);
+        Ok((key, secret))
+    }
+
+    fn known(&self, id: KeyId) -> Result<Arc<KnownKey>, Error> {
+        self.0.accounts.key_by_id(id).ok_or_else(|| Error::not_found("key", id))
+    }
+
+    /// Stores the uses since the last call.
+    pub(super) async fn store_uses(&self) -> Result<(), Error> {
+        for page in self.0.accounts.unstored_uses().chunks(PAGE) {
+            let ops = page.iter().map(|(id, at)| KEY_USES.put(NUMBER, &id.as_u128(), at, None));
+            self.store(ops.collect(), Vec::new()).await?;
+            self.0.accounts.stored_uses(page);
+        }
+        Ok(())
+    }
+}

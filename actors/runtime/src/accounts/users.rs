@@ -1,0 +1,179 @@
+//! Users: made, changed, deleted. What a change takes away ends with it, in the same commit.
+
+use callboard_domain::Error;
+use callboard_domain::access::Action as Permission;
+use callboard_domain::account::{Change, User, keep_an_admin};
+use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::credential::ApiKey;
+use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::session::Session;
+use callboard_store::Op;
+
+use super::sessions::row;
+use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange};
+use crate::tables::{KEYS, USERS};
+
+/// What ends with a change: rows, records, and what the register is told once they are durable.
+#[derive(Default)]
+pub(super) struct Endings {
+    pub(super) ops: Vec<Op>,
+    pub(super) records: Vec<Record>,
+    keys: Vec<ApiKey>,
+    sessions: Vec<Session>,
+}
+
+impl Accounts {
+    pub(super) async fn create_user(&self, new: NewUser, by: By) -> Result<User, Error> {
+        self.permit(&by, Permission::UsersManage)?;
+        let register = &self.0.accounts;
+        if register.user_by_email(&new.email).is_some() {
+            return Err(Error::EmailExists(new.email.as_str().to_owned()));
+        }
+        let user = User {
+            id: UserId::from_u128(self.0.fresh_id(self.0.now(), PARTITION)),
+            email: new.email,
+            name: new.name,
+            role: new.role,
+            tier: new.tier,
+            password_hash: new.password_hash,
+            must_change_password: false,
+            created_at: self.0.now(),
+        };
+        let record = Record::new(Action::UserCreated, by).of(user.id).with("role", user.role);
+        let record = record.with("email", &user.email);
+        self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)], vec![record]).await?;
+        register.put_user(user.clone());
+        Ok(user)
+    }
+
+    pub(super) async fn change_user(
+        &self,
+        id: UserId,
+        change: UserChange,
+        by: By,
+    ) -> Result<User, Error> {
+        self.permit(&by, Permission::UsersManage)?;
+        let register = &self.0.accounts;
+        let mut user = register.user(id).ok_or_else(|| Error::not_found("user", id))?;
+        let mut record = Record::new(Action::UserChanged, by).of(id);
+        let mut endings = Endings::default();
+        if let Some(role) = change.role {
+            keep_an_admin(&register.users(), id, Change::Role(role))?;
+            record = record.with("role", role).with("previousRole", user.role);
+            user.role = role;
+            self.end_keys(&mut endings, id, Some(&user), by);
+        }
+        if let Some(tier) = change.tier {
+            record = record.with("plan", tier.as_str());
+            user.tier = Some(tier);
+        }
+        if let Some(hash) = change.password_hash {
+            record = record.with("password", "set");
+            user.password_hash = hash;
+            user.must_change_password = true;
+            self.end_all_sessions(&mut endings, id, None, by, "password set by an admin");
+        }
+        endings.ops.push(USERS.put(NUMBER, &id.as_u128(), &user, None));
+        endings.records.insert(0, record);
+        self.end(endings).await?;
+        register.put_user(user.clone());
+        Ok(user)
+    }
+
+    pub(super) async fn change_password(
+        &self,
+        change: PasswordChange,
+        by: By,
+    ) -> Result<User, Error> {
+        let register = &self.0.accounts;
+        let PasswordChange { user: id, session, verified, password_hash } = change;
+        let mut user = register.user(id).ok_or_else(super::rights::user_is_gone)?;
+        // Another change was faster, or the session has ended since.
+        if user.password_hash != verified || register.user_of_session(session) != Some(id) {
+            return Err(Error::InvalidCredentials);
+        }
+        user.password_hash = password_hash;
+        user.must_change_password = false;
+        let mut endings = Endings::default();
+        endings.records.push(Record::new(Action::PasswordChanged, by).of(id));
+        self.end_all_sessions(&mut endings, id, Some(session), by, "password changed");
+        endings.ops.push(USERS.put(NUMBER, &id.as_u128(), &user, None));
+        self.end(endings).await?;
+        register.put_user(user.clone());
+        Ok(user)
+    }
+
+    pub(super) async fn delete_user(&self, id: UserId, by: By) -> Result<User, Error> {
+        self.permit(&by, Permission::UsersManage)?;
+        let register = &self.0.accounts;
+        let user = register.user(id).ok_or_else(|| Error::not_found("user", id))?;
+        keep_an_admin(&register.users(), id, Change::Deletion)?;
+        let mut endings = Endings::default();
+        let record = Record::new(Action::UserDeleted, by).of(id).with("email", &user.email);
+        endings.records.push(record);
+        self.end_keys(&mut endings, id, None, by);
+        self.end_all_sessions(&mut endings, id, None, by, "user deleted");
+        endings.ops.push(USERS.delete(NUMBER, &id.as_u128()));
+        self.end(endings).await?;
+        register.remove_user(&user);
+        Ok(user)
+    }
+
+    /// The keys that `id` answers for and could not give any more; `now` is the user as changed,
+    /// `None` if deleted.
+    fn end_keys(&self, endings: &mut Endings, id: UserId, now: Option<&User>, by: By) {
+        let at = self.0.now();
+        for known in self.0.accounts.keys() {
+            let key = &known.key;
+            if key.ends_with(id, now.map(|user| user.role)) && key.check(at).is_ok() {
+                let why = if now.is_some() { "role of its user changed" } else { "user deleted" };
+                endings.revoke(key.clone().revoked(at), by, why);
+            }
+        }
+    }
+
+    pub(super) fn end_all_sessions(
+        &self,
+        endings: &mut Endings,
+        user: UserId,
+        except: Option<SessionId>,
+        by: By,
+        why: &str,
+    ) {
+        for session in self.0.accounts.sessions_of(user) {
+            if Some(session.id) != except {
+                endings.end_session(&session, by, why);
+            }
+        }
+    }
+
+    /// Makes endings durable; from then on everybody knows of them.
+    pub(super) async fn end(&self, endings: Endings) -> Result<(), Error> {
+        let Endings { ops, records, keys, sessions } = endings;
+        self.store(ops, records).await?;
+        let register = &self.0.accounts;
+        sessions.into_iter().for_each(|session| register.forget_session(session.id));
+        keys.into_iter().for_each(|key| register.put_key(key));
+        Ok(())
+    }
+}
+
+impl Endings {
+    /// Adds a key that is revoked.
+    pub(super) fn revoke(&mut self, key: ApiKey, by: By, why: &str) {
+        let record = Record::new(Action::KeyRevoked, by).of(key.id).with("name", &key.name);
+        self.records.push(record.with("reason", why));
+        self.ops.push(KEYS.put(NUMBER, &key.id.as_u128(), &key, None));
+        self.keys.push(key);
+    }
+
+    /// Adds a session that ends.
+    pub(super) fn end_session(&mut self, session: &Session, by: By, why: &str) {
+        let record = Record::new(Action::SessionEnded, by).of(session.id);
+        self.records.push(record.with("user", session.user).with("reason", why));
+        let mut over = session.clone();
+        over.state = callboard_domain::session::State::Revoked;
+        self.ops.push(row(&over));
+        self.sessions.push(over);
+    }
+}

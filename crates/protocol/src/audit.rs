@@ -1,0 +1,81 @@
+//! An entry of the audit log on the wire, and the way back: whoever verifies the log reads what it
+//! shows.
+//!
+//! Deliberately absent: the chain, which is [`callboard_domain::audit`]'s.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::audit::{Action, Entry};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::history::Misread;
+
+/// An entry of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditEntryBody {
+    /// `aud_…`
+    pub id: String,
+    /// The number, counted from 1 since the first start.
+    pub number: u32,
+    /// The action, such as key.revoked.
+    pub action: String,
+    /// The id of a user or a key, anonymous, or system.
+    pub actor: String,
+    /// The time of the action.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The address of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The id of the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Further texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
+    pub details: BTreeMap<String, String>,
+    /// The hash of the entry before it; 64 zeros for the first.
+    pub previous_hash: String,
+    /// The hash of this one.
+    pub hash: String,
+}
+
+impl AuditEntryBody {
+    /// An entry as it is told.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        Self {
+            id: entry.id.to_string(),
+            number: entry.number,
+            action: entry.action.as_str().to_owned(),
+            actor: entry.actor.clone(),
+            at: entry.at.to_string(),
+            address: entry.address.clone(),
+            target: entry.target.clone(),
+            details: entry.details.clone(),
+            previous_hash: entry.previous.to_string(),
+            hash: entry.hash.to_string(),
+        }
+    }
+
+    /// The entry that it shows.
+    ///
+    /// # Errors
+    /// [`Misread::Malformed`], if a member cannot be read.
+    pub fn entry(&self) -> Result<Entry, Misread> {
+        Ok(Entry {
+            id: self.id.parse().map_err(|_| Misread::Malformed("id"))?,
+            number: self.number,
+            action: Action::parse(&self.action).ok_or(Misread::Malformed("action"))?,
+            actor: self.actor.clone(),
+            at: self.at.parse().map_err(|_| Misread::Malformed("at"))?,
+            address: self.address.clone(),
+            target: self.target.clone(),
+            details: self.details.clone(),
+            previous: self.previous_hash.parse().map_err(|_| Misread::Malformed("previousHash"))?,
+            hash: self.hash.parse().map_err(|_| Misread::Malformed("hash"))?,
+        })
+    }
+}
