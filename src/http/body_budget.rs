@@ -33,7 +33,7 @@ struct Taken {
 }
 
 impl BodyBudget {
-    /// BodyBudget for so many bytes, in whole units.
+    /// `BodyBudget` for so many bytes, in whole units.
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
     }
