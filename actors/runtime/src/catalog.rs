@@ -272,12 +272,12 @@ impl Node {
             // An older program wrote down each version's author, and no accounts.
             found.sort_by_key(|(row, _)| row.created_at);
             for (row, template) in found {
-                let (author, owner) = match self.catalog.first(environment, template.id()) {
-                    Some(first) => (first.author.clone(), first.owner.clone()),
-                    None => {
-                        let owner = row.account.clone().or_else(|| self.account_of_author(&row));
-                        (row.author, owner)
-                    }
+                let first = self.catalog.first(environment, template.id());
+                let (author, owner) = if let Some(first) = first {
+                    (first.author.clone(), first.owner.clone())
+                } else {
+                    let owner = row.account.clone().or_else(|| self.account_of_author(&row));
+                    (row.author, owner)
                 };
                 let created_at = row.created_at;
                 let published = Published { template, author, owner, created_at };

@@ -104,7 +104,7 @@ async fn every_route_lets_in_whom_the_page_says_and_nobody_else() {
                     StatusCode::FORBIDDEN => "403",
                     _ => "yes",
                 };
-                row.push_str(&format!(" {shown} |"));
+                row.extend([" ", shown, " |"]);
                 if shown != expected(route, column) {
                     wrong.push(format!("{method} {path} {column}: {answer}"));
                 }

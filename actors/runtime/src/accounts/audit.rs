@@ -14,7 +14,6 @@ use callboard_domain::audit::{Action, By, Ends, Entry, Record, RefusalBudget, Re
 use callboard_domain::id::AuditId;
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
-use tokio::sync::oneshot;
 
 use super::{Accounts, NUMBER, PARTITION, Reply};
 use crate::tables::{AUDIT, AUDIT_ENDS, audit_row};
@@ -29,7 +28,7 @@ const PAGE: usize = 500;
 pub(crate) struct AuditLog {
     /// `None` before the first use, and after a commit whose fate is not known.
     ends: Mutex<Option<Ends>>,
-    pending: Mutex<Vec<(Record, oneshot::Sender<Result<(), Error>>)>>,
+    pending: Mutex<Vec<(Record, Reply<()>)>>,
     refusals: Mutex<RefusalBudget>,
 }
 

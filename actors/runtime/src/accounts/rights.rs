@@ -21,7 +21,7 @@ use super::{KnownKey, Register};
 use crate::node::Node;
 
 /// The longest time without a look: the wall clock may jump.
-const LOOK: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_mins(1);
 
 /// The caller of a valid key.
 pub(crate) fn caller_of_key(
@@ -47,7 +47,7 @@ pub(crate) fn caller_of_session(
         return Err(Error::InvalidToken("the session was revoked".to_owned()));
     }
     let user = register.user(user).ok_or_else(user_is_gone)?;
-    Ok(of_user(user, Some(session)))
+    Ok(of_user(&user, Some(session)))
 }
 
 /// The caller that an account is now, whatever its credential.
@@ -64,7 +64,7 @@ pub(crate) fn caller_of(
             of_key(&known, now)
         }
         Account::User(id) => {
-            register.user(id).map(|user| of_user(user, None)).ok_or_else(user_is_gone)
+            register.user(id).map(|user| of_user(&user, None)).ok_or_else(user_is_gone)
         }
     }
 }
@@ -84,7 +84,7 @@ fn of_key(known: &KnownKey, now: Timestamp) -> Result<Caller, Error> {
     })
 }
 
-fn of_user(user: User, session: Option<SessionId>) -> Caller {
+fn of_user(user: &User, session: Option<SessionId>) -> Caller {
     Caller {
         account: Account::User(user.id),
         name: user.email.as_str().to_owned(),

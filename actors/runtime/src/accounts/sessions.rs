@@ -115,7 +115,7 @@ impl Accounts {
             permitted.map_err(|_| Error::not_found("session", id))?;
         }
         let mut endings = Endings::default();
-        endings.end_session(&session, by, "ended");
+        endings.end_session(&session, self.0.now(), by, "ended");
         self.end(endings).await?;
         Ok(session)
     }

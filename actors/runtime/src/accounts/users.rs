@@ -1,12 +1,13 @@
 //! Users: made, changed, deleted. What a change takes away ends with it, in the same commit.
 
-use callboard_domain::Error;
 use callboard_domain::access::Action as Permission;
 use callboard_domain::account::{Change, User, keep_an_admin};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::id::{SessionId, UserId};
-use callboard_domain::session::Session;
+use callboard_domain::machine::Machine;
+use callboard_domain::session::{Event, Session};
+use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 
 use super::sessions::row;
@@ -142,7 +143,7 @@ impl Accounts {
     ) {
         for session in self.0.accounts.sessions_of(user) {
             if Some(session.id) != except {
-                endings.end_session(&session, by, why);
+                endings.end_session(&session, self.0.now(), by, why);
             }
         }
     }
@@ -152,8 +153,12 @@ impl Accounts {
         let Endings { ops, records, keys, sessions } = endings;
         self.store(ops, records).await?;
         let register = &self.0.accounts;
-        sessions.into_iter().for_each(|session| register.forget_session(session.id));
-        keys.into_iter().for_each(|key| register.put_key(key));
+        for session in sessions {
+            register.put_session(session);
+        }
+        for key in keys {
+            register.put_key(key);
+        }
         Ok(())
     }
 }
@@ -168,12 +173,12 @@ impl Endings {
     }
 
     /// Adds a session that ends.
-    pub(super) fn end_session(&mut self, session: &Session, by: By, why: &str) {
+    pub(super) fn end_session(&mut self, session: &Session, at: Timestamp, by: By, why: &str) {
+        // One that is over has no row and stands in no register.
+        let Ok(step) = session.transition(Event::Ended, at) else { return };
         let record = Record::new(Action::SessionEnded, by).of(session.id);
         self.records.push(record.with("user", session.user).with("reason", why));
-        let mut over = session.clone();
-        over.state = callboard_domain::session::State::Revoked;
-        self.ops.push(row(&over));
-        self.sessions.push(over);
+        self.ops.push(row(&step.next));
+        self.sessions.push(step.next);
     }
 }
