@@ -107,7 +107,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "# x\n[queue]\nageing = \"60s\"\n",
         "c.toml line 3: queue.ageing is no setting, [queue] has aging",
     );
-    let sections = "auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
+    let sections = "audit, auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
                     models, queue, retention, runtime, server, smtp, store, templates, tls, worker";
     let unknown = format!("c.toml line 1: mail.host is no setting, the sections are {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);

@@ -225,9 +225,25 @@ pub struct Ends {
     pub trimmed: Chain,
     /// The whole.
     pub whole: Chain,
+    /// The identifier of the last entry: identifiers ascend with the numbers, even if the clock went
+    /// back between two starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<AuditId>,
 }
 
 impl Ends {
+    /// Appends an entry and returns it. Its identifier is `fresh`, or the next one after the last
+    /// entry's if that is greater.
+    pub fn append(&mut self, fresh: AuditId, at: Timestamp, record: Record) -> Entry {
+        const NEXT: u128 = 1 << 10;
+        let least = self.last.map_or(0, |last| last.as_u128() + NEXT);
+        let id = AuditId::from_u128(fresh.as_u128().max(least));
+        let entry = Entry::after(self.whole, id, at, record);
+        self.whole = self.whole.with(&entry);
+        self.last = Some(id);
+        entry
+    }
+
     /// Verifies that these are all stored entries, unchanged, the oldest first.
     ///
     /// # Errors

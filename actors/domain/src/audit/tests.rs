@@ -77,6 +77,16 @@ fn every_change_breaks_the_log_at_its_place() {
 }
 
 #[test]
+fn identifiers_ascend_with_the_numbers_though_the_clock_went_back() {
+    let mut ends = Ends::default();
+    let ids = [5_u128, 3, 3, 9].map(|number| {
+        let fresh = AuditId::from_u128(number << 10);
+        ends.append(fresh, NOW, Record::new(Action::SignedIn, By::SYSTEM)).id.as_u128() >> 10
+    });
+    assert_eq!((ids, ends.whole.length), ([5, 6, 7, 9], 4));
+}
+
+#[test]
 fn a_detail_is_cut_and_the_originator_is_named() {
     let record = Record::new(Action::SignInRefused, By::SYSTEM).with("email", "ä".repeat(1_000));
     assert_eq!(record.details["email"].chars().count(), 256);

@@ -10,7 +10,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use callboard_domain::audit::{Action, By, Ends, Entry, Record, RefusalBudget, Refused};
+use callboard_domain::audit::{Action, By, Ends, Record, RefusalBudget, Refused};
 use callboard_domain::id::AuditId;
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
@@ -76,9 +76,7 @@ impl Accounts {
         let (mut ends, now) = (self.ends().await?, self.0.now());
         for record in records {
             let id = AuditId::from_u128(self.0.fresh_id(now, PARTITION));
-            let entry = Entry::after(ends.whole, id, now, record);
-            ends.whole = ends.whole.with(&entry);
-            ops.push(audit_row(&entry));
+            ops.push(audit_row(&ends.append(id, now, record)));
         }
         ops.push(AUDIT_ENDS.put(NUMBER, &ONLY, &ends, None));
         Ok(Some(ends))

@@ -248,10 +248,10 @@ fn the_rows_of_the_audit_log_are_pinned() {
         address: Some([127, 0, 0, 1].into()),
     };
     let record = audit::Record::new(audit::Action::KeyCreated, by).of("key_1").with("name", "k");
-    let ends = audit::Ends::default();
-    let entry = audit::Entry::after(ends.whole, AuditId::from_u128(ID), NOW, record);
+    let mut ends = audit::Ends::default();
+    let entry = ends.append(AuditId::from_u128(ID), NOW, record);
     pinned("audit-v1", &bytes(audit_row(&entry)));
-    let ends = audit::Ends { trimmed: ends.whole, whole: ends.whole.with(&entry) };
+    ends.trimmed = ends.whole;
     pinned("audit-ends-v1", &bytes(AUDIT_ENDS.put(0, &0, &ends, None)));
 }
 

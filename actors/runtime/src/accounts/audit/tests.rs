@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callboard_domain::access::{Account, Action as Permission, Caller, Role};
 use callboard_domain::account::{Email, PasswordHash, User};
+use callboard_domain::audit::Entry;
 use callboard_domain::credential::{ApiKey, DEFAULT_LIFETIME};
 use callboard_domain::id::Environment;
 use callboard_domain::query::{AuditQuery, Window};
