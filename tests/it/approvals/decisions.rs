@@ -102,7 +102,7 @@ async fn the_history_tells_it_all_in_a_chain() {
         json!({
             "number": 1, "action": "pending", "actor": "system", "confidence": 0.71,
             "outputHash": output, "timestamp": item["createdAt"],
-            "details": {"why": "required", "timeoutAt": item["timeoutAt"]},
+            "details": {"threshold": 0.85, "why": "required", "timeoutAt": item["timeoutAt"]},
         }),
         json!({
             "number": 2, "action": "assigned", "actor": "system", "assignedTo": fixture.admin_id,
