@@ -180,10 +180,7 @@ fn a_history_that_was_written_anew_as_a_whole_ends_with_another_hash() {
     let forged = forged.resealed();
     let item = History::approved().item();
     let broken = check(&TASK.to_string(), &item, &forged.json()).unwrap_err();
-    assert_eq!(
-        (broken.number, broken.why.as_str()),
-        (3, "is not the last entry on record")
-    );
+    assert_eq!((broken.number, broken.why.as_str()), (3, "is not the last entry on record"));
 }
 
 #[test]
