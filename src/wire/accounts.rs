@@ -156,29 +156,30 @@ fn user_id() -> impl Parse<UserId> {
     let is_id = |text: &String| text.parse::<UserId>().is_ok();
     rule::text(rule::characters(1..=64))
         .only(is_id, Rule::Format, "must be the id of a user: usr_…")
-        .with(json!({"pattern": "^usr_[0-9a-hjkmnp-tv-z]{26}$"}))
+        .with(move || json!({"pattern": "^usr_[0-9a-hjkmnp-tv-z]{26}$"}))
         .then(|text| text.parse().map_err(|_| Error::Internal))
 }
 
 fn overlap() -> impl Parse<Duration> {
     rule::text(rule::characters(1..=16))
         .then(|text| credential::overlap(&text))
-        .with(json!({"pattern": "^(0|[1-9][0-9]{0,9})[smhd]$"}))
+        .with(move || json!({"pattern": "^(0|[1-9][0-9]{0,9})[smhd]$"}))
 }
 
 fn lifetime() -> impl Parse<Duration> {
     rule::text(rule::characters(1..=16))
         .then(|text| credential::lifetime(&text))
-        .with(json!({"pattern": "^[1-9][0-9]{0,4}d$"}))
+        .with(move || json!({"pattern": "^[1-9][0-9]{0,4}d$"}))
 }
 
 /// A password, whose length the domain checks.
 fn new_password() -> impl Parse<String> {
-    secret(rule::text(rule::bytes(0..=4096))).with(json!({"minLength": 8, "maxLength": 128}))
+    secret(rule::text(rule::bytes(0..=4096)))
+        .with(move || json!({"minLength": 8, "maxLength": 128}))
 }
 
 fn secret(text: impl Parse<String>) -> impl Parse<String> {
-    text.with(json!({"format": "password"}))
+    text.with(move || json!({"format": "password"}))
 }
 
 const fn environment_name(environment: Environment) -> &'static str {

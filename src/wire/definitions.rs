@@ -27,8 +27,8 @@ use crate::request;
 
 /// A string whose length the domain checks.
 pub(super) fn text(limits: RangeInclusive<usize>) -> impl Parse<String> {
-    let limits = json!({"minLength": limits.start(), "maxLength": limits.end()});
-    rule::text(rule::bytes(0..=usize::MAX)).with(limits)
+    rule::text(rule::bytes(0..=usize::MAX))
+        .with(move || json!({"minLength": limits.start(), "maxLength": limits.end()}))
 }
 
 /// The name of a model or of a queue.
@@ -38,7 +38,7 @@ pub(super) fn target() -> impl Parse<String> {
 
 /// Strings whose number the domain checks.
 pub(super) fn texts(most: usize, of: impl Parse<String>) -> impl Parse<Vec<String>> {
-    rule::list(0..=usize::MAX, of).with(json!({"maxItems": most}))
+    rule::list(0..=usize::MAX, of).with(move || json!({"maxItems": most}))
 }
 
 /// The tags of a definition.
@@ -47,7 +47,7 @@ pub(super) fn tags() -> impl Parse<Vec<String>> {
 }
 
 fn step_id() -> impl Parse<String> {
-    text(1..=MAX_ID).with(json!({"pattern": "^[a-z][a-z0-9-]*$"}))
+    text(1..=MAX_ID).with(move || json!({"pattern": "^[a-z][a-z0-9-]*$"}))
 }
 
 /// The ids of steps.
@@ -57,8 +57,8 @@ pub(super) fn step_ids() -> impl Parse<Vec<String>> {
 
 /// The steps of a definition.
 pub(super) fn steps() -> impl Parse<Vec<StepSource>> {
-    let limits = json!({"minItems": 1, "maxItems": MAX_STEPS});
-    rule::list(0..=usize::MAX, rule::object::<StepSource>()).with(limits)
+    rule::list(0..=usize::MAX, rule::object::<StepSource>())
+        .with(|| json!({"minItems": 1, "maxItems": MAX_STEPS}))
 }
 
 /// A time limit in milliseconds.

@@ -78,8 +78,8 @@ fn name() -> impl Parse<String> {
 fn pattern() -> impl Parse<String> {
     let is_known = |pattern: &String| NAMES.iter().any(|name| matches(pattern, name));
     let says = "must name events such as task.completed or task.*";
-    let patterns: Vec<_> = NAMES.iter().copied().chain(GROUPS).collect();
-    name().only(is_known, Rule::Enum, says).with(json!({"enum": patterns}))
+    let patterns = || NAMES.iter().copied().chain(GROUPS).collect::<Vec<_>>();
+    name().only(is_known, Rule::Enum, says).with(move || json!({"enum": patterns()}))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -70,7 +70,7 @@ request! {
     /// When the output of a task waits for a reviewer (SPEC.md, Task HITL configuration).
     #[derive(Debug, Clone, Copy, Default)]
     pub struct Hitl as "TaskHitl" {
-        /// Always.
+        /// Whether every output waits.
         required: Option<bool> = optional("required", rule::flag()),
         /// Below this confidence; by default 0.85.
         confidence_threshold: Option<f64> = optional("confidenceThreshold", rule::number(0.0..=1.0)),

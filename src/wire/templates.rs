@@ -71,18 +71,18 @@ request! {
 
 /// A version, which the domain checks.
 fn version() -> impl Parse<String> {
-    text(5..=64).with(json!({"pattern": VERSION}))
+    text(5..=64).with(move || json!({"pattern": VERSION}))
 }
 
 /// One of a few words, which the domain checks.
 fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<String> {
-    let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
-    rule::text(rule::bytes(0..=usize::MAX)).with(json!({"enum": names}))
+    let names = move || all.iter().map(|one| name(*one)).collect::<Vec<_>>();
+    rule::text(rule::bytes(0..=usize::MAX)).with(move || json!({"enum": names()}))
 }
 
 /// A JSON Schema, which the domain checks.
 fn schema() -> impl Parse<Value> {
-    rule::any().with(json!({"type": "object"}))
+    rule::any().with(move || json!({"type": "object"}))
 }
 
 /// The template that a parsed document holds.

@@ -133,7 +133,7 @@ pub enum Error {
     /// The account has as many of these open as it may.
     #[error("the account has {limit} {what} open, which is its limit: close one first")]
     TooManyOpen {
-        /// What it has open, such as `event streams`.
+        /// The kind of connection, such as `event streams`.
         what: &'static str,
         /// How many it may have.
         limit: u32,

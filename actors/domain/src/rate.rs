@@ -30,7 +30,7 @@ names! {
     }
 }
 
-/// What a tier grants to each account.
+/// The rights of each account of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Requests in any 60 seconds.

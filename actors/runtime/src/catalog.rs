@@ -45,7 +45,7 @@ const BUILT_IN_AT: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 pub struct Published {
     /// The template.
     pub template: Template,
-    /// Who made the first version: an e-mail, `key:<name>`, or `system`.
+    /// The author of the first version: an e-mail, `key:<name>`, or `system`.
     pub author: String,
     /// The account of the author; `None` for `system`, and if it is not known any more.
     pub owner: Option<String>,
@@ -353,7 +353,7 @@ pub(crate) enum Message {
     Publish(Box<Publication>, oneshot::Sender<Result<Publishing, Error>>),
 }
 
-/// Who adds a version.
+/// The account that adds a version.
 #[derive(Debug, Clone)]
 pub struct Author {
     /// The account's identifier, by which the author is known.

@@ -112,7 +112,7 @@ enum Work {
     Look,
 }
 
-/// Who hears of a commit.
+/// The callers that a commit answers.
 #[derive(Default)]
 struct Waiting {
     /// The participants of each task that changes, in the order of the unit.

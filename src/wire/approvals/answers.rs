@@ -41,7 +41,7 @@ pub struct Rejected<'a> {
     rejected_at: Iso,
     /// Who rejected it.
     rejected_by: &'a str,
-    /// Why.
+    /// The reason that the reviewer gave.
     reason: &'a str,
     /// The task that tries again.
     #[serde(skip_serializing_if = "Option::is_none")]

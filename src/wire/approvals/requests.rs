@@ -66,7 +66,7 @@ request! {
     /// Rejects an output.
     #[derive(Debug, Clone, Default)]
     pub struct RejectBody as "Reject" {
-        /// Why.
+        /// The reason; a task that tries again has it in its prompt.
         reason: String = required("reason", rule::text(rule::characters(1..=MAX_REMARK))),
         /// Whether another task tries again, with the reason in its prompt; by default not.
         retry: Option<bool> = optional("retry", rule::flag()),

@@ -38,7 +38,7 @@ fn plan_id() -> impl Parse<PlanId> {
     let is_id = |text: &String| text.parse::<PlanId>().is_ok();
     rule::text(rule::characters(1..=64))
         .only(is_id, Rule::Format, "must be the id of a plan: dt_plan_…")
-        .with(json!({"pattern": "^dt_plan_[0-9a-hjkmnp-tv-z]{26}$"}))
+        .with(move || json!({"pattern": "^dt_plan_[0-9a-hjkmnp-tv-z]{26}$"}))
         .then(|text| text.parse().map_err(|_| Error::Internal))
 }
 

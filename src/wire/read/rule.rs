@@ -50,7 +50,8 @@ pub trait Parse<T>: Sized {
     }
 
     /// The same, with more keywords in its schema, such as limits that the domain checks.
-    fn with(self, keywords: Value) -> impl Parse<T> {
+    /// They are made for the schema only.
+    fn with(self, keywords: impl Fn() -> Value) -> impl Parse<T> {
         With(self, keywords)
     }
 }
@@ -82,16 +83,17 @@ impl<T, P: Parse<T>, F: Fn(&T) -> bool> Parse<T> for Only<P, F> {
     }
 }
 
-struct With<P>(P, Value);
+struct With<P, F>(P, F);
 
-impl<T, P: Parse<T>> Parse<T> for With<P> {
+impl<T, P: Parse<T>, F: Fn() -> Value> Parse<T> for With<P, F> {
     fn parse(&self, field: Field<'_>) -> Result<T, Refused> {
         self.0.parse(field)
     }
 
     fn schema(&self, components: &mut Components) -> Value {
         let mut schema = self.0.schema(components);
-        for (keyword, value) in self.1.as_object().into_iter().flatten() {
+        let keywords = self.1();
+        for (keyword, value) in keywords.as_object().into_iter().flatten() {
             schema[keyword] = value.clone();
         }
         schema
@@ -177,7 +179,7 @@ pub fn matching(
 ) -> impl Parse<String> {
     text(size)
         .only(move |text| is_right(text), Rule::Pattern, says)
-        .with(json!({"pattern": pattern}))
+        .with(move || json!({"pattern": pattern}))
 }
 
 /// One of a few words: `one_of(&Status::ALL, Status::as_str)`.

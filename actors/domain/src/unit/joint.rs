@@ -26,7 +26,7 @@ pub struct Joint<'p> {
     before: Option<Box<Execution>>,
     step: Step<Execution>,
     changed: bool,
-    /// What the decisions so far have rendered, in bytes; a full evaluation counts 1 MiB besides.
+    /// The bytes that the decisions so far have rendered; a full evaluation counts 1 MiB besides.
     rendered: usize,
 }
 

@@ -23,7 +23,7 @@ const ONLY: u128 = 0;
 /// How many entries are written or trimmed in one commit.
 const PAGE: usize = 500;
 
-/// What is known of the audit log in memory.
+/// The state of the audit log in memory.
 #[derive(Debug, Default)]
 pub(crate) struct AuditLog {
     /// `None` before the first use, and after a commit whose fate is not known.

@@ -14,7 +14,8 @@ use super::sessions::row;
 use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange};
 use crate::tables::{KEYS, USERS};
 
-/// What ends with a change: rows, records, and what the register is told once they are durable.
+/// The sessions and keys that end with a change: rows, records, and the changes of the register once those
+/// are durable.
 #[derive(Default)]
 pub(super) struct Endings {
     pub(super) ops: Vec<Op>,

@@ -34,7 +34,7 @@ pub fn email() -> impl Parse<String> {
     let says = "must be an e-mail address such as ada@example.com";
     text(characters(1..=254))
         .only(|text| is_email(text), Rule::Format, says)
-        .with(json!({"format": "email"}))
+        .with(move || json!({"format": "email"}))
 }
 
 /// One `@` with a name before it and a host after it, no blanks: whether mail arrives there is
