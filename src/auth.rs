@@ -4,4 +4,6 @@
 //! Deliberately absent: looking anyone up. Both halves answer about a text alone.
 
 pub mod password;
+pub mod setup;
+pub mod sign_on;
 pub mod token;

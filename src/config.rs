@@ -5,6 +5,7 @@
 //! settings that change while the service runs.
 
 mod error;
+mod oidc;
 mod read;
 mod rule;
 mod smtp;
@@ -15,13 +16,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_common::secret::Secret;
+use callboard_domain::caps::Caps;
+use callboard_domain::event::EventName;
 use callboard_domain::rate::{Quotas, Tier};
+use callboard_domain::worker::ConfidenceTrust;
 use ipnet::IpNet;
 use url::Url;
 
 use crate::tls::Files;
 
 pub use error::{Error, Place};
+pub use oidc::Oidc;
+pub(crate) use oidc::is_private;
 use read::read_file;
 pub use smtp::{Login, Smtp, Tls};
 use source::Source;
@@ -45,6 +51,8 @@ pub struct Config {
     pub tls: Option<Files>,
     /// `[auth]`.
     pub auth: Auth,
+    /// `[oidc]`; `None` without an issuer.
+    pub oidc: Option<Oidc>,
     /// `[store]`.
     pub store: Store,
     /// `[events]`.
@@ -53,10 +61,16 @@ pub struct Config {
     pub retention: Retention,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[metrics]`.
+    pub metrics: Metrics,
+    /// `[otel]`.
+    pub otel: Otel,
     /// `[templates]`.
     pub templates: Templates,
     /// `[hitl]`.
     pub hitl: Hitl,
+    /// `[webhooks]`.
+    pub webhooks: Webhooks,
     /// `[smtp]`; `None` without a host.
     pub smtp: Option<Smtp>,
     /// The first administrator, from `CALLBOARD_ADMIN_EMAIL` and `CALLBOARD_ADMIN_PASSWORD(_FILE)`.
@@ -74,6 +88,8 @@ pub struct Server {
     pub public_url: Option<Url>,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Origins of pages that may open sockets, besides the server's own.
+    pub allowed_origins: Vec<String>,
     /// A proxy in front speaks TLS, so that plain HTTP may be served beyond loopback.
     pub behind_proxy: bool,
     /// For the headers of a request, and for an idle connection.
@@ -84,6 +100,8 @@ pub struct Server {
     pub max_connections: u32,
     /// Bytes of all requests' bodies at once.
     pub bodies_max_bytes: usize,
+    /// How long a chat completion waits for the end of its task.
+    pub chat_wait: Duration,
 }
 
 /// `[runtime]`.
@@ -111,6 +129,8 @@ pub struct Worker {
     pub heartbeat: Duration,
     /// Silence after which no new task is given.
     pub silent_after: Duration,
+    /// The workers whose confidence may pass a gate.
+    pub trust_confidence: ConfidenceTrust,
 }
 
 /// `[models]`.
@@ -129,6 +149,8 @@ pub struct Limits {
     pub plan: Tier,
     /// The most event streams and sockets that an account has open.
     pub streams: u32,
+    /// What an account may have.
+    pub caps: Caps,
     /// What each plan grants: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`.
     pub plans: Quotas,
 }
@@ -144,6 +166,8 @@ pub struct Auth {
     pub password_min_length: usize,
     /// What signs tokens; none means one made in the data directory.
     pub signing_key: Option<Secret>,
+    /// What signed tokens before, and still counts.
+    pub previous_signing_key: Option<Secret>,
 }
 
 /// `[store]`.
@@ -178,6 +202,24 @@ pub struct Audit {
     pub keep: Option<Duration>,
 }
 
+/// `[metrics]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metrics {
+    /// Whether they need no credential.
+    pub public: bool,
+}
+
+/// `[otel]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Otel {
+    /// The receiver of traces; none leaves it to the variables of OpenTelemetry.
+    pub endpoint: Option<Url>,
+    /// Headers for the receiver.
+    pub headers: Option<Secret>,
+    /// Share of the traces that begin here and are recorded, 0 to 1.
+    pub sample_ratio: f64,
+}
+
 /// `[templates]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Templates {
@@ -194,6 +236,21 @@ pub struct Hitl {
     pub escalate_after: f64,
     /// What happens when the reviewers' time is over.
     pub on_timeout: OnTimeout,
+    /// Whether somebody else than the submitter approves.
+    pub four_eyes: bool,
+}
+
+/// `[webhooks]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhooks {
+    /// Ends of a task that are announced.
+    pub events: Vec<EventName>,
+    /// The wait after each failed attempt.
+    pub waits: Vec<Duration>,
+    /// Networks that are no public ones and may be called all the same.
+    pub allow: Vec<IpNet>,
+    /// What signs webhooks; none means one made in the data directory.
+    pub secret: Option<Secret>,
 }
 
 /// What happens to an output that nobody has decided about in time.
@@ -278,16 +335,21 @@ impl Config {
             limits: Limits::read(source)?,
             tls: read::tls(source)?,
             auth: Auth::read(source)?,
+            oidc: Oidc::read(source)?,
             store: Store::read(source)?,
             events: Events::read(source)?,
             retention: Retention::read(source)?,
             audit: Audit::read(source)?,
+            metrics: Metrics::read(source)?,
+            otel: Otel::read(source)?,
             templates: Templates::read(source)?,
             hitl: Hitl::read(source)?,
+            webhooks: Webhooks::read(source)?,
             smtp: Smtp::read(source)?,
             admin: Admin::read(source)?,
         };
         source.finish()?;
+        read::trust_fits(&config, source)?;
         Ok(config)
     }
 }

@@ -17,23 +17,32 @@ mod audit;
 mod auth;
 pub mod body;
 mod body_budget;
+mod chat;
 pub mod describe;
 pub mod envelope;
 pub mod error;
 mod events;
 mod executions;
 pub mod extract;
+mod feed;
 pub mod headers;
 mod idempotency;
 pub mod limit;
+mod metrics;
 pub mod middleware;
+mod oidc;
 mod openapi;
 mod plans;
 mod routes;
 pub mod serve;
+mod setup;
+mod signing_key;
+mod streams;
 mod system;
 mod tasks;
 mod templates;
+mod trace;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -41,10 +50,15 @@ use axum::Router;
 use callboard_domain::access::Action;
 
 pub use app::{App, Parts};
+pub(crate) use auth::caller_of;
+pub(crate) use body_budget::Share;
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
+pub(crate) use feed::{Fed, Feed};
+pub(crate) use limit::OpenPermit;
 pub use middleware::{Edge, Middleware};
+pub use oidc::SignOn;
 pub use openapi::document;
 
 use routes::{Access, Own, Routes};
@@ -57,8 +71,9 @@ type Answer = Result<Reply, Failure>;
 /// Every route, and what it asks leave for.
 #[rustfmt::skip]
 fn table() -> Routes {
-    use Access::{Health, Public};
+    use Access::{Health, Metrics, Public};
     const fn may(action: Action) -> Access { Access::Allowed(action) }
+    const fn may_later(action: Action) -> Access { Access::AllowedLater(action) }
     const OWN: Access = Access::Own(Own::Settled);
     const OWN_ALWAYS: Access = Access::Own(Own::Always);
     use Action as A;
@@ -68,12 +83,14 @@ fn table() -> Routes {
         .post  ("/api/tasks/batch",                 may(A::TasksCreate),      tasks::create_batch)
         .get   ("/api/tasks/{id}",                  may(A::TasksRead),        tasks::get)
         .delete("/api/tasks/{id}",                  may(A::TasksCancel),      tasks::cancel)
+        .get   ("/api/tasks/{id}/stream",           may(A::TasksRead),        streams::of_task)
 
         .post  ("/api/plans",                       may(A::PlansCreate),      plans::create)
         .get   ("/api/plans",                       may(A::PlansRead),        plans::list)
         .get   ("/api/plans/executions",            may(A::ExecutionsRead),   executions::list)
         .get   ("/api/plans/executions/{id}",       may(A::ExecutionsRead),   executions::get)
         .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
+        .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
         .get   ("/api/plans/{id}",                  may(A::PlansRead),        plans::get)
         .post  ("/api/plans/{id}/execute",          may(A::PlansExecute),     plans::execute)
@@ -81,6 +98,7 @@ fn table() -> Routes {
         .post  ("/api/templates",                   may(A::TemplatesCreate),  templates::create)
         .get   ("/api/templates",                   may(A::TemplatesRead),    templates::list)
         .get   ("/api/templates/{id}",              may(A::TemplatesRead),    templates::get)
+        .delete("/api/templates/{id}",              may(A::TemplatesDelete),  templates::delete)
         .get   ("/api/templates/{id}/versions",     may(A::TemplatesRead),    templates::versions)
         .post  ("/api/templates/{id}/deploy",       may(A::TemplatesDeploy),  templates::deploy)
 
@@ -97,6 +115,11 @@ fn table() -> Routes {
 
         .post  ("/api/auth/login",                  Public,                   accounts::login)
         .post  ("/api/auth/refresh",                Public,                   accounts::refresh)
+        .post  ("/api/auth/setup",                  Public,                   setup::setup)
+        .get   ("/api/auth/oidc/start",             Public,                   oidc::start)
+        .get   ("/api/auth/oidc/callback",          Public,                   oidc::callback)
+        .post  ("/api/auth/oidc/token",             Public,                   oidc::token)
+        .post  ("/api/auth/signing-key/rotate",     may(A::KeysManage),       signing_key::rotate)
         .post  ("/api/auth/users",                  may(A::UsersManage),      accounts::create_user)
         .get   ("/api/auth/users",                  may(A::UsersManage),      accounts::list_users)
         .patch ("/api/auth/users/{id}",             may(A::UsersManage),      accounts::change_user)
@@ -111,13 +134,24 @@ fn table() -> Routes {
         .delete("/api/auth/sessions/{id}",          OWN,                      accounts::end_session)
         .get   ("/api/audit",                       may(A::AuditRead),        audit::list)
 
+        .get   ("/api/webhooks/deliveries",         may(A::DeliveriesRead),   webhooks::list)
+        .post  ("/api/webhooks/deliveries/{id}/redeliver",
+                                                    may(A::DeliveriesRedeliver), webhooks::redeliver)
+        .get   ("/api/webhooks/secret",             may(A::WebhookSecretRead), webhooks::secret)
+
         .get   ("/api/workers",                     may(A::WorkersRead),      system::list_workers)
         .post  ("/api/workers/{id}/drain",          may(A::WorkersManage),    system::drain_worker)
         .get   ("/api/workers/connect",             may(A::TasksExecute),     ws::workers::connect)
         .get   ("/api/events",                      may(A::EventsRead),       events::follow)
+        .get   ("/ws",                              may_later(A::EventsRead), ws::clients::connect)
 
         .get   ("/api/health",                      Health,                   system::health)
+        .get   ("/api/metrics",                     Metrics,                  metrics::metrics)
+        .get   ("/metrics",                         Metrics,                  metrics::metrics)
         .get   ("/api/openapi.json",                Public,                   openapi::serve)
+        .post  ("/v1/chat/completions",             may(A::TasksCreate),      chat::complete)
+        .get   ("/v1/models",                       may(A::TasksRead),        chat::list_models)
+
         .get   ("/health",                          Health,                   system::bare_health)
         .get   ("/health/{component}",              Health,                   system::bare_component)
 }

@@ -1,17 +1,36 @@
-//! What goes out: mails.
+//! What goes out: mails, webhooks, traces, and calls to an identity provider.
 //!
 //! Deliberately absent: when something is sent and what becomes of it, which is durable and the
 //! runtime's.
 
 pub mod email;
+pub mod guard;
+pub mod oidc;
+pub mod traces;
+pub mod webhook;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use callboard_otlp::Exporter;
 use callboard_runtime::ports::Mailer;
 
-use crate::config::Config;
+use crate::config::{Config, Otel};
 use email::{Email, NotUsable};
+
+/// The export of traces, if a receiver is configured, by a setting or by OpenTelemetry's own variables.
+///
+/// # Errors
+/// The receiver or the headers cannot be used.
+pub fn exporter(config: &Config) -> Result<Option<Exporter>, callboard_otlp::Error> {
+    let Otel { endpoint, headers, .. } = &config.otel;
+    if endpoint.is_none() && !callboard_otlp::named_by_environment() {
+        return Ok(None);
+    }
+    let (endpoint, headers) = (endpoint.clone(), headers.clone());
+    let options = callboard_otlp::Options { service: "callboard", endpoint, headers };
+    Exporter::start(options).map(Some)
+}
 
 /// The client for mail, if a server for it is configured. Mails link to `server.public_url`, else to
 /// the address that is listened on.

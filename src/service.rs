@@ -9,17 +9,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_common::secret::Secret;
+use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::password::Rules;
-use callboard_domain::account::{Email, display_name};
+use callboard_domain::account::{Email, User, display_name};
 use callboard_domain::approval;
 use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::program::TaskDefaults;
 use callboard_domain::retention;
+use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::usage::Prices;
 use callboard_domain::worker::LeasePolicy;
+use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
-use callboard_runtime::ports::Ports;
+use callboard_runtime::ports::{Ports, Tracer, WebhookClient};
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
@@ -27,15 +32,20 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::auth::password::Passwords;
+use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
-use crate::auth::token::key::signing_key;
-use crate::config::{Config, MissingConfidence, OnTimeout};
+use crate::auth::token::key::{Keyring, SigningKey};
+use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
 use crate::http::serve::{self, Limits};
-use crate::http::{self, App, Edge, Parts};
-use crate::outbound;
+use crate::http::{self, App, Edge, Parts, SignOn};
+use crate::outbound::guard::Guard;
+use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
+use crate::outbound::{self, oidc::Provider, traces::Traces};
+use crate::sandbox;
 use crate::templates;
 use crate::tls::Tls;
+use crate::wire::accounts::SessionBody;
 use crate::wire::tasks::Defaults;
 
 /// The prices that come with the program.
@@ -65,6 +75,8 @@ pub struct Service {
     edge: Edge,
     limits: Limits,
     tls: Option<Tls>,
+    setup_url: Option<Secret>,
+    exporter: Option<Exporter>,
 }
 
 impl Service {
@@ -73,16 +85,9 @@ impl Service {
     ///
     /// # Errors
     /// Whatever stands in the way, in words that say what to do.
-    pub async fn start(config: Config) -> Result<Self, Error> {
+    pub async fn start(mut config: Config) -> Result<Self, Error> {
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
-        let server = &config.server;
-        if !server.listen.ip().is_loopback() && tls.is_none() && !server.behind_proxy {
-            return Err(Error(format!(
-                "{} is reached from other machines, and passwords and keys would travel there in clear text: \
-                 set [tls] cert and key, or [server] behind_proxy = true if a proxy in front speaks TLS",
-                server.listen
-            )));
-        }
+        check_exposure(&config, tls.as_ref())?;
         // What is stored is for nobody else, whatever the umask was.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let dir = config.server.data_dir.clone();
@@ -91,45 +96,51 @@ impl Service {
             failed("the data directory cannot be made")(&why)
         })?;
         let store = open_store(&dir, config.store.cache_bytes).await?;
-        let key_path = dir.join("signing.key");
-        let configured = config.auth.signing_key.as_ref().map(|key| key.expose().to_owned());
-        let key = blocking(move || signing_key(&key_path, configured.as_deref()))
-            .await?
-            .map_err(|e| failed("the signing key cannot be had")(&e))?;
-        let tokens = AccessTokens::new(&key, config.auth.access_token_ttl)
+        let ports = Ports::of_this_machine();
+        let keys = keyring(&dir.join("signing.key"), &config.auth, ports.clock.now()).await?;
+        let signing_keys = keys.ids();
+        let tokens = AccessTokens::new(keys, config.auth.access_token_ttl)
             .ok_or_else(|| Error("auth.access_token_ttl must be 1s to 7d".into()))?;
         let password_rules = Rules::with_minimum(config.auth.password_min_length)
             .ok_or_else(|| Error("auth.password_min_length must be 8 to 128".into()))?;
 
-        let settings = settings(&config)?;
+        let record = started(&config, &signing_keys);
+        let settings = settings(&config, signing_keys)?;
         // Mails link to the port, which is known from here on; nobody is let in yet.
         let not_bound = format!("cannot listen on {}", config.server.listen);
         let (socket, address) = bound(config.server.listen).map_err(|e| failed(&not_bound)(&e))?;
         let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
-        let ports = Ports { mailer, ..Ports::of_this_machine() };
+        let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
+        let webhook_secret = Arc::new(webhook_secret(&config, &dir).await?);
+        let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secret));
+        let webhooks: Option<Arc<dyn WebhookClient>> = Some(Arc::new(webhooks));
+        let exporter = outbound::exporter(&config).map_err(|e| failed("[otel]")(&e))?;
+        let traces = exporter.as_ref().map(|it| Traces::new(it.spans(), config.otel.sample_ratio));
+        let spans = traces.clone().map(|traces| Arc::new(traces) as Arc<dyn Tracer>);
+        let ports = Ports { mailer, webhooks, tracer: spans, ..ports };
         let on_break = Box::new(|why: String| broken(&why));
         let system = System::start(store, settings, ports, on_break)
             .await
             .map_err(|e| failed("the service cannot be started")(&e))?;
         let handle = system.handle();
         let passwords = Passwords::new();
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let own = format!("{scheme}://{address}");
+        let base = config.server.public_url.as_ref().map_or(own, ToString::to_string);
+        let oidc = config.oidc.take().map(Provider::new).transpose();
+        let oidc = oidc.map_err(|e| failed("[oidc]")(&e))?.map(|it| SignOn::new(it, &base));
         if let Some(admin) = &config.admin {
             let first = FirstAdmin { email: &admin.email, password: admin.password.expose() };
             first.make(&handle, &passwords, password_rules).await?;
         }
-        if handle.users().is_empty() {
-            let beyond = !config.server.listen.ip().is_loopback();
-            let hint = "set CALLBOARD_ADMIN_EMAIL and CALLBOARD_ADMIN_PASSWORD (or \
-                        CALLBOARD_ADMIN_PASSWORD_FILE) to make the first admin";
-            if beyond {
-                return Err(Error(format!(
-                    "there is no admin yet, so only loopback addresses may be listened on; {hint}"
-                )));
-            }
-            tracing::warn!("there is no admin yet: {hint}");
-        }
+        let (setup, setup_url) = if handle.has_admin() {
+            (None, None)
+        } else {
+            let (setup, url) = setup_link(&config, handle.now(), &base)?;
+            (Some(setup), Some(url))
+        };
 
-        handle.record(started(&config)).await.map_err(|e| failed("the audit log")(&e))?;
+        handle.record(record).await.map_err(|e| failed("the audit log")(&e))?;
         let listener = socket.listen(BACKLOG).map_err(|e| failed(&not_bound)(&e))?;
         let app = App::new(Parts {
             handle,
@@ -138,12 +149,22 @@ impl Service {
                 pass_unknown_confidence: config.hitl.missing_confidence == MissingConfidence::Pass,
             },
             env_allow: config.templates.env_allow,
+            trust: config.worker.trust_confidence,
             limiter: Limiter::new(config.limits.plans, config.limits.plan),
             streams: config.limits.streams,
+            allowed_origins: allowed_origins(&config.server),
+            chat_wait: config.server.chat_wait,
             tokens,
             passwords,
             password_rules,
+            setup,
+            oidc,
             trusted_proxies: config.server.trusted_proxies,
+            guard,
+            webhook_secret,
+            metrics_public: config.metrics.public,
+            data_dir: dir,
+            traces,
         });
         let edge = Edge {
             body_timeout: config.server.body_timeout,
@@ -155,7 +176,17 @@ impl Service {
             max_connections: config.server.max_connections,
             ..Limits::default()
         };
-        Ok(Self { system, listener, address, app: Arc::new(app), edge, limits, tls })
+        Ok(Self {
+            system,
+            listener,
+            address,
+            app: Arc::new(app),
+            edge,
+            limits,
+            tls,
+            setup_url,
+            exporter,
+        })
     }
 
     /// Where it listens.
@@ -171,10 +202,31 @@ impl Service {
         format!("{scheme}://{}", self.address)
     }
 
+    /// The link with which the first admin is made; `None` if there is an admin. It is a secret.
+    #[must_use]
+    pub const fn setup_url(&self) -> Option<&Secret> {
+        self.setup_url.as_ref()
+    }
+
+    /// Begins a session of a user, who is known without a password: for `callboard dev`.
+    ///
+    /// # Errors
+    /// The session cannot be stored.
+    pub async fn sign_in(&self, user: User) -> Result<SessionBody, Error> {
+        let signed_in = self.handle().sign_in(user, By::SYSTEM).await;
+        signed_in.map(|it| self.app.session(&it)).map_err(|e| failed("the sign-in failed")(&e))
+    }
+
     /// The runtime's door.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.system.handle()
+    }
+
+    /// The way in for spans, if traces are on.
+    #[must_use]
+    pub fn spans(&self) -> Option<Spans> {
+        self.exporter.as_ref().map(Exporter::spans)
     }
 
     /// Answers until `shutdown` is ready; then gives out no more work, lets open requests finish,
@@ -183,8 +235,10 @@ impl Service {
     /// # Errors
     /// The listener failed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let app = Arc::clone(&self.app);
         let service = http::service(self.app, self.edge);
         let (stopping, mut stopped) = watch::channel(false);
+        let sandbox = tokio::spawn(sandbox::run(self.system.handle()));
         let followed = self.tls.clone().map(|tls| tokio::spawn(tls.follow()));
         let served = serve::serve(self.listener, self.tls, service, self.limits, async move {
             // Fails only if the sender is gone, and then it is time to stop as well.
@@ -194,10 +248,15 @@ impl Service {
             shutdown.await;
             tracing::info!("stopping");
             self.system.drain();
+            app.stopping.send_replace(true);
             stopping.send_replace(true);
         };
         let (served, ()) = tokio::join!(served, stop);
         self.system.stop().await;
+        sandbox.abort();
+        if let Some(exporter) = self.exporter {
+            exporter.finish().await;
+        }
         if let Some(followed) = followed {
             followed.abort();
         }
@@ -225,7 +284,7 @@ impl FirstAdmin<'_> {
         passwords: &Passwords,
         rules: Rules,
     ) -> Result<bool, Error> {
-        if !handle.users().is_empty() {
+        if handle.has_admin() {
             return Ok(false);
         }
         let refused = |e: callboard_domain::Error| failed("the first admin cannot be made")(&e);
@@ -233,15 +292,55 @@ impl FirstAdmin<'_> {
         rules.check(self.password, &email).map_err(refused)?;
         let password_hash = passwords.hash(self.password.to_owned()).await.map_err(refused)?;
         let name = display_name(email.local_part()).map_err(refused)?;
-        let new = NewUser { email, name, role: Role::Admin, tier: None, password_hash };
-        let made = handle.create_first_user(new).await.map_err(refused)?;
+        let new =
+            NewUser { email, name, role: Role::Admin, tier: None, external: None, password_hash };
+        let made = handle.create_first_admin(new, By::SYSTEM).await.map_err(refused)?;
         Ok(made.is_some())
     }
 }
 
+/// Passes unless passwords and keys would cross a network in clear text.
+fn check_exposure(config: &Config, tls: Option<&Tls>) -> Result<(), Error> {
+    let server = &config.server;
+    if server.listen.ip().is_loopback() || tls.is_some() || server.behind_proxy {
+        return Ok(());
+    }
+    Err(Error(format!(
+        "{} is reached from other machines, and passwords and keys would travel there in clear text: \
+         set [tls] cert and key, or [server] behind_proxy = true if a proxy in front speaks TLS",
+        server.listen
+    )))
+}
+
+/// The configured secret, or the one that is kept in the data directory.
+async fn webhook_secret(config: &Config, dir: &Path) -> Result<WebhookSecret, Error> {
+    if let Some(secret) = &config.webhooks.secret {
+        return WebhookSecret::parse(secret.expose())
+            .ok_or_else(|| Error(format!("webhooks.secret must be {}", webhook::RIGHT)));
+    }
+    let path = dir.join("webhook.secret");
+    let kept = blocking(move || WebhookSecret::kept(&path)).await?;
+    kept.map_err(|e| failed("the webhook secret cannot be had")(&e))
+}
+
+/// The link with which the first admin is made.
+fn setup_link(config: &Config, now: Timestamp, base: &str) -> Result<(Setup, Secret), Error> {
+    let hint = "set CALLBOARD_ADMIN_EMAIL and CALLBOARD_ADMIN_PASSWORD (or \
+                CALLBOARD_ADMIN_PASSWORD_FILE) to make the first admin";
+    if !config.server.listen.ip().is_loopback() {
+        return Err(Error(format!(
+            "there is no admin yet, so only loopback addresses may be listened on; {hint}"
+        )));
+    }
+    tracing::warn!("there is no admin yet: open the setup link, or {hint}");
+    let (setup, token) = Setup::new(now);
+    let base = base.trim_end_matches('/');
+    Ok((setup, Secret::new(format!("{base}/setup#token={}", token.expose()))))
+}
+
 /// The settings at start, as far as they decide who may do what and what is kept; no secret.
-fn started(config: &Config) -> Record {
-    let Config { server, auth, limits, hitl, retention, audit, .. } = config;
+fn started(config: &Config, signing_keys: &SigningKeys) -> Record {
+    let Config { server, auth, limits, hitl, retention, audit, webhooks, .. } = config;
     let shown = |value: &dyn std::fmt::Debug| format!("{value:?}");
     Record::new(Action::ServerStarted, By::SYSTEM)
         .with("version", env!("CARGO_PKG_VERSION"))
@@ -250,16 +349,20 @@ fn started(config: &Config) -> Record {
         .with("auth.access_token_ttl", shown(&auth.access_token_ttl))
         .with("auth.refresh_token_ttl", shown(&auth.refresh_token_ttl))
         .with("auth.password_min_length", auth.password_min_length)
+        .with("auth.signing_key", signing_keys.current)
         .with("limits.plan", limits.plan.as_str())
         .with("hitl.missing_confidence", shown(&hitl.missing_confidence))
         .with("hitl.on_timeout", shown(&hitl.on_timeout))
+        .with("hitl.four_eyes", hitl.four_eyes)
+        .with("worker.trust_confidence", shown(&config.worker.trust_confidence))
         .with("retention.ended", shown(&retention.ended))
         .with("retention.history", shown(&retention.history))
         .with("audit.keep", shown(&audit.keep))
+        .with("webhooks.allow", shown(&webhooks.allow))
         .with("templates.env_allow", config.templates.env_allow.join(", "))
 }
 
-fn settings(config: &Config) -> Result<Settings, Error> {
+fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Error> {
     let prices = match &config.models.prices {
         None => SHIPPED_PRICES.to_owned(),
         Some(path) => std::fs::read_to_string(path)
@@ -277,12 +380,19 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         approvals: approval::Policy {
             escalate_after: config.hitl.escalate_after,
             rejects: config.hitl.on_timeout == OnTimeout::Reject,
+            four_eyes: config.hitl.four_eyes,
         },
         keep_events: config.events.keep,
         keep_events_max: config.events.keep_max,
         retention: retention::Policy::new(config.retention.ended, config.retention.history),
         refresh_token: config.auth.refresh_token_ttl,
+        signing_keys,
         keep_audit: config.audit.keep,
+        caps: config.limits.caps,
+        webhooks: WebhookPolicy {
+            events: config.webhooks.events.clone(),
+            waits: config.webhooks.waits.clone().into(),
+        },
         task_defaults: Arc::new(TaskDefaults {
             model: config.models.default.clone(),
             env: variables(&config.templates.env_allow),
@@ -292,6 +402,12 @@ fn settings(config: &Config) -> Result<Settings, Error> {
         built_in: templates::built_in(&config.templates.env_allow)
             .map_err(|e| failed("a built-in template is not valid")(&e))?,
     })
+}
+
+/// The origins of pages that may open sockets, besides that of the server as they reach it.
+fn allowed_origins(server: &config::Server) -> Vec<String> {
+    let public = server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+    server.allowed_origins.iter().cloned().chain(public).collect()
 }
 
 /// What the allowed environment variables are at the start; one that is not set has no value.
@@ -324,6 +440,21 @@ pub fn compact(config: &Config) -> Result<Compacted, Error> {
     let store = config.server.data_dir.join("store");
     callboard_store::sled::compact(&store, config.store.cache_bytes)
         .map_err(|e| Error(e.to_string()))
+}
+
+/// The configured keys, else those in the data directory.
+async fn keyring(path: &Path, auth: &Auth, now: Timestamp) -> Result<Keyring, Error> {
+    let key = |secret: &Secret| SigningKey::configured(secret.expose());
+    let keys = if let Some(current) = &auth.signing_key {
+        key(current).and_then(|current| {
+            let previous = auth.previous_signing_key.as_ref().map(key).transpose()?;
+            Ok(Keyring::configured(current, previous))
+        })
+    } else {
+        let path = path.to_owned();
+        blocking(move || Keyring::stored(&path, now)).await?
+    };
+    keys.map_err(|e| failed("the signing key cannot be had")(&e))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -1,14 +1,15 @@
 //! Hashing and checking passwords with argon2id (PROTOCOL.md 7).
 //!
 //! A hash takes some 20 ms of a core and 19 MiB, on purpose. So it runs on the blocking threads, at
-//! most as many at once as there are cores, and only so many may queue behind them: a flood of
-//! sign-ins is turned away and takes neither the memory nor the time of the rest.
+//! most as many at once as half the cores, and only so many may queue behind them, for a while: a flood
+//! of sign-ins is turned away and takes neither the memory nor the time of the rest.
 //! Deliberately absent: which passwords are allowed, and how often they may be tried; both are rules
 //! of the domain's `account`.
 
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use argon2::password_hash::phc::{Output, PasswordHash as Phc, Salt};
 use argon2::{
@@ -31,6 +32,8 @@ const HASH_BYTES: usize = 32;
 
 /// How many may wait for each that is being hashed: about a second's worth.
 const WAITING_PER_CORE: usize = 32;
+/// For how long.
+const WAITING: Duration = Duration::from_secs(5);
 
 const BUSY: &str = "too many sign-ins at once";
 
@@ -53,10 +56,10 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// A hasher at OWASP's cost, bounded by the cores of this machine.
+    /// A hasher at OWASP's cost, for half the cores of this machine, and one at least.
     #[must_use]
     pub fn new() -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = (thread::available_parallelism().map_or(1, usize::from) / 2).max(1);
         Self::with(COST, cores, cores * WAITING_PER_CORE)
     }
 
@@ -72,17 +75,19 @@ impl Passwords {
     /// The hash of a password, with a salt of its own.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if too many wait already.
+    /// [`Error::Unavailable`] if too many wait already, or for too long.
     pub async fn hash(&self, password: String) -> Result<PasswordHash, Error> {
         let argon2 = self.argon2.clone();
-        self.run(move || {
-            let mut salt = [0; SALT_BYTES];
-            rand::fill(&mut salt);
-            let phc =
-                argon2.hash_password_with_salt(password.as_bytes(), &salt).map_err(internal)?;
-            Ok(PasswordHash::new(phc.to_string()))
-        })
-        .await?
+        self.slot()
+            .await?
+            .run(move || {
+                let mut salt = [0; SALT_BYTES];
+                rand::fill(&mut salt);
+                let phc =
+                    argon2.hash_password_with_salt(password.as_bytes(), &salt).map_err(internal)?;
+                Ok(PasswordHash::new(phc.to_string()))
+            })
+            .await?
     }
 
     /// Passes if the password has this hash. `None` stands for a user that does not exist: it takes
@@ -90,12 +95,16 @@ impl Passwords {
     ///
     /// # Errors
     /// [`Error::InvalidCredentials`] if the password is wrong or there is no user,
-    /// [`Error::Unavailable`] if too many wait already, [`Error::Internal`] if the stored hash
-    /// cannot be read.
-    pub async fn verify(&self, password: String, hash: Option<PasswordHash>) -> Result<(), Error> {
+    /// [`Error::Internal`] if the stored hash cannot be read.
+    pub async fn verify(
+        &self,
+        slot: Slot,
+        password: String,
+        hash: Option<PasswordHash>,
+    ) -> Result<(), Error> {
         let argon2 = self.argon2.clone();
         let dummy = Arc::clone(&self.dummy);
-        self.run(move || {
+        slot.run(move || {
             let phc = hash.as_ref().map_or(&*dummy, PasswordHash::as_str);
             let phc = Phc::new(phc).map_err(internal)?;
             match argon2.verify_password(password.as_bytes(), &phc) {
@@ -109,19 +118,36 @@ impl Passwords {
         .await?
     }
 
-    /// Runs `work` on a blocking thread once a core is free. The places are held by the work, not
-    /// by the caller, who may leave in the middle of it.
+    /// Waits for a core to hash on. A caller that leaves while it waits has taken nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if too many wait already, or for too long.
+    pub async fn slot(&self) -> Result<Slot, Error> {
+        let busy = Error::Unavailable(BUSY);
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| busy.clone())?;
+        let core = tokio::time::timeout(WAITING, Arc::clone(&self.cores).acquire_owned()).await;
+        // The semaphore is never closed.
+        let core = core.map_err(|_| busy)?.map_err(|_| Error::Internal)?;
+        Ok(Slot { _place: place, _core: core })
+    }
+}
+
+/// A core to hash on.
+#[derive(Debug)]
+pub struct Slot {
+    _place: OwnedSemaphorePermit,
+    _core: OwnedSemaphorePermit,
+}
+
+impl Slot {
+    /// Runs `work` on a blocking thread. The slot is held by the work, not by the caller, who may leave
+    /// in the middle of it.
     async fn run<T: Send + 'static>(
-        &self,
+        self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let place =
-            Arc::clone(&self.places).try_acquire_owned().map_err(|_| Error::Unavailable(BUSY))?;
-        let core = Arc::clone(&self.cores).acquire_owned().await;
-        let core = core.expect("the semaphore is never closed");
-        let held: [OwnedSemaphorePermit; 2] = [place, core];
         let work = task::spawn_blocking(move || {
-            let _held = held;
+            let _held = self;
             work()
         });
         // The work neither panics nor is cancelled, unless the runtime is going down.

@@ -2,23 +2,26 @@
 //!
 //! The crate's `encode` and `crypto::verify` do the cryptography. Its `decode` is not used for two
 //! reasons: it reads the clock itself, while here time is an argument; and it refuses a token whose
-//! key hints it cannot read, while here they are not looked at.
+//! key hints it cannot read, while here they are not looked at. `kid` alone is: it selects one of our own
+//! keys.
 //!
 //! Deliberately absent: whether the user still exists, what role it has and whether its session was
 //! revoked. That is read live, and no claim speaks for it.
 
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, crypto};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::{Error, Timestamp, session};
 
-use self::key::SigningKey;
+use self::key::Keyring;
 
 pub mod key;
 
@@ -41,9 +44,23 @@ pub const MAX_LIFETIME: Duration = session::MAX_ACCESS_LIFETIME;
 
 /// Issues and verifies access tokens.
 pub struct AccessTokens {
-    signs: EncodingKey,
-    verifies: DecodingKey,
+    ring: RwLock<Ring>,
     lifetime: Duration,
+}
+
+/// Keys, ready to use.
+struct Ring {
+    keys: Keyring,
+    signs: EncodingKey,
+    /// The key that signs comes first.
+    verifies: Vec<Verifying>,
+}
+
+struct Verifying {
+    id: SigningKeyId,
+    key: DecodingKey,
+    /// The instant from which the key does not count; `None` is never.
+    until: Option<Timestamp>,
 }
 
 /// A token as it was issued.
@@ -83,17 +100,43 @@ struct Claims {
     sid: SessionId,
 }
 
+/// The members of a header that are looked at. One that is given twice is refused.
+#[derive(Deserialize)]
+struct JoseHeader {
+    alg: String,
+    #[serde(default, deserialize_with = "present")]
+    kid: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    crit: Option<Value>,
+}
+
+/// A member that is there, though it be null.
+fn present<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(member).map(Some)
+}
+
 impl AccessTokens {
-    /// Tokens signed with this key that live for `lifetime`, in whole seconds: `None` unless that
+    /// Tokens signed with these keys that live for `lifetime`, in whole seconds: `None` unless that
     /// lies between a second and [`MAX_LIFETIME`].
     #[must_use]
-    pub fn new(key: &SigningKey, lifetime: Duration) -> Option<Self> {
+    pub fn new(keys: Keyring, lifetime: Duration) -> Option<Self> {
         let is_allowed = (Duration::from_secs(1)..=MAX_LIFETIME).contains(&lifetime);
-        is_allowed.then(|| Self {
-            signs: EncodingKey::from_secret(key.as_bytes()),
-            verifies: DecodingKey::from_secret(key.as_bytes()),
-            lifetime,
-        })
+        is_allowed.then(|| Self { ring: RwLock::new(Ring::new(keys)), lifetime })
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> Keyring {
+        self.ring().keys.clone()
+    }
+
+    /// Signs and verifies with these keys from now on.
+    pub fn adopt(&self, keys: Keyring) {
+        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = Ring::new(keys);
+    }
+
+    fn ring(&self) -> RwLockReadGuard<'_, Ring> {
+        self.ring.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Issues a token of this session at `now`. Each token needs an `id` of its own.
@@ -113,7 +156,10 @@ impl AccessTokens {
             typ: TYPE.to_owned(),
             sid: session,
         };
-        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signs);
+        let ring = self.ring();
+        let kid = Some(ring.keys.current.id().to_string());
+        let header = Header { kid, ..Header::new(Algorithm::HS256) };
+        let token = jsonwebtoken::encode(&header, &claims, &ring.signs);
         Issued {
             token: token.expect("claims are JSON and the key is one for HS256"),
             expires_at: instant(expires),
@@ -125,7 +171,7 @@ impl AccessTokens {
     /// # Errors
     /// [`Error::TokenExpired`] if it was valid once, else [`Error::InvalidToken`].
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Access, Error> {
-        let claims = self.signed_claims(token).ok_or_else(invalid)?;
+        let (claims, end_of_key) = self.ring().signed_claims(token, now).ok_or_else(invalid)?;
         if claims.iss != ISSUER || claims.aud != AUDIENCE || claims.typ != TYPE {
             return Err(invalid());
         }
@@ -141,27 +187,50 @@ impl AccessTokens {
             user: claims.sub,
             session: claims.sid,
             id: claims.jti,
-            expires_at: instant(claims.exp),
+            expires_at: end_of_key.map_or(instant(claims.exp), |end| end.min(instant(claims.exp))),
         })
     }
+}
 
-    /// The claims of a token that has our signature, whatever they say.
-    fn signed_claims(&self, token: &str) -> Option<Claims> {
+impl Ring {
+    fn new(keys: Keyring) -> Self {
+        let all = keys.previous.iter().map(|(key, until)| (key, *until));
+        let all = std::iter::once((&keys.current, None)).chain(all);
+        let verifies = all.map(|(key, until)| Verifying {
+            id: key.id(),
+            key: DecodingKey::from_secret(key.as_bytes()),
+            until,
+        });
+        let verifies = verifies.collect();
+        Self { signs: EncodingKey::from_secret(keys.current.as_bytes()), verifies, keys }
+    }
+
+    /// The claims of a token that has our signature, whatever they say, and the end of the key that
+    /// signed it.
+    fn signed_claims(&self, token: &str, now: Timestamp) -> Option<(Claims, Option<Timestamp>)> {
         if token.len() > MAX_LEN {
             return None;
         }
         let (message, signature) = token.rsplit_once('.')?;
         let (header, payload) = message.split_once('.')?;
-        let header: Map<String, Value> = part(header)?;
+        let JoseHeader { alg, kid, crit } = part(header)?;
         // What `crit` lists would have to be understood, and nothing beyond `alg` is.
-        if header.get("alg")? != "HS256" || header.contains_key("crit") {
+        if alg != "HS256" || crit.is_some() {
             return None;
         }
-        let message = message.as_bytes();
-        match crypto::verify(signature, message, &self.verifies, Algorithm::HS256) {
-            Ok(true) => part(payload),
+        let by = self.named(kid.as_ref(), now)?;
+        match crypto::verify(signature, message.as_bytes(), &by.key, Algorithm::HS256) {
+            Ok(true) => part(payload).map(|claims| (claims, by.until)),
             Ok(false) | Err(_) => None,
         }
+    }
+
+    /// The key of this name if it counts at `now`; without a name, the key that signs.
+    fn named(&self, kid: Option<&Value>, now: Timestamp) -> Option<&Verifying> {
+        let mut all = self.verifies.iter();
+        let Some(kid) = kid else { return all.next() };
+        let id: SigningKeyId = kid.as_str()?.parse().ok()?;
+        all.find(|by| by.id == id && by.until.is_none_or(|until| now < until))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The worker is the one of `callboard worker` and talks to the server over its socket. Admin and
 //! keys are made at the first start and printed once; the keys stay in a file of mode 0600 in the
-//! data directory, because the worker needs its own again.
+//! data directory, because the worker needs its own again. The command line is signed in as the admin for
+//! as long as the server runs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_cli::Loan;
 use callboard_cli::process::{announce, block_on, exit, signal};
 use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
@@ -85,6 +87,7 @@ impl Prepared {
         let service = Service::start(config).await.map_err(|error| error.to_string())?;
         let (handle, url) = (service.handle(), service.url());
         let credentials = credentials(&handle, &keys).await?;
+        let loan = signed_in(&service, &url).await;
         let signal = signal()?;
         let (stopping, listener) = watch::channel(false);
         let wait = move || {
@@ -97,24 +100,34 @@ impl Prepared {
         let options = Options {
             server: url.clone(),
             key: credentials.worker_key.clone(),
+            identity: None,
             name: "dev".into(),
             queues: vec![Request::DEFAULT_QUEUE.into()],
             models: None,
             concurrency: u32::from(dev.provider.concurrency),
             provider,
+            spans: service.spans(),
         };
         let server = tokio::spawn(service.serve(wait()));
         let worker = tokio::spawn(worker::run(options, wait()));
         welcome(&url, &keys, password.as_deref(), &model, &dev);
+        if let Some(loan) = &loan {
+            announce(&format!("  signed in  {}", loan.path().display()));
+        }
         let first = async {
             if !dev.first_prompt.is_empty() {
-                first_task(&handle, &url, &keys, &model, &dev.first_prompt).await;
+                first_task(&handle, loan.is_some(), &keys, &model, &dev.first_prompt).await;
             }
             std::future::pending::<()>().await;
         };
         tokio::select! {
             () = signal => {}
             () = first => {}
+        }
+        if let Some(loan) = loan
+            && let Err(why) = loan.give_back().await
+        {
+            tracing::warn!(why, "the login of the command line stays");
         }
         stopping.send_replace(true);
         let _ = worker.await;
@@ -123,6 +136,18 @@ impl Prepared {
             Err(error) => Err(format!("the server broke: {error}")),
         }
     }
+}
+
+/// Signs the command line in as the admin. The server runs without that too.
+async fn signed_in(service: &Service, url: &str) -> Option<Loan> {
+    let admin = service.handle().users().into_iter().find(|user| user.role == Role::Admin)?;
+    let signed_in = async {
+        let session = service.sign_in(admin).await.map_err(|error| error.to_string())?;
+        let session = serde_json::to_value(&session).map_err(|error| error.to_string())?;
+        Loan::take(url, &session).await
+    };
+    let warn = |why: &String| tracing::warn!(why, "the command line is not signed in");
+    signed_in.await.inspect_err(warn).ok()
 }
 
 /// The keys of the first start, or fresh ones.
@@ -143,6 +168,7 @@ async fn credentials(handle: &Handle, path: &Path) -> Result<Credentials, String
             role,
             environment: Environment::Live,
             tier: None,
+            queues: Vec::new(),
             lifetime: DEFAULT_LIFETIME,
         };
         let made = handle.create_key(key, By::SYSTEM).await.map_err(|error| error.to_string());
@@ -181,7 +207,7 @@ fn welcome(url: &str, keys: &Path, password: Option<&str>, model: &str, dev: &De
 }
 
 /// Submits a task, waits for it, prints what came of it and how to do it again.
-async fn first_task(handle: &Handle, url: &str, keys: &Path, model: &str, prompt: &str) {
+async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &str, prompt: &str) {
     let inputs = Inputs { prompt: prompt.to_owned(), ..Inputs::default() };
     let request = Request {
         model: model.to_owned(),
@@ -195,7 +221,13 @@ async fn first_task(handle: &Handle, url: &str, keys: &Path, model: &str, prompt
         gate: None,
         inputs,
     };
-    let owner = Owner { id: "dev".into(), environment: Environment::Live, concurrent: None };
+    let owner = Owner {
+        id: "dev".into(),
+        environment: Environment::Live,
+        concurrent: None,
+        role: Role::Admin,
+        trace: None,
+    };
     announce(&format!("\na first task: {prompt}"));
     let submitted = match handle.submit(&owner, vec![request], false, None).await {
         Ok(submitted) => submitted,
@@ -222,12 +254,19 @@ async fn first_task(handle: &Handle, url: &str, keys: &Path, model: &str, prompt
     if let Some(error) = &detail.task.error {
         announce(&format!("{}: {}", error.code.as_str(), error.message));
     }
-    let keys = keys.display();
+    let program = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
+    let key = if is_signed_in {
+        String::new()
+    } else {
+        let keys = keys.display();
+        format!(
+            "  export CALLBOARD_API_KEY=$(sed -n 's/.*\"apiKey\": \"\\(.*\\)\".*/\\1/p' {keys})\n"
+        )
+    };
     announce(&format!(
-        "\nagain, with curl:\n  \
-         KEY=$(sed -n 's/.*\"apiKey\": \"\\(.*\\)\".*/\\1/p' {keys})\n  \
-         curl -s {url}/api/tasks -H \"Authorization: Bearer $KEY\" \\\n    \
-         -H 'Content-Type: application/json' -d '{{\"prompt\":\"Say hello.\",\"maxTokens\":40}}'\n  \
-         curl -s {url}/api/tasks/{id} -H \"Authorization: Bearer $KEY\"\n"
+        "\nagain, in another terminal:\n{key}  \
+         {program} tasks list\n  \
+         {program} tasks show {id}\n  \
+         {program} tasks submit \"Say hello.\" --wait\n"
     ));
 }

@@ -15,6 +15,9 @@ pub(super) fn run(serve: &Serve) -> u8 {
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
             let signal = signal()?;
             announce(&format!("listening on {}", service.url()));
+            if let Some(url) = service.setup_url() {
+                announce(&format!("setup at {}", url.expose()));
+            }
             service.serve(signal).await.map_err(|e| e.to_string())
         })
     }))

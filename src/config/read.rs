@@ -5,21 +5,30 @@
 use std::path::Path;
 use std::time::Duration;
 
+use callboard_domain::caps::Caps;
+use callboard_domain::delivery::TASK_ENDS;
+use callboard_domain::event::EventName;
 use callboard_domain::rate::{Quota, Quotas, Tier};
 
 use super::error::{Error, Place};
 use super::rule;
 use super::source::Source;
 use super::{
-    Admin, Audit, Auth, Events, Hitl, Limits, MissingConfidence, Models, OnTimeout, Queue,
-    Retention, Runtime, Secret, Server, Store, Templates, Worker,
+    Admin, Audit, Auth, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics, MissingConfidence,
+    Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server, Store, Templates, Webhooks,
+    Worker,
 };
 use crate::http::body;
+use crate::outbound::webhook::{self, WebhookSecret};
 use crate::tls::Files;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
+
+/// The longest wait before another attempt of a webhook, and the most waits.
+const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
+const MAX_WAITS: usize = 100;
 
 /// The fewest bytes of a signing key (PROTOCOL.md 7).
 const MIN_SIGNING_KEY: usize = 32;
@@ -33,6 +42,7 @@ impl Server {
             data_dir: source.get(SECTION, "data_dir", rule::path)?,
             public_url: source.optional(SECTION, "public_url", rule::url)?,
             trusted_proxies: source.get(SECTION, "trusted_proxies", rule::list(rule::network))?,
+            allowed_origins: source.get(SECTION, "allowed_origins", rule::list(rule::origin))?,
             behind_proxy: source.get(SECTION, "behind_proxy", rule::flag)?,
             header_timeout: source.get(SECTION, "header_timeout", timeout())?,
             body_timeout: source.get(SECTION, "body_timeout", timeout())?,
@@ -42,16 +52,19 @@ impl Server {
                 "bodies_max_bytes",
                 rule::whole(2 * body::MAX_BODY..=1 << 40),
             )?,
+            chat_wait: source.get(SECTION, "chat_wait", rule::duration(SECOND..=DAY))?,
         })
     }
 }
 
-/// `[tls]`: both files or none.
+/// `[tls]`: certificate and key, or nothing.
 pub(super) fn tls(source: &mut Source) -> Result<Option<Files>, Error> {
     let cert = source.optional("tls", "cert", rule::path)?;
     let key = source.optional("tls", "key", rule::path)?;
+    let client_ca = source.optional("tls", "client_ca", rule::path)?;
     match (cert, key) {
-        (Some(cert), Some(key)) => Ok(Some(Files { cert, key })),
+        (Some(cert), Some(key)) => Ok(Some(Files { cert, key, client_ca })),
+        (None, None) if client_ca.is_some() => Err(without(source, "client_ca", "cert")),
         (None, None) => Ok(None),
         (Some(_), None) => Err(without(source, "cert", "key")),
         (None, Some(_)) => Err(without(source, "key", "cert")),
@@ -86,6 +99,7 @@ impl Worker {
             lease: source.get(SECTION, "lease", span())?,
             heartbeat: source.get(SECTION, "heartbeat", span())?,
             silent_after: source.get(SECTION, "silent_after", span())?,
+            trust_confidence: source.get(SECTION, "trust_confidence", rule::trust)?,
         };
         for (name, longer) in [("silent_after", worker.silent_after), ("lease", worker.lease)] {
             if longer <= worker.heartbeat {
@@ -120,6 +134,14 @@ impl Limits {
         Ok(Self {
             plan: source.get("limits", "plan", rule::one_of(TIERS))?,
             streams: source.get("limits", "streams", rule::whole(1..=1_000_000))?,
+            caps: Caps {
+                unfinished_tasks: source.get(
+                    "limits",
+                    "unfinished_tasks",
+                    rule::cap(1..=u32::MAX),
+                )?,
+                stored_bytes: source.get("limits", "stored_bytes", rule::cap(1..=u64::MAX))?,
+            },
             plans: Quotas {
                 free: quota(source, "limits.free")?,
                 pro: quota(source, "limits.pro")?,
@@ -133,7 +155,7 @@ fn quota(source: &mut Source, section: &str) -> Result<Quota, Error> {
     let per_minute = rule::whole(1..=10_000_000);
     Ok(Quota {
         requests: source.get(section, "requests_per_minute", per_minute)?,
-        concurrent_tasks: source.get(section, "concurrent_tasks", rule::cap)?,
+        concurrent_tasks: source.get(section, "concurrent_tasks", rule::cap(1..=u32::MAX))?,
     })
 }
 
@@ -141,6 +163,14 @@ impl Auth {
     pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
         const SECTION: &str = "auth";
         let life = |longest: u32| rule::duration(60 * SECOND..=longest * DAY);
+        let current = signing_key(source, ("signing_key", "signing_key_file"))?;
+        let previous = signing_key(source, ("previous_signing_key", "previous_signing_key_file"))?;
+        if let (None, Some((place, _))) = (&current, &previous) {
+            let says = "auth.signing_key_file must be set too: a key that the server made is rotated with \
+                        callboard auth rotate-signing-key";
+            return Err(Error { place: place.clone(), says: says.to_owned() });
+        }
+        let key = |found: Option<(Place, String)>| found.map(|(_, key)| Secret::new(key));
         Ok(Self {
             access_token_ttl: source.get(SECTION, "access_token_ttl", life(7))?,
             refresh_token_ttl: source.get(SECTION, "refresh_token_ttl", life(90))?,
@@ -149,22 +179,21 @@ impl Auth {
                 "password_min_length",
                 rule::whole(8..=128),
             )?,
-            signing_key: signing_key(source)?,
+            signing_key: key(current),
+            previous_signing_key: key(previous),
         })
     }
 }
 
-fn signing_key(source: &mut Source) -> Result<Option<Secret>, Error> {
-    let Some((place, key)) = secret(source, "auth", ("signing_key", "signing_key_file"))? else {
-        return Ok(None);
-    };
+fn signing_key(source: &mut Source, names: (&str, &str)) -> Result<Option<(Place, String)>, Error> {
+    let Some((place, key)) = secret(source, "auth", names)? else { return Ok(None) };
     if key.len() < MIN_SIGNING_KEY {
         let found = key.len();
         let says =
             format!("the signing key must have at least {MIN_SIGNING_KEY} bytes, not {found}");
         return Err(Error { place, says });
     }
-    Ok(Some(Secret::new(key)))
+    Ok(Some((place, key)))
 }
 
 /// A secret setting, from its variable or from the file that its second name points to.
@@ -222,6 +251,24 @@ impl Audit {
     }
 }
 
+impl Metrics {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        Ok(Self { public: source.get("metrics", "public", rule::flag)? })
+    }
+}
+
+impl Otel {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        const SECTION: &str = "otel";
+        let headers = secret(source, SECTION, ("headers", "headers_file"))?;
+        Ok(Self {
+            endpoint: source.optional(SECTION, "endpoint", rule::url)?,
+            headers: headers.map(|(_, headers)| Secret::new(headers)),
+            sample_ratio: source.get(SECTION, "sample_ratio", rule::share)?,
+        })
+    }
+}
+
 impl Templates {
     pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
         Ok(Self { env_allow: source.get("templates", "env_allow", rule::list(rule::text))? })
@@ -238,8 +285,76 @@ impl Hitl {
             missing_confidence: source.get("hitl", "missing_confidence", rule::one_of(MISSING))?,
             escalate_after: source.get("hitl", "escalate_after", rule::share)?,
             on_timeout: source.get("hitl", "on_timeout", rule::one_of(TIMEOUT))?,
+            four_eyes: source.get("hitl", "four_eyes", rule::flag)?,
         })
     }
+}
+
+/// A confidence that does not count is a missing one, and must not pass for that reason.
+pub(super) fn trust_fits(config: &Config, source: &Source) -> Result<(), Error> {
+    let trusts_all = config.worker.trust_confidence == ConfidenceTrust::All;
+    if trusts_all || config.hitl.missing_confidence == MissingConfidence::Hold {
+        return Ok(());
+    }
+    Err(Error {
+        place: source.place("worker", "trust_confidence"),
+        says: "worker.trust_confidence must be \"all\" while hitl.missing_confidence is \"pass\": \
+               outputs of the other workers would pass every threshold"
+            .to_owned(),
+    })
+}
+
+impl Webhooks {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        const SECTION: &str = "webhooks";
+        const EVENTS: &[(&str, EventName)] = &[
+            (TASK_ENDS[0].as_str(), TASK_ENDS[0]),
+            (TASK_ENDS[1].as_str(), TASK_ENDS[1]),
+            (TASK_ENDS[2].as_str(), TASK_ENDS[2]),
+            (TASK_ENDS[3].as_str(), TASK_ENDS[3]),
+        ];
+        let seconds = rule::list(rule::whole(0..=LONGEST_WAIT.as_secs()));
+        let waits: Vec<u64> = source.get(SECTION, "retry_seconds", seconds)?;
+        if waits.len() > MAX_WAITS {
+            let place = source.place(SECTION, "retry_seconds");
+            let says = format!("webhooks.retry_seconds must have at most {MAX_WAITS} items");
+            return Err(Error { place, says });
+        }
+        Ok(Self {
+            events: source.get(SECTION, "events", rule::list(rule::one_of(EVENTS)))?,
+            waits: waits.into_iter().map(Duration::from_secs).collect(),
+            allow: source.get(SECTION, "allow", rule::list(rule::network))?,
+            secret: webhook_secret(source)?,
+        })
+    }
+}
+
+/// From `CALLBOARD_WEBHOOK_SECRET`, or as any setting, or from a file (PROTOCOL.md 9).
+fn webhook_secret(source: &mut Source) -> Result<Option<Secret>, Error> {
+    const VARIABLE: &str = "CALLBOARD_WEBHOOK_SECRET";
+    let by_name = source.variable(VARIABLE).map(str::to_owned);
+    let by_name = by_name.map(|text| (Place::Variable(VARIABLE.to_owned()), text));
+    let text = source.secret_of_any("webhooks", "secret")?;
+    let path = source.optional("webhooks", "secret_file", rule::path)?;
+    let by_file = match path {
+        Some(path) => {
+            let place = source.place("webhooks", "secret_file");
+            Some((place.clone(), read_file(&path, place)?))
+        }
+        None => None,
+    };
+    let mut given = [text, by_file, by_name].into_iter().flatten();
+    let Some((place, secret)) = given.next() else { return Ok(None) };
+    if let Some((again, _)) = given.next() {
+        let says = format!("the secret is given here and by {place}, once is right");
+        return Err(Error { place: again, says });
+    }
+    let secret = Secret::new(secret.trim_end_matches(['\r', '\n']).to_owned());
+    if WebhookSecret::parse(secret.expose()).is_none() {
+        let says = format!("webhooks.secret must be {}", webhook::RIGHT);
+        return Err(Error { place, says });
+    }
+    Ok(Some(secret))
 }
 
 impl Admin {

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use callboard_common::duration::format as shown;
+use callboard_domain::worker::ConfidenceTrust;
 use ipnet::IpNet;
 use lettre::message::Mailbox;
 use url::Url;
@@ -126,6 +127,17 @@ pub(super) fn url(raw: &Raw) -> Read<Url> {
     if is_web && is_plain { Ok(url) } else { Err(right.to_owned()) }
 }
 
+/// The origin of a page, in lower case: scheme, host, and the port unless it is the scheme's own.
+pub(super) fn origin(raw: &Raw) -> Read<String> {
+    let right = "an origin such as https://dashboard.example.com, without a path";
+    let url: Url = parsed(raw.text(), right)?;
+    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let is_bare = matches!(url.path(), "" | "/") && url.query().is_none();
+    let is_plain = url.fragment().is_none() && url.username().is_empty();
+    let origin = url.origin().ascii_serialization();
+    if is_web && is_bare && is_plain { Ok(origin) } else { Err(right.to_owned()) }
+}
+
 /// True or false.
 pub(super) fn flag(raw: &Raw) -> Read<bool> {
     match raw {
@@ -135,6 +147,17 @@ pub(super) fn flag(raw: &Raw) -> Read<bool> {
             Err("true or false".to_owned())
         }
     }
+}
+
+/// The workers whose confidence counts: `all`, `none`, or a list of keys.
+pub(super) fn trust(raw: &Raw) -> Read<ConfidenceTrust> {
+    match raw.text() {
+        Some("all") => return Ok(ConfidenceTrust::All),
+        Some("none") => return Ok(ConfidenceTrust::None),
+        Some(_) | None => {}
+    }
+    let keys = list(text)(raw).map(ConfidenceTrust::Only);
+    keys.map_err(|_| "all, none, or a list of the names or ids of worker keys".to_owned())
 }
 
 /// A whole number in `range`.
@@ -157,13 +180,19 @@ pub(super) fn share(raw: &Raw) -> Read<f64> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(right.to_owned()) }
 }
 
-/// A whole number from 1 up, or `unlimited`, which is none.
-pub(super) fn cap(raw: &Raw) -> Read<Option<u32>> {
-    if raw.text() == Some("unlimited") {
-        return Ok(None);
+/// A whole number in `range`, which begins at 1, or `unlimited`, which is none.
+pub(super) fn cap<T>(range: RangeInclusive<T>) -> impl Fn(&Raw) -> Read<Option<T>>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let number = whole(range);
+    move |raw| {
+        if raw.text() == Some("unlimited") {
+            return Ok(None);
+        }
+        let number = number(raw).map(Some);
+        number.map_err(|_| "a whole number above 0, or \"unlimited\"".to_owned())
     }
-    let number = whole(1..=u32::MAX)(raw).map(Some);
-    number.map_err(|_| "a whole number above 0, or \"unlimited\"".to_owned())
 }
 
 /// A length of time in `range`, such as `500ms`, `60s`, `5m`, `24h` or `90d`.
@@ -247,6 +276,7 @@ mod tests {
         assert_eq!(list(text)(&plain(" a, b ")), Ok(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(list(text)(&plain("")), Ok(Vec::new()));
         assert_eq!(list(text)(&Raw::Text("a,b".to_owned())), Err("a list".to_owned()));
+        let cap = cap(1..=u32::MAX);
         assert_eq!(cap(&plain("unlimited")), Ok(None));
         assert_eq!(cap(&Raw::Number("7".to_owned())), Ok(Some(7)));
         assert!(cap(&Raw::Number("0".to_owned())).is_err());

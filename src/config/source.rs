@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Error, Place};
-use super::rule::{Raw, Read};
+use super::rule::{self, Raw, Read};
 
 const PREFIX: &str = "CALLBOARD_";
 
@@ -139,6 +139,22 @@ impl Source {
         }
         self.asked.insert(key);
         Ok(found)
+    }
+
+    /// A secret setting that a file may hold as well, and where it stood. Its value is never shown.
+    pub(super) fn secret_of_any(
+        &mut self,
+        section: &str,
+        name: &str,
+    ) -> Result<Option<(Place, String)>, Error> {
+        let key = (section.to_owned(), name.to_owned());
+        let given = self.given.remove(&key).unwrap_or_default();
+        self.asked.insert(key);
+        let Some((place, raw)) = given.into_iter().next_back() else { return Ok(None) };
+        match rule::text(&raw) {
+            Ok(text) => Ok(Some((place, text))),
+            Err(right) => Err(Error { place, says: format!("{section}.{name} must be {right}") }),
+        }
     }
 
     /// A variable that is no setting, such as `CALLBOARD_ADMIN_EMAIL`.

@@ -1,3 +1,5 @@
+use callboard_domain::access::Role;
+use callboard_domain::event::EventName;
 use callboard_domain::rate::Quota;
 
 use super::*;
@@ -78,7 +80,13 @@ fn the_shipped_file_names_every_setting_with_a_comment_above_it() {
         }
         before = line;
     }
-    let secrets = [("auth", "signing_key"), ("smtp", "password")];
+    let secrets = [
+        ("auth", "signing_key"),
+        ("auth", "previous_signing_key"),
+        ("oidc", "client_secret"),
+        ("otel", "headers"),
+        ("smtp", "password"),
+    ];
     let mut asked: Vec<_> = source.asked().filter(|setting| !secrets.contains(setting)).collect();
     asked.sort_unstable();
     named.sort_unstable();
@@ -108,7 +116,8 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "c.toml line 3: queue.ageing is no setting, [queue] has aging",
     );
     let sections = "audit, auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
-                    models, queue, retention, runtime, server, smtp, store, templates, tls, worker";
+                    metrics, models, oidc, otel, queue, retention, runtime, server, smtp, store, templates, tls, \
+                    webhooks, worker";
     let unknown = format!("c.toml line 1: mail.host is no setting, the sections are {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);
     assert_variable_refused(
@@ -183,6 +192,38 @@ fn a_secret_is_taken_from_a_variable_or_a_file_and_never_shown() {
 }
 
 #[test]
+fn webhooks_are_signed_with_one_secret_that_is_never_shown() {
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const VARIABLE: &str = "CALLBOARD_WEBHOOK_SECRET";
+    let config = load(None, &[]).expect("the shipped file is right");
+    let seconds: Vec<_> = config.webhooks.waits.iter().map(Duration::as_secs).collect();
+    assert_eq!(seconds, [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+    assert_eq!(config.webhooks.events, [EventName::TaskCompleted]);
+    assert_eq!((config.webhooks.secret, config.webhooks.allow), (None, vec![]));
+    let file = format!("[webhooks]\nsecret = \"{SECRET}\"");
+    let secret_of = |loaded: Result<Config, String>| {
+        let secret = loaded.map(|config| config.webhooks.secret);
+        secret.map(|secret| secret.map(|secret| secret.expose().to_owned()))
+    };
+    let given = Ok(Some(SECRET.to_owned()));
+    assert_eq!(secret_of(load(Some(&file), &[])), given);
+    assert_eq!(secret_of(load(None, &[(VARIABLE, SECRET)])), given);
+    assert_eq!(secret_of(load(None, &[("CALLBOARD_WEBHOOKS__SECRET", SECRET)])), given);
+    let twice = "the secret is given here and by c.toml line 2, once is right";
+    assert_eq!(
+        load(Some(&file), &[(VARIABLE, SECRET)]).expect_err("twice"),
+        format!("{VARIABLE}: {twice}")
+    );
+    let short = load(None, &[(VARIABLE, "whsec_c2hvcnQ=")]).expect_err("too short");
+    assert!(short.contains("24 to 64 bytes") && !short.contains("c2hvcnQ"), "{short}");
+    let says = "webhooks.events must be a list, each item one of task.completed, task.failed, \
+                task.cancelled, task.rejected, not [\"task.done\"]";
+    assert_refused("[webhooks]\nevents = [\"task.done\"]", &format!("c.toml line 2: {says}"));
+    let negative = load(Some("[webhooks]\nretry_seconds = [-1]"), &[]).expect_err("no time");
+    assert!(negative.contains("a whole number from 0 to 604800"), "{negative}");
+}
+
+#[test]
 fn mail_has_a_server_only_with_a_host() {
     let from = ("CALLBOARD_SMTP__FROM", "Callboard <callboard@example.com>");
     let host = ("CALLBOARD_SMTP__HOST", "smtp.example.com");
@@ -253,4 +294,110 @@ fn the_first_administrator_has_both_an_e_mail_and_a_password() {
     assert_eq!(admin, Some(("a@b".to_owned(), "hunter22".to_owned())));
     assert!(load(None, &[email]).is_err());
     assert!(load(None, &[password]).is_err());
+}
+
+#[test]
+fn single_sign_on_has_an_issuer_a_client_and_a_way_to_a_role() {
+    const OIDC: &str = "[oidc]\nissuer = \"https://id.example.com\"\nclient_id = \"c\"\n";
+    let file = format!(
+        "{OIDC}role_claim = \"groups\"\nrole_map = [\"a=b=admin\", \"staff = viewer\"]\n\
+         allowed_domains = [\"Example.COM\"]\n"
+    );
+    let oidc = load(Some(&file), &[("CALLBOARD_OIDC__CLIENT_SECRET", "s")]).expect("it is right");
+    let oidc = oidc.oidc.expect("a provider");
+    assert_eq!(oidc.issuer, "https://id.example.com", "as it is written");
+    let map = [("a=b".to_owned(), Role::Admin), ("staff".to_owned(), Role::Viewer)];
+    assert_eq!(oidc.policy.role_map, map);
+    assert_eq!(
+        (oidc.policy.default_role, &*oidc.policy.allowed_domains),
+        (None, &["example.com".to_owned()][..])
+    );
+    assert!(!format!("{oidc:?}").contains("\"s\""), "the secret is not shown");
+    assert_eq!(load(None, &[]).expect("the shipped file is right").oidc, None);
+    let role = "default_role = \"viewer\"\n";
+    assert!(load(Some(&format!("{OIDC}{role}")), &[]).is_ok());
+    assert_refused(
+        OIDC,
+        "c.toml line 2: nobody could sign in: oidc.role_map or oidc.default_role must be set too",
+    );
+    for (file, says) in [
+        (
+            "[oidc]\nclient_id = \"c\"\n",
+            "line 2: oidc.client_id must not be set without oidc.issuer",
+        ),
+        ("[oidc]\nissuer = \"https://id.example.com\"\n", "line 2: oidc.client_id must be set too"),
+        (
+            "[oidc]\nissuer = \"http://id.example.com\"\n",
+            "line 2: oidc.issuer must be an address such as https://id.example.com; plain http only on this machine, not \"http://id.example.com\"",
+        ),
+        (
+            "[oidc]\nrole_map = [\"staff=worker\"]\n",
+            "line 2: oidc.role_map must be a list, each item a value and a role, \"value=admin\", \"value=operator\" or \"value=viewer\", not [\"staff=worker\"]",
+        ),
+        (
+            "[oidc]\nclient_secret = \"s\"\n",
+            "line 2: oidc.client_secret is a secret: set CALLBOARD_OIDC__CLIENT_SECRET, or client_secret_file to a path",
+        ),
+    ] {
+        assert_refused(file, &format!("c.toml {says}"));
+    }
+    let no_claim = format!("{OIDC}role_map = [\"staff=admin\"]\n");
+    assert_refused(&no_claim, "c.toml line 4: oidc.role_claim must be set too");
+    let scopes = format!("{OIDC}{role}scopes = [\"email\"]\n");
+    assert_refused(&scopes, "c.toml line 5: oidc.scopes must hold openid");
+    assert!(load(Some("[oidc]\nissuer = \"http://127.0.0.1:9400\"\nclient_id = \"c\"\ndefault_role = \"viewer\"\n"), &[]).is_ok());
+}
+
+#[test]
+fn a_previous_signing_key_stands_beside_a_configured_one() {
+    let key = "0123456789abcdef0123456789abcdef";
+    let name = "CALLBOARD_AUTH__PREVIOUS_SIGNING_KEY";
+    let auth = load(None, &[("CALLBOARD_AUTH__SIGNING_KEY", key), (name, key)]).expect("two keys");
+    assert_eq!(auth.auth.previous_signing_key.map(|key| key.expose().len()), Some(32));
+    assert_variable_refused(
+        name,
+        key,
+        "auth.signing_key_file must be set too: a key that the server made is rotated with callboard auth rotate-signing-key",
+    );
+    assert_variable_refused(name, "short", "the signing key must have at least 32 bytes, not 5");
+}
+
+#[test]
+fn trust_in_confidences_is_all_none_or_a_list_of_keys() {
+    let trust = |file: &str| load(Some(file), &[]).map(|config| config.worker.trust_confidence);
+    let only =
+        |keys: &[&str]| Ok(ConfidenceTrust::Only(keys.iter().map(|&key| key.to_owned()).collect()));
+    assert_eq!(trust(""), Ok(ConfidenceTrust::All));
+    assert_eq!(trust("worker.trust_confidence = \"none\""), Ok(ConfidenceTrust::None));
+    assert_eq!(trust("worker.trust_confidence = [\"gpu\", \"all\"]"), only(&["gpu", "all"]));
+    assert_eq!(trust("worker.trust_confidence = []"), only(&[]));
+    let name = "CALLBOARD_WORKER__TRUST_CONFIDENCE";
+    let given = load(None, &[(name, "gpu, key_1")]).map(|config| config.worker.trust_confidence);
+    assert_eq!(given, only(&["gpu", "key_1"]));
+    let wrong = trust("worker.trust_confidence = \"some\"").expect_err("it is no list");
+    let right = "all, none, or a list of the names or ids of worker keys";
+    assert!(wrong.contains(right), "{wrong}");
+    let pass = ("CALLBOARD_HITL__MISSING_CONFIDENCE", "pass");
+    let both = load(None, &[pass, (name, "gpu")]).expect_err("what is missing would pass");
+    assert!(both.starts_with(name) && both.contains("hitl.missing_confidence"), "{both}");
+    assert!(load(None, &[pass, (name, "all")]).is_ok());
+}
+
+#[test]
+fn metrics_are_private_and_traces_are_off_unless_it_is_said() {
+    let config = load(None, &[]).expect("the shipped file is right");
+    assert!(!config.metrics.public);
+    assert_eq!(config.otel, Otel { endpoint: None, headers: None, sample_ratio: 1.0 });
+    assert_refused(
+        "[otel]\nendpoint = \"127.0.0.1:4318\"\n",
+        "c.toml line 2: otel.endpoint must be an address such as https://callboard.example.com, not \"127.0.0.1:4318\"",
+    );
+    assert_refused(
+        "[otel]\nsample_ratio = 2\n",
+        "c.toml line 2: otel.sample_ratio must be a number from 0 to 1, not 2",
+    );
+    assert_refused(
+        "[otel]\nheaders = \"a=b\"\n",
+        "c.toml line 2: otel.headers is a secret: set CALLBOARD_OTEL__HEADERS, or headers_file to a path",
+    );
 }

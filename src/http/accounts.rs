@@ -1,12 +1,14 @@
 //! Login, users and keys (SPEC.md, Authentication endpoints): translate only.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Action as Permission, Caller};
-use callboard_domain::account::throttle::{Admission, Outcome};
+use callboard_domain::account::throttle::{Admission, Outcome, Permit, Reached};
 use callboard_domain::account::{Email, User};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
@@ -21,7 +23,10 @@ use crate::wire::accounts::{
     ChangePassword, ChangeUser, CreateKey, CreateUser, KeyBody, KeySummaryBody, ListSessions,
     LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody, UserBody,
 };
-use crate::wire::common::{Iso, Paging};
+use crate::wire::common::Paging;
+
+/// How long a try of a password may wait for the ends of others.
+const TRY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sign in with e-mail and password.
 #[utoipa::path(
@@ -44,7 +49,12 @@ pub(super) async fn login(
 }
 
 /// The user with this e-mail, if the password is right.
-async fn check_password(app: &App, by: By, email: &Email, password: String) -> Result<User, Error> {
+async fn check_password(
+    app: &Arc<App>,
+    by: By,
+    email: &Email,
+    password: String,
+) -> Result<User, Error> {
     let checked = try_password(app, by, email, password).await;
     if let Err(error @ (Error::InvalidCredentials | Error::RateLimited { .. })) = &checked {
         let record = Record::new(Action::SignInRefused, by).with("email", email);
@@ -53,28 +63,87 @@ async fn check_password(app: &App, by: By, email: &Email, password: String) -> R
     checked
 }
 
-async fn try_password(app: &App, by: By, email: &Email, password: String) -> Result<User, Error> {
+async fn try_password(
+    app: &Arc<App>,
+    by: By,
+    email: &Email,
+    password: String,
+) -> Result<User, Error> {
     let address = by.address.ok_or(Error::Internal)?;
-    let permit = loop {
-        let freed = app.tries_settled.notified();
-        let admission = app.throttle().acquire(email, address, app.handle.now());
-        match admission {
-            Admission::Admitted(permit) => break permit,
-            Admission::Refused(error) => return Err(error),
-            Admission::Wait => freed.await,
-        }
-    };
+    let attempt = Attempt::begin(app, email, address);
+    let attempt = tokio::time::timeout(TRY_WITHIN, attempt).await;
+    let attempt = attempt.map_err(|_| Error::Unavailable("too many sign-ins at once"))??;
+    let slot = app.passwords.slot().await?;
     let user = app.handle.user_by_email(email);
     let hash = user.as_ref().map(|user| user.password_hash.clone());
-    let checked = app.passwords.verify(password, hash).await;
-    let outcome = match checked {
-        Err(Error::InvalidCredentials) => Outcome::Failed,
-        Ok(()) | Err(_) => Outcome::Harmless,
-    };
-    app.throttle().release(permit, outcome, app.handle.now());
-    app.tries_settled.notify_waiters();
-    checked?;
+    let passwords = app.passwords.clone();
+    // Whoever leaves before the answer has tried all the same.
+    let checked = tokio::spawn(async move {
+        let checked = passwords.verify(slot, password, hash).await;
+        attempt.end(match checked {
+            Ok(()) => Outcome::Right,
+            Err(Error::InvalidCredentials) => Outcome::Failed,
+            Err(_) => Outcome::Harmless,
+        });
+        checked
+    });
+    checked.await.map_err(|_| Error::Internal)??;
     user.ok_or(Error::InvalidCredentials)
+}
+
+/// A try of a password. One that is dropped before the password was compared counts for nothing.
+struct Attempt {
+    app: Arc<App>,
+    email: String,
+    address: IpAddr,
+    permit: Option<Permit>,
+}
+
+impl Attempt {
+    /// Waits until those that it depends on have ended.
+    async fn begin(app: &Arc<App>, email: &Email, address: IpAddr) -> Result<Self, Error> {
+        let permit = loop {
+            let freed = app.tries_settled.notified();
+            let admission = app.throttle().acquire(email, address, app.handle.now());
+            match admission {
+                Admission::Admitted(permit) => break Some(permit),
+                Admission::Refused(error) => return Err(error),
+                Admission::Wait => freed.await,
+            }
+        };
+        Ok(Self { app: Arc::clone(app), email: email.to_string(), address, permit })
+    }
+
+    fn end(mut self, outcome: Outcome) {
+        self.release(outcome);
+    }
+
+    fn release(&mut self, outcome: Outcome) {
+        let Some(permit) = self.permit.take() else { return };
+        let reached = self.app.throttle().release(permit, outcome, self.app.handle.now());
+        self.app.tries_settled.notify_waiters();
+        let (address, email) = (self.address, &self.email);
+        match reached {
+            None => {}
+            Some(Reached::Pair) => tracing::warn!(
+                %address, %email,
+                "too many wrong passwords: sign-ins to this account from this address wait"
+            ),
+            Some(Reached::Address) => tracing::warn!(
+                %address, "too many wrong passwords: sign-ins from this address wait"
+            ),
+            Some(Reached::Account) => tracing::warn!(
+                %address, %email,
+                "too many wrong passwords: sign-ins to this account from new addresses wait"
+            ),
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.release(Outcome::Harmless);
+    }
 }
 
 /// Go on with a session: the refresh token is replaced by the one in the answer.
@@ -94,16 +163,9 @@ pub(super) async fn refresh(
     Ok(session(&app, &app.handle.refresh(token, by).await?))
 }
 
-fn session(app: &App, signed_in: &SignedIn) -> Reply {
-    let SignedIn { user, session, refresh_token } = signed_in;
-    let issued = app.tokens.issue(user.id, *session, &App::fresh_name(), app.handle.now());
-    Reply::ok(&SessionBody {
-        token: issued.token,
-        refresh_token: refresh_token.expose().to_owned(),
-        expires_at: Iso(issued.expires_at),
-        user: user.into(),
-    })
-    .secret()
+/// The answer to a sign-in.
+pub(super) fn session(app: &App, signed_in: &SignedIn) -> Reply {
+    Reply::ok(&app.session(signed_in)).secret()
 }
 
 /// End this session, or all sessions of the user.
@@ -221,9 +283,10 @@ pub(super) async fn create_user(
     Body(user): Body<CreateUser>,
 ) -> Answer {
     app.password_rules.check(&user.password, &user.email)?;
-    let password_hash = app.passwords.hash(user.password).await?;
-    let name = user.name.unwrap_or_else(|| user.email.local_part().to_owned());
-    let new = NewUser { email: user.email, name, role: user.role, tier: user.plan, password_hash };
+    let CreateUser { email, password, name, role, plan: tier } = user;
+    let password_hash = app.passwords.hash(password).await?;
+    let name = name.unwrap_or_else(|| email.local_part().to_owned());
+    let new = NewUser { email, name, role, tier, password_hash, external: None };
     let user = app.handle.create_user(new, by).await?;
     Ok(Reply::created(&UserBody::from(&user)))
 }

@@ -1,8 +1,9 @@
 //! What handlers share.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use callboard_domain::Error;
@@ -10,13 +11,26 @@ use callboard_domain::access::Caller;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::Record;
+use callboard_domain::id::TaskId;
+use callboard_domain::worker::ConfidenceTrust;
+use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Owner};
 use ipnet::IpNet;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use url::Url;
 
 use super::limit::{Limiter, OpenLimit};
+use super::metrics::Surface;
+use super::oidc::SignOn;
+use super::trace::Trace;
 use crate::auth::password::Passwords;
+use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
+use crate::outbound::guard::Guard;
+use crate::outbound::traces::Traces;
+use crate::outbound::webhook::WebhookSecret;
+use crate::wire::accounts::SessionBody;
+use crate::wire::common::Iso;
 use crate::wire::tasks::Defaults;
 
 /// The most worker connections that an account has open (PROTOCOL.md 8).
@@ -30,18 +44,38 @@ pub struct Parts {
     pub defaults: Defaults,
     /// The environment variables that plans and templates may use.
     pub env_allow: Vec<String>,
+    /// The workers whose confidence counts.
+    pub trust: ConfidenceTrust,
     /// Everybody's rate limits.
     pub limiter: Limiter,
     /// The most event streams and sockets that an account has open.
     pub streams: u32,
+    /// The origins of pages that may open sockets, in lower case, besides the server's own.
+    pub allowed_origins: Vec<String>,
+    /// How long a chat completion waits for the end of its task.
+    pub chat_wait: Duration,
     /// Access tokens.
     pub tokens: AccessTokens,
     /// What hashes passwords.
     pub passwords: Passwords,
     /// What passwords must be like.
     pub password_rules: Rules,
+    /// The setup link of a server without an admin.
+    pub setup: Option<Setup>,
+    /// Sign-in by OIDC.
+    pub oidc: Option<SignOn>,
     /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<IpNet>,
+    /// What says where webhooks may go.
+    pub guard: Arc<Guard>,
+    /// What signs webhooks.
+    pub webhook_secret: Arc<WebhookSecret>,
+    /// Whether the metrics need no credential.
+    pub metrics_public: bool,
+    /// The directory of everything that is stored.
+    pub data_dir: PathBuf,
+    /// Traces; `None` if they are off.
+    pub traces: Option<Traces>,
 }
 
 /// What handlers share.
@@ -49,17 +83,33 @@ pub struct App {
     pub(crate) handle: Handle,
     pub(super) defaults: Defaults,
     pub(super) env_allow: Vec<String>,
+    pub(crate) trust: ConfidenceTrust,
     pub(super) limiter: Limiter,
-    pub(super) streams: OpenLimit,
+    pub(crate) streams: OpenLimit,
+    pub(crate) allowed_origins: Vec<String>,
+    /// True once the service stops: sockets and streams end.
+    pub(crate) stopping: watch::Sender<bool>,
+    pub(super) chats: OpenLimit,
+    pub(super) chat_wait: Duration,
     pub(crate) worker_sockets: OpenLimit,
     pub(super) tokens: AccessTokens,
     pub(super) passwords: Passwords,
     pub(super) password_rules: Rules,
+    pub(super) setup: Option<Setup>,
+    pub(super) oidc: Option<SignOn>,
+    /// Held by the one rotation of the signing key at a time.
+    pub(super) rotation: tokio::sync::Mutex<()>,
     /// Somebody's try of a password ended: whoever waits may ask again.
     pub(super) tries_settled: Notify,
     pub(super) started: Instant,
+    pub(super) surface: Surface,
+    pub(super) metrics_public: bool,
+    pub(super) data_dir: PathBuf,
+    pub(super) traces: Option<Traces>,
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
+    guard: Arc<Guard>,
+    pub(super) webhook_secret: Arc<WebhookSecret>,
 }
 
 impl App {
@@ -70,16 +120,30 @@ impl App {
             handle: parts.handle,
             defaults: parts.defaults,
             env_allow: parts.env_allow,
+            trust: parts.trust,
             limiter: parts.limiter,
+            allowed_origins: parts.allowed_origins,
+            stopping: watch::Sender::new(false),
             streams: OpenLimit::new("event streams", parts.streams),
+            chats: OpenLimit::new("chat completions", parts.streams),
+            chat_wait: parts.chat_wait,
             worker_sockets: OpenLimit::new("worker connections", WORKER_SOCKETS),
             tokens: parts.tokens,
             passwords: parts.passwords,
             password_rules: parts.password_rules,
+            setup: parts.setup,
+            oidc: parts.oidc,
+            rotation: tokio::sync::Mutex::default(),
             tries_settled: Notify::new(),
             started: Instant::now(),
+            surface: Surface::default(),
+            metrics_public: parts.metrics_public,
+            data_dir: parts.data_dir,
+            traces: parts.traces,
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
+            guard: parts.guard,
+            webhook_secret: parts.webhook_secret,
         }
     }
 
@@ -99,11 +163,52 @@ impl App {
 
     /// Whom the things that a caller makes belong to.
     pub(crate) fn owner(&self, caller: &Caller) -> Owner {
+        self.owner_in(caller, Trace(None))
+    }
+
+    /// The same for what belongs to a trace.
+    pub(super) fn owner_in(&self, caller: &Caller, Trace(trace): Trace) -> Owner {
         Owner {
             id: caller.account.to_string(),
             environment: caller.environment,
             concurrent: self.limiter.concurrent(caller.tier),
+            role: caller.role,
+            trace,
         }
+    }
+
+    /// The tokens of a sign-in.
+    pub(crate) fn session(&self, signed_in: &SignedIn) -> SessionBody {
+        let SignedIn { user, session, refresh_token } = signed_in;
+        let issued = self.tokens.issue(user.id, *session, &Self::fresh_name(), self.handle.now());
+        SessionBody {
+            token: issued.token,
+            refresh_token: refresh_token.expose().to_owned(),
+            expires_at: Iso(issued.expires_at),
+            user: user.into(),
+        }
+    }
+
+    /// Passes if the caller may read this task: a bound worker reads those that it holds.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(super) fn may_read(&self, caller: &Caller, id: TaskId) -> Result<(), Error> {
+        let account = || caller.account.to_string();
+        if caller.is_bound() && !self.handle.held_by(caller.environment, &account()).contains(&id) {
+            return Err(Error::not_found("task", id));
+        }
+        Ok(())
+    }
+
+    /// Passes unless a callback URL evidently leads to an address that may not be called.
+    ///
+    /// # Errors
+    /// [`Error::CallbackForbidden`].
+    pub(super) fn check_callback(&self, caller: &Caller, url: Option<&str>) -> Result<(), Error> {
+        let Some(url) = url else { return Ok(()) };
+        let may = Url::parse(url).is_ok_and(|url| self.guard.may_create(&url, caller.environment));
+        if may { Ok(()) } else { Err(Error::CallbackForbidden(url.to_owned())) }
     }
 
     /// Writes to the audit log what has happened already: if that fails, the action stands.
@@ -135,6 +240,9 @@ impl App {
     pub(super) fn client_address(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let trusted = |ip: IpAddr| self.trusted_proxies.iter().any(|net| net.contains(&ip));
         let mut client = peer.ip().to_canonical();
+        if !trusted(client) {
+            return client;
+        }
         let forwarded = headers.get_all("x-forwarded-for");
         let forwarded: Vec<_> = forwarded.iter().filter_map(|value| value.to_str().ok()).collect();
         for hop in forwarded.iter().flat_map(|value| value.split(',')).rev() {

@@ -49,7 +49,7 @@ pub(super) async fn list(
 async fn page(app: &App, caller: &Caller, query: &Approvals) -> Answer {
     let page = app.handle.approvals(caller.environment, query).await?;
     let now = app.handle.now();
-    let items: Vec<_> = page.items.iter().map(|item| ApprovalBody::whole(item, now)).collect();
+    let items: Vec<_> = page.items.iter().map(|item| ApprovalBody::listed(item, now)).collect();
     Ok(Reply::page(&items, page.total, query.window))
 }
 

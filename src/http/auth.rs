@@ -11,16 +11,17 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::Method;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, UPGRADE};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::credential;
 
+use super::body_budget::Share;
 use super::limit::{self, Counted};
 use super::routes::{Access, AccessTable, Own};
-use super::{App, Failure};
+use super::{App, Edge, Failure};
 
 /// What the guard knows.
 pub(super) struct Guard {
@@ -49,7 +50,12 @@ pub(super) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let (app, access) = (&guard.app, guard.access(&request));
+    let app = &guard.app;
+    let mut access = guard.access(&request).map(|access| access.settled(app.metrics_public));
+    if let Some(Access::AllowedLater(action)) = access {
+        let is_later = request.headers().contains_key(UPGRADE) && !has_credentials(&request);
+        access = Some(if is_later { Access::Public } else { Access::Allowed(action) });
+    }
     let path = request.extensions().get::<MatchedPath>().cloned();
     let caller = match access {
         Some(Access::Health) => {
@@ -60,7 +66,8 @@ pub(super) async fn guard(
             return remember(path, response);
         }
         Some(Access::Public) => None,
-        Some(Access::Allowed(_) | Access::Own(_)) | None => Some(caller(app, &request)),
+        Some(Access::Allowed(_) | Access::AllowedLater(_) | Access::Own(_) | Access::Metrics)
+        | None => Some(caller(app, &request)),
     };
     let (who, plan) = match &caller {
         Some(Ok(caller)) => (Counted::Account(caller.account), caller.tier),
@@ -68,6 +75,13 @@ pub(super) async fn guard(
             (Counted::address(app.client_address(peer, request.headers())), None)
         }
     };
+    let is_public = matches!(access, Some(Access::Public));
+    if let Some(share) = request.extensions().get::<Share>() {
+        share.of(who, is_public);
+    }
+    if is_public && let Some(edge) = request.extensions_mut().get_mut::<Edge>() {
+        *edge = edge.public();
+    }
     let admitted = app.limiter.admit(who, plan, app.handle.now());
     let (response, standing) = match (admitted, access, caller) {
         (Err(refused), ..) => {
@@ -122,6 +136,11 @@ fn remember(path: Option<MatchedPath>, mut response: Response) -> Response {
     response
 }
 
+fn has_credentials(request: &Request) -> bool {
+    request.headers().contains_key(AUTHORIZATION)
+        || api_key_parameter(request.uri().query().unwrap_or_default()).is_some()
+}
+
 fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
     if let Some(header) = request.headers().get(AUTHORIZATION) {
         let text = header
@@ -138,20 +157,23 @@ fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
         return caller_of(app, text);
     }
     match api_key_parameter(request.uri().query().unwrap_or_default()) {
-        Some(key) => caller_of(app, &key),
+        // An access token would stay in logs and histories.
+        Some(key) if credential::has_service_prefix(&key) => caller_of(app, &key),
+        Some(_) => Err(Error::InvalidToken("the parameter api_key must be an API key".to_owned())),
         None => Err(Error::Unauthorized("credentials are missing".into())),
     }
 }
 
 /// Whom a key or an access token stands for.
-pub(super) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
+pub(crate) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
     if credential::has_service_prefix(text) {
         let (_, digest) = credential::parse(text)?;
         app.handle.caller_of_key(&digest)
     } else {
         let access = app.tokens.verify(text, app.handle.now())?;
         let mut caller = app.handle.caller_of_session(access.session, access.user)?;
-        caller.expires_at = Some(access.expires_at);
+        let end_of_key = caller.expires_at.unwrap_or(access.expires_at);
+        caller.expires_at = Some(end_of_key.min(access.expires_at));
         Ok(caller)
     }
 }

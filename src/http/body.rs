@@ -73,11 +73,12 @@ fn format_of(content_type: &str, taken: &[(&str, Format)]) -> Option<Format> {
 ///
 /// # Errors
 ///
-/// [`Error::PayloadTooLarge`] above [`MAX_BODY`], however it is sent; [`Error::BodyTooSlow`] if it
+/// [`Error::PayloadTooLarge`] above [`Edge::max_body`], however it is sent; [`Error::BodyTooSlow`] if it
 /// takes longer than [`Edge::body_timeout`]; [`Error::InvalidJson`] if it breaks off;
-/// [`Error::Unavailable`] if those of other requests take up [`Edge::bodies_max_bytes`].
+/// [`Error::TooMuchUnfinished`] and [`Error::Unavailable`] if there is no room for it.
 pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
-    let limit = request.extensions().get::<Edge>().copied().unwrap_or_default().body_timeout;
+    let edge = request.extensions().get::<Edge>().copied().unwrap_or_default();
+    let (limit, max) = (edge.body_timeout, edge.max_body);
     let announced = request
         .headers()
         .get(CONTENT_LENGTH)
@@ -86,16 +87,25 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
     let waits = request.headers().contains_key(EXPECT);
     let share = request.extensions().get::<Share>().cloned();
     let mut body = Incoming { pieces: request.into_body().into_data_stream(), share };
-    if announced > MAX_BODY && waits {
+    if announced > max && waits {
         // It has not been sent yet and now never will be.
-        return Err(Error::PayloadTooLarge { limit: MAX_BODY });
+        return Err(Error::PayloadTooLarge { limit: max });
     }
-    let all = tokio::time::timeout(limit, body.collect(announced)).await;
+    let all = tokio::time::timeout(limit, body.collect(announced, max)).await;
     let all = all.map_err(|_| Error::BodyTooSlow { seconds: limit.as_secs() })?;
-    if matches!(all, Err(Error::PayloadTooLarge { .. } | Error::Unavailable(_))) {
+    let has_no_room = |error: &Error| {
+        matches!(
+            error,
+            Error::PayloadTooLarge { .. } | Error::TooMuchUnfinished { .. } | Error::Unavailable(_)
+        )
+    };
+    if all.as_ref().is_err_and(has_no_room) {
+        // What was read of it is gone.
+        body.share.iter().for_each(Share::reset);
         // Out of time or not, the answer is the same.
         let _ = tokio::time::timeout(MAX_DROPPING.min(limit), body.drop_rest()).await;
     }
+    body.share.iter().for_each(Share::finish);
     all
 }
 
@@ -119,16 +129,16 @@ impl Incoming {
         Ok(piece)
     }
 
-    async fn collect(&mut self, announced: usize) -> Result<Bytes, Error> {
-        let too_large = Error::PayloadTooLarge { limit: MAX_BODY };
-        if announced > MAX_BODY {
+    async fn collect(&mut self, announced: usize, max: usize) -> Result<Bytes, Error> {
+        let too_large = Error::PayloadTooLarge { limit: max };
+        if announced > max {
             return Err(too_large);
         }
         // Most bodies are one piece, which is taken as it is.
         let Some(first) = self.next_held().await? else {
             return Ok(Bytes::new());
         };
-        if first.len() > MAX_BODY {
+        if first.len() > max {
             return Err(too_large);
         }
         let Some(second) = self.next_held().await? else {
@@ -138,7 +148,7 @@ impl Incoming {
         all.extend_from_slice(&first);
         let mut next = Some(second);
         while let Some(piece) = next {
-            if all.len() + piece.len() > MAX_BODY {
+            if all.len() + piece.len() > max {
                 return Err(too_large);
             }
             all.extend_from_slice(&piece);

@@ -1,88 +1,253 @@
-//! How much of all requests' bodies is held at once.
+//! The bytes of bodies and frames that are held at once (PROTOCOL.md 8).
 //!
-//! What of a body is more than a connection's buffer holds anyway counts until its request is
-//! answered, so that many slow or large ones are refused before they fill the memory, and small ones
-//! go on. Deliberately absent: how large one may be, and how long
-//! it may take, which [`super::body`] says.
+//! ```text
+//!   all                    a body until its request is answered, a frame until it is whole
+//!   one account, address   a quarter of that, of what is not whole yet
+//!   public endpoints       an eighth, in a pool of their own: they take nothing from the others
+//! ```
+//!
+//! The first bytes of each do not count, because a connection's buffer holds as many anyway: many slow
+//! or large ones are refused before they fill the memory, and small ones go on. Deliberately absent: how
+//! large one may be, and how long it may take, which [`super::body`] and the sockets say.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::Error;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What one permit stands for, in bytes.
-const UNIT: usize = 1024;
-/// What of each body does not count.
-const FREE: usize = 8 * UNIT;
+use super::body::MAX_BODY;
+use super::limit::Counted;
 
-/// What is left, for all requests.
+/// The first bytes that do not count.
+const FREE: usize = 8 * 1024;
+/// The same at a public endpoint, where a body has a few hundred bytes.
+const FREE_PUBLIC: usize = 1024;
+
+/// What is left, for all requests and sockets.
 #[derive(Debug, Clone)]
-pub(super) struct BodyBudget(Arc<Semaphore>);
+pub(super) struct BodyBudget {
+    members: Arc<Pool>,
+    public: Arc<Pool>,
+}
 
-/// What one request has taken; an extension of it. Given back when the last copy is dropped.
+#[derive(Debug)]
+struct Pool {
+    free: usize,
+    limit: usize,
+    limit_of_one: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    /// Of what is not whole yet.
+    by_one: HashMap<Counted, usize>,
+}
+
+/// What one request or socket has taken; an extension of the request. Given back when the last copy is
+/// dropped.
 #[derive(Debug, Clone)]
-pub(super) struct Share {
+pub(crate) struct Share {
     budget: BodyBudget,
     taken: Arc<Mutex<Taken>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Taken {
-    bytes: usize,
-    permit: Option<OwnedSemaphorePermit>,
+    pool: Arc<Pool>,
+    /// The account or address; not known before the guard has asked.
+    one: Option<Counted>,
+    read: usize,
+    unfinished: usize,
+    held: usize,
 }
 
 impl BodyBudget {
-    /// A budget of so many bytes, in whole units.
+    /// A budget of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
+        let pool = |free, limit: usize, least| {
+            let limit_of_one = (limit / 4).max(least);
+            Arc::new(Pool { free, limit, limit_of_one, held: Mutex::default() })
+        };
+        // One body always fits.
+        Self { members: pool(FREE, bytes, MAX_BODY), public: pool(FREE_PUBLIC, bytes / 8, FREE) }
     }
 
     /// A request that has taken nothing yet.
     pub(super) fn share(&self) -> Share {
-        Share { budget: self.clone(), taken: Arc::default() }
+        let pool = Arc::clone(&self.members);
+        let taken = Taken { pool, one: None, read: 0, unfinished: 0, held: 0 };
+        Share { budget: self.clone(), taken: Arc::new(Mutex::new(taken)) }
     }
 }
 
 impl Share {
+    /// The share of an account in a fresh budget.
+    #[cfg(test)]
+    pub(crate) fn tested(edge: super::Edge) -> Self {
+        let share = BodyBudget::new(edge.bodies_max_bytes).share();
+        share.of(Counted::address([192, 0, 2, 1].into()), false);
+        share
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The request is of this account, or of this address at a public endpoint. Nothing was read yet.
+    pub(super) fn of(&self, one: Counted, is_public: bool) {
+        let mut taken = self.taken();
+        taken.one = Some(one);
+        if is_public {
+            taken.pool = Arc::clone(&self.budget.public);
+        }
+    }
+
     /// Takes room for so many bytes more.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if there is none.
-    pub(super) fn take(&self, bytes: usize) -> Result<(), Error> {
-        let full = Error::Unavailable("too much is being sent at once");
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let units = |bytes: usize| bytes.saturating_sub(FREE).div_ceil(UNIT);
-        let units = units(taken.bytes + bytes) - units(taken.bytes);
-        if units > 0 {
-            let units = u32::try_from(units).map_err(|_| full.clone())?;
-            let more =
-                Arc::clone(&self.budget.0).try_acquire_many_owned(units).map_err(|_| full)?;
-            match &mut taken.permit {
-                Some(permit) => permit.merge(more),
-                none => *none = Some(more),
+    /// [`Error::TooMuchUnfinished`] if the account has no more, [`Error::Unavailable`] if nobody has.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Error> {
+        let mut taken = self.taken();
+        let counted = |bytes: usize| bytes.saturating_sub(taken.pool.free);
+        let more = counted(taken.read + bytes) - counted(taken.read);
+        if more > 0 {
+            taken.pool.take(taken.one, more)?;
+            taken.held += more;
+            taken.unfinished += more;
+        }
+        taken.read += bytes;
+        Ok(())
+    }
+
+    /// The body is whole: it still takes room, but none of its account's.
+    pub(super) fn finish(&self) {
+        self.taken().give_back(false);
+    }
+
+    /// The frame is whole and has gone on; the next begins.
+    pub(crate) fn reset(&self) {
+        let mut taken = self.taken();
+        taken.give_back(true);
+        taken.read = 0;
+    }
+}
+
+impl Taken {
+    fn give_back(&mut self, everything: bool) {
+        let unfinished = std::mem::take(&mut self.unfinished);
+        let held = if everything { std::mem::take(&mut self.held) } else { 0 };
+        if unfinished + held > 0 {
+            self.pool.give_back(self.one, unfinished, held);
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.give_back(true);
+    }
+}
+
+impl Pool {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, one: Option<Counted>, bytes: usize) -> Result<(), Error> {
+        let mut held = self.held();
+        let of_one = one.and_then(|one| held.by_one.get(&one)).copied().unwrap_or_default();
+        if one.is_some() && of_one + bytes > self.limit_of_one {
+            return Err(Error::TooMuchUnfinished { limit: self.limit_of_one });
+        }
+        if held.all + bytes > self.limit {
+            return Err(Error::Unavailable("too much is being sent at once"));
+        }
+        held.all += bytes;
+        if let Some(one) = one {
+            held.by_one.insert(one, of_one + bytes);
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, one: Option<Counted>, unfinished: usize, all: usize) {
+        let mut held = self.held();
+        held.all -= all;
+        if let Some(one) = one
+            && let Some(of_one) = held.by_one.get_mut(&one)
+        {
+            *of_one -= unfinished;
+            if *of_one == 0 {
+                held.by_one.remove(&one);
             }
         }
-        taken.bytes += bytes;
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    const ONE: Counted = Counted::Address(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)));
+    const OTHER: Counted = Counted::Address(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)));
+    const MIB: usize = 1 << 20;
+
+    fn share(budget: &BodyBudget, one: Counted, is_public: bool) -> Share {
+        let share = budget.share();
+        share.of(one, is_public);
+        share
+    }
+
+    fn too_much(limit: usize) -> Result<(), Error> {
+        Err(Error::TooMuchUnfinished { limit })
+    }
 
     #[test]
     fn what_is_taken_is_given_back_with_the_request() {
-        let budget = BodyBudget::new(4 * UNIT);
+        let budget = BodyBudget::new(4 * MIB);
         let (first, second) = (budget.share(), budget.share());
-        assert_eq!(first.take(FREE + 1), Ok(()));
-        assert_eq!(first.take(2 * UNIT), Ok(()));
-        assert_eq!(second.take(FREE + UNIT), Ok(()));
-        assert!(second.take(1).is_err(), "the first has three units");
-        assert_eq!(first.take(UNIT - 1), Ok(()), "what it has is not full");
+        assert_eq!(first.take(FREE + 3 * MIB), Ok(()));
+        assert_eq!(second.take(FREE + MIB), Ok(()));
+        assert!(second.take(1).is_err(), "the first has three quarters");
+        first.finish();
+        assert!(second.take(1).is_err(), "it is not answered yet");
         assert_eq!(budget.share().take(FREE), Ok(()), "small ones go on");
         drop(first);
-        assert_eq!(second.take(3 * UNIT), Ok(()));
+        assert_eq!(second.take(3 * MIB), Ok(()));
+    }
+
+    #[test]
+    fn an_account_has_a_quarter_for_what_is_not_whole() {
+        let budget = BodyBudget::new(16 * MIB);
+        let (first, second) = (share(&budget, ONE, false), share(&budget, ONE, false));
+        assert_eq!(first.take(FREE + 3 * MIB), Ok(()));
+        assert_eq!(second.take(FREE + MIB), Ok(()));
+        assert_eq!(second.take(1), too_much(4 * MIB));
+        assert_eq!(share(&budget, OTHER, false).take(FREE + 4 * MIB), Ok(()));
+        first.finish();
+        assert_eq!(second.take(3 * MIB), Ok(()));
+        second.reset();
+        assert_eq!(second.take(FREE + 4 * MIB), Ok(()), "the next frame");
+        drop(second);
+        assert_eq!(share(&budget, ONE, false).take(FREE + 4 * MIB), Ok(()));
+    }
+
+    #[test]
+    fn one_body_always_fits() {
+        assert_eq!(share(&BodyBudget::new(2 * MAX_BODY), ONE, false).take(MAX_BODY), Ok(()));
+    }
+
+    #[test]
+    fn public_endpoints_have_a_pool_of_their_own() {
+        let budget = BodyBudget::new(8 * MIB);
+        let public: Vec<_> = (0..200).map(|_| share(&budget, ONE, true)).collect();
+        let taken = public.iter().filter(|share| share.take(FREE).is_ok()).count();
+        assert_eq!(taken, MIB / 4 / (FREE - FREE_PUBLIC), "a quarter of an eighth");
+        assert_eq!(share(&budget, ONE, true).take(FREE_PUBLIC), Ok(()), "small ones go on");
+        assert_eq!(share(&budget, OTHER, true).take(FREE), Ok(()));
+        assert_eq!(budget.share().take(FREE + 8 * MIB), Ok(()), "nothing is missing here");
     }
 }

@@ -94,3 +94,5 @@ inputs!(A B);
 inputs!(A B C);
 inputs!(A B C D);
 inputs!(A B C D E);
+inputs!(A B C D E F);
+inputs!(A B C D E F G);

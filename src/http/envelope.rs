@@ -17,7 +17,7 @@ use callboard_domain::query::Window;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 
-use super::error::{ErrorBody, Failure};
+use super::error::{ErrorBody, Failure, OpenAiError};
 use super::headers::RequestId;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -48,6 +48,12 @@ impl Reply {
     #[must_use]
     pub fn created(data: &impl Serialize) -> Self {
         Self::with_status(StatusCode::CREATED, data)
+    }
+
+    /// 200 with `data` alone, without the envelope.
+    #[must_use]
+    pub fn ok_bare(data: &impl Serialize) -> Self {
+        Self::bare(StatusCode::OK, data)
     }
 
     /// Another status with `data`, such as the 503 of `/api/health`.
@@ -115,11 +121,28 @@ struct Pagination {
     has_more: bool,
 }
 
-/// An envelope that lacks its `meta` and its closing brace.
+/// The shape of the answers of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// The envelope.
+    Enveloped,
+    /// OpenAI's (PROTOCOL.md 14).
+    OpenAi,
+}
+
+impl Shape {
+    pub(super) fn of(path: &str) -> Self {
+        if path.starts_with("/v1/") { Self::OpenAi } else { Self::Enveloped }
+    }
+}
+
+/// An answer whose request is not known yet.
 #[derive(Debug, Clone)]
-pub(super) struct Draft {
-    json: Vec<u8>,
-    success: bool,
+pub(super) enum Draft {
+    /// An envelope that lacks its `meta` and its closing brace.
+    Success(Vec<u8>),
+    /// A refusal.
+    Failure(Error),
 }
 
 impl Draft {
@@ -132,29 +155,32 @@ impl Draft {
             json.extend_from_slice(br#","pagination":"#);
             serde_json::to_writer(&mut json, pagination)?;
         }
-        let success = true;
-        Ok(Self { json, success })
+        Ok(Self::Success(json))
     }
 
-    pub(super) fn failure(error: &Error) -> Self {
-        let mut json = Vec::with_capacity(512);
-        json.extend_from_slice(br#"{"success":false,"error":"#);
-        serde_json::to_writer(&mut json, &ErrorBody(error))
-            .expect("an error has text members only");
-        let success = false;
-        Self { json, success }
-    }
-
-    fn finish(mut self, id: &RequestId, at: Timestamp, duration: Duration) -> Vec<u8> {
+    fn finish(self, shape: Shape, id: &RequestId, at: Timestamp, duration: Duration) -> Vec<u8> {
+        let (mut json, is_success) = match self {
+            Self::Success(json) => (json, true),
+            Self::Failure(error) => {
+                const TEXTS: &str = "an error has text members only";
+                if shape == Shape::OpenAi {
+                    return serde_json::to_vec(&OpenAiError(&error)).expect(TEXTS);
+                }
+                let mut json = Vec::with_capacity(512);
+                json.extend_from_slice(br#"{"success":false,"error":"#);
+                serde_json::to_writer(&mut json, &ErrorBody(&error)).expect(TEXTS);
+                (json, false)
+            }
+        };
         let id = id.as_str();
-        write!(self.json, r#","meta":{{"requestId":"{id}","timestamp":"{at}""#)
+        write!(json, r#","meta":{{"requestId":"{id}","timestamp":"{at}""#)
             .expect("a vector takes every write");
-        if self.success {
-            write!(self.json, r#","duration":{}"#, duration.as_millis())
+        if is_success {
+            write!(json, r#","duration":{}"#, duration.as_millis())
                 .expect("a vector takes every write");
         }
-        self.json.extend_from_slice(b"}}");
-        self.json
+        json.extend_from_slice(b"}}");
+        json
     }
 }
 
@@ -166,13 +192,19 @@ impl IntoResponse for Draft {
     }
 }
 
-/// Writes the end of the envelope, if the answer has one; `is_head` leaves the length alone to be
-/// told.
-pub(super) fn finish(response: &mut Response, id: &RequestId, duration: Duration, is_head: bool) {
+/// Writes the end of the envelope, if the answer has one, or a refusal in its shape; `is_head` leaves
+/// the length alone to be told.
+pub(super) fn finish(
+    response: &mut Response,
+    shape: Shape,
+    id: &RequestId,
+    duration: Duration,
+    is_head: bool,
+) {
     let Some(draft) = response.extensions_mut().remove::<Draft>() else {
         return;
     };
-    let json = draft.finish(id, now(), duration);
+    let json = draft.finish(shape, id, now(), duration);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, HeaderValue::from(json.len()));
@@ -195,7 +227,7 @@ mod tests {
     async fn sent(response: impl IntoResponse) -> (u16, String) {
         let mut response = response.into_response();
         let id = RequestId::given("r-1").expect("well formed");
-        finish(&mut response, &id, Duration::from_millis(12), false);
+        finish(&mut response, Shape::Enveloped, &id, Duration::from_millis(12), false);
         let status = response.status().as_u16();
         let bytes =
             axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body in memory");

@@ -32,9 +32,10 @@ impl From<Error> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let Self(error) = self;
-        let mut response = Draft::failure(&error).into_response();
-        *response.status_mut() = row(&error).status;
-        if let Some((name, value)) = header(&error) {
+        let (status, header) = (row(&error).status, header(&error));
+        let mut response = Draft::Failure(error).into_response();
+        *response.status_mut() = status;
+        if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
         response
@@ -84,9 +85,11 @@ pub fn row(error: &Error) -> Row {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE")
         }
         Error::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED"),
-        Error::RateLimited { .. } | Error::TooManyOpen { .. } => {
-            (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED")
-        }
+        Error::QuotaExceeded { .. } => (StatusCode::FORBIDDEN, "QUOTA_EXCEEDED"),
+        Error::RateLimited { .. }
+        | Error::TooManyOpen { .. }
+        | Error::TooManyUnfinished { .. }
+        | Error::TooMuchUnfinished { .. } => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
         Error::HeadersTooLarge { .. } => {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE")
         }
@@ -99,6 +102,8 @@ pub fn row(error: &Error) -> Row {
             | Error::IdempotencyKeyInUse
             | Error::RateLimited { .. }
             | Error::TooManyOpen { .. }
+            | Error::TooManyUnfinished { .. }
+            | Error::TooMuchUnfinished { .. }
             | Error::Unavailable(_)
     );
     Row { status, code, retryable }
@@ -114,7 +119,11 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     if let Error::RateLimited { retry_after, .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(*retry_after)));
     }
-    if let Error::Unavailable(_) | Error::TooManyOpen { .. } = error {
+    if let Error::Unavailable(_)
+    | Error::TooManyOpen { .. }
+    | Error::TooManyUnfinished { .. }
+    | Error::TooMuchUnfinished { .. } = error
+    {
         return Some((RETRY_AFTER, HeaderValue::from(UNAVAILABLE_FOR)));
     }
     None
@@ -138,6 +147,44 @@ impl Serialize for ErrorBody<'_> {
         }
         told.serialize_field("retryable", &row.retryable)?;
         told.end()
+    }
+}
+
+/// An error as OpenAI's interface shows it: `{"error": {message, type, param, code}}` (PROTOCOL.md 14).
+#[derive(Debug, Clone, Copy)]
+pub struct OpenAiError<'a>(pub &'a Error);
+
+impl Serialize for OpenAiError<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            message: Message<'a>,
+            r#type: &'static str,
+            param: Option<&'a str>,
+            code: &'static str,
+        }
+        let Self(error) = self;
+        let Row { status, code, .. } = row(error);
+        let (param, rule) = if let Error::Invalid(fault) = error {
+            (Some(fault.field.as_str()), Some(fault.rule))
+        } else if let Error::InvalidDefinition(problems) = error {
+            let first = problems.first();
+            (Some(first.field.as_str()), first.code.rule())
+        } else {
+            (None, None)
+        };
+        let code = if rule == Some(Rule::Unknown) { "unsupported" } else { code };
+        let kind = match status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        let told = Told { message: Message(error), r#type: kind, param, code };
+        let mut whole = serializer.serialize_struct("OpenAiError", 1)?;
+        whole.serialize_field("error", &told)?;
+        whole.end()
     }
 }
 
@@ -272,6 +319,9 @@ mod tests {
                 "RATE_LIMIT_EXCEEDED",
                 true,
             ),
+            (Error::TooManyUnfinished { has: 1, limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
+            (Error::QuotaExceeded { stored: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
+            (Error::TooMuchUnfinished { limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),
             (Error::Internal, 500, "INTERNAL_ERROR", false),
             (Error::Unavailable("draining"), 503, "UNAVAILABLE", true),
@@ -331,6 +381,41 @@ mod tests {
             told(&Error::Internal),
             json!({"code": "INTERNAL_ERROR", "message": "internal error", "retryable": false})
         );
+    }
+
+    #[test]
+    fn an_error_has_openais_shape_too() {
+        let openai = |error| serde_json::to_value(OpenAiError(&error)).expect("it can be told");
+        let told = |message: &str, kind: &str, param: Option<&str>, code: &str| json!({"error": {"message": message, "type": kind, "param": param, "code": code}});
+        let unknown = Error::invalid("tools", Rule::Unknown, "tools is not supported");
+        let range = Error::invalid("temperature", Rule::Range, "it is too high");
+        for (error, expected) in [
+            (
+                unknown,
+                told(
+                    "tools is not supported",
+                    "invalid_request_error",
+                    Some("tools"),
+                    "unsupported",
+                ),
+            ),
+            (
+                range,
+                told(
+                    "it is too high",
+                    "invalid_request_error",
+                    Some("temperature"),
+                    "VALIDATION_ERROR",
+                ),
+            ),
+            (
+                Error::Unauthorized("who?".into()),
+                told("who?", "authentication_error", None, "UNAUTHORIZED"),
+            ),
+            (Error::Internal, told("internal error", "server_error", None, "INTERNAL_ERROR")),
+        ] {
+            assert_eq!(openai(error), expected);
+        }
     }
 
     #[test]

@@ -6,21 +6,55 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{FromRequestParts, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::{Error, Rule};
-use callboard_runtime::events::Subscription;
-use futures_util::{StreamExt, stream};
+use callboard_runtime::events::StreamItem;
+use futures_util::{Stream, StreamExt, stream};
 use serde_json::json;
 
 use super::describe::{Input, Operation};
+use super::feed::{Fed, Feed};
 use super::limit::OpenPermit;
+use super::serve::ConnectionHandle;
 use super::{App, Failure, Query};
-use crate::wire::events::{Wanted, cursor, parse_cursor, written};
+use crate::wire::events::{Wanted, cursor, name_of, parse_cursor, written};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a client may take to read up to the end of a stream whose right is gone.
+const UNREAD_FOR: Duration = Duration::from_secs(3);
+
+/// A stream of events to this caller, which ends with its right to `action`, or when the service stops.
+pub(super) fn streamed(
+    app: &Arc<App>,
+    caller: &Caller,
+    action: Action,
+    connection: &ConnectionHandle,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Response {
+    let mut right = app.handle.right(caller, action);
+    let mut stopping = app.stopping.subscribe();
+    let mut ends = right.clone();
+    connection.close_when(async move {
+        ends.lost().await;
+        tokio::time::sleep(UNREAD_FOR).await;
+    });
+    // The client comes back, and is told why at the door.
+    let end = async move {
+        tokio::select! {
+            _ = right.lost() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    };
+    let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(end));
+    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    // No other request may be on its way on a connection that is closed.
+    ([(CONNECTION, HeaderValue::from_static("close"))], stream).into_response()
+}
 
 /// Everything that the role may see, as it happens; `Last-Event-ID` resumes.
 #[utoipa::path(
@@ -31,27 +65,18 @@ pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     LastEventId(resume): LastEventId,
+    Extension(connection): Extension<ConnectionHandle>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
     let permit = app.streams.open(caller.account)?;
-    let subscription = app.handle.subscribe(caller.environment, resume).await?;
-    let mut right = app.handle.right(&caller, Action::EventsRead);
-    let follower = Follower {
-        app,
-        wanted,
-        gap: !subscription.resumed(),
-        prev: resume,
-        subscription,
-        _permit: permit,
-    };
+    let feed = Feed::open(&app, &caller, wanted, resume).await?;
+    let gap = resume.filter(|_| !feed.resumed()).map(|from| (from, feed.cursor()));
+    let follower = Follower { gap, prev: resume, feed, _permit: permit };
     let events = stream::unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
-        Some((Ok::<_, Infallible>(event), follower))
+        Some((event, follower))
     });
-    // The client comes back, and is told why at the door.
-    let events = events.take_until(async move { right.lost().await });
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+    Ok(streamed(&app, &caller, Action::EventsRead, &connection, events))
 }
 
 /// The header `Last-Event-ID`: the event after which the stream begins.
@@ -78,38 +103,42 @@ impl Input for LastEventId {
 }
 
 struct Follower {
-    app: Arc<App>,
-    wanted: Wanted,
-    /// What lay between is gone: the client reads the state anew.
-    gap: bool,
+    /// The events between these places are no longer kept: the client reads the state anew.
+    gap: Option<(u64, u64)>,
     prev: Option<u64>,
-    subscription: Subscription,
+    feed: Feed,
     _permit: OpenPermit,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<Event> {
-        if std::mem::take(&mut self.gap) {
-            let here = cursor(self.subscription.cursor());
-            self.prev = None;
-            let data = serde_json::json!({"to": here, "reason": "expired"}).to_string();
-            return Some(Event::default().event("gap").id(here).data(data));
+        if let Some((from, to)) = self.gap.take() {
+            return Some(self.gap(from, to));
         }
         loop {
             // A store that cannot be read ends the stream; the client comes back with its cursor.
-            let told = self.subscription.next().await.ok()??;
-            if !self.wanted.wants(&told) {
-                continue;
+            let item = match self.feed.next().await? {
+                Fed::Item(item) => item,
+                Fed::Live => continue,
+            };
+            if let StreamItem::Gap(from, to) = item {
+                return Some(self.gap(from, to));
             }
-            let (name, id, json) = written(&told, self.prev, self.app.handle.now());
-            let event = Event::default().event(name).data(json);
-            return Some(match id {
-                Some(id) => {
-                    self.prev = parse_cursor(&id);
-                    event.id(id)
+            let event = Event::default().event(name_of(&item)).data(written(&item, "", self.prev));
+            return Some(match item {
+                StreamItem::Stored(at, _) => {
+                    self.prev = Some(at);
+                    event.id(cursor(at))
                 }
-                None => event,
+                StreamItem::Delta(_) | StreamItem::Depth(_) | StreamItem::Gap(..) => event,
             });
         }
+    }
+
+    fn gap(&mut self, from: u64, to: u64) -> Event {
+        self.prev = Some(to);
+        let (from, to) = (cursor(from), cursor(to));
+        let data = json!({"from": from, "to": to, "reason": "expired"}).to_string();
+        Event::default().event("gap").id(to).data(data)
     }
 }

@@ -5,12 +5,16 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
 use callboard_domain::{Error, Rule};
 use callboard_runtime::Submitted;
 use serde_json::json;
 
 use super::describe::{Input, Operation};
 use super::{Failure, Reply};
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const TRUE: HeaderValue = HeaderValue::from_static("true");
 
 /// The header `Idempotency-Key`.
 #[derive(Debug)]
@@ -57,10 +61,13 @@ fn refuse(rule: Rule, says: &str) -> Error {
 
 /// The answer, marked if what was submitted had been made before.
 pub(super) fn replayed(reply: Reply, submitted: &Submitted) -> Reply {
-    const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-    if submitted.replayed {
-        reply.header(REPLAYED, HeaderValue::from_static("true"))
-    } else {
-        reply
+    if submitted.replayed { reply.header(REPLAYED, TRUE) } else { reply }
+}
+
+/// The same for an answer that is no [`Reply`].
+pub(super) fn marked(mut response: Response, replayed: bool) -> Response {
+    if replayed {
+        response.headers_mut().insert(REPLAYED, TRUE);
     }
+    response
 }

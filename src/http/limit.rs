@@ -116,6 +116,13 @@ impl OpenLimit {
         Self { what, limit, open: Arc::default() }
     }
 
+    /// How many are open in all.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().copied().map(u64::from).sum()
+    }
+
     /// Opens one for an account.
     ///
     /// # Errors

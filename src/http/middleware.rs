@@ -11,7 +11,7 @@
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, MatchedPath, Request};
@@ -20,22 +20,31 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::{Error, Rule};
 use futures_util::FutureExt;
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
 use super::body_budget::BodyBudget;
-use super::envelope::{self, Draft};
+use super::envelope::{self, Draft, Shape};
 use super::headers::{self, RequestId};
 use super::limit::{self, Counted};
-use super::{App, Failure, body};
+use super::{App, Failure, body, trace};
+use crate::outbound::traces::{Answered, Traces};
+
+/// The largest body that a public endpoint reads, in bytes (PROTOCOL.md 8).
+const MAX_PUBLIC_BODY: usize = 8 * 1024;
+/// How long it may take to arrive.
+const PUBLIC_BODY_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the edge grants one request; an extension of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// How long a body may take to arrive.
+    /// How long a body, or a frame of a socket, may take to arrive.
     pub body_timeout: Duration,
+    /// How many bytes a body may have.
+    pub max_body: usize,
     /// How many bytes the request's line and headers may have.
     pub max_header_bytes: usize,
-    /// How many bytes of all requests' bodies are held at once.
+    /// How many bytes of all bodies and frames are held at once.
     pub bodies_max_bytes: usize,
 }
 
@@ -43,9 +52,18 @@ impl Default for Edge {
     fn default() -> Self {
         Self {
             body_timeout: Duration::from_secs(30),
+            max_body: body::MAX_BODY,
             max_header_bytes: 16 * 1024,
-            bodies_max_bytes: 64 << 20,
+            bodies_max_bytes: 128 << 20,
         }
+    }
+}
+
+impl Edge {
+    /// What a request to a public endpoint is granted: its body is small, and soon there.
+    pub(super) fn public(self) -> Self {
+        let body_timeout = self.body_timeout.min(PUBLIC_BODY_WITHIN);
+        Self { body_timeout, max_body: MAX_PUBLIC_BODY, ..self }
     }
 }
 
@@ -73,13 +91,25 @@ impl Middleware {
         Self { app: Some(app), ..self }
     }
 
+    /// Connections take a slot of these, of so many in all.
+    pub(super) fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
+        if let Some(app) = &self.app {
+            app.surface.connects_by(slots, all);
+        }
+    }
+
     /// Answers a request.
     pub async fn answer(self, request: Request) -> Response {
         let Self { router, edge, budget, app } = self;
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+        // Costs next to nothing unless the peer is a trusted proxy.
         let address =
             app.as_ref().zip(peer).map(|(app, peer)| app.client_address(peer, request.headers()));
-        let mut response = handle(router, edge, &budget, request).await;
+        let traces = app.as_ref().and_then(|app| app.traces.as_ref());
+        let mut response = handle(router, edge, &budget, traces, request).await;
+        if let Some(app) = &app {
+            app.surface.answered(response.status());
+        }
         if let (Some(app), Some(address), false) =
             (app, address, !limit::written(&response).is_empty())
         {
@@ -90,10 +120,19 @@ impl Middleware {
     }
 }
 
-async fn handle(router: Router, edge: Edge, budget: &BodyBudget, mut request: Request) -> Response {
-    let started = Instant::now();
+async fn handle(
+    router: Router,
+    edge: Edge,
+    budget: &BodyBudget,
+    traces: Option<&Traces>,
+    mut request: Request,
+) -> Response {
+    let (started, began) = (Instant::now(), SystemTime::now());
     let id = RequestId::of(request.headers());
     let method = request.method().clone();
+    let form = Shape::of(request.uri().path());
+
+    let place = trace::place(traces, &request);
 
     // Dropped with the answer: until then what was sent is held somewhere.
     let share = budget.share();
@@ -104,6 +143,9 @@ async fn handle(router: Router, edge: Edge, budget: &BodyBudget, mut request: Re
         request.extensions_mut().insert(id.clone());
         request.extensions_mut().insert(edge);
         request.extensions_mut().insert(share.clone());
+        if let Some(place) = place {
+            request.extensions_mut().insert(place);
+        }
         // The panic hook has logged it.
         let handled = AssertUnwindSafe(router.oneshot(request)).catch_unwind().await;
         handled.map_or_else(|_| Failure(Error::Internal).into_response(), Result::into_response)
@@ -112,8 +154,13 @@ async fn handle(router: Router, edge: Edge, budget: &BodyBudget, mut request: Re
     let path = response.extensions_mut().remove::<MatchedPath>();
     response = adopt(response, &method);
     let duration = started.elapsed();
-    envelope::finish(&mut response, &id, duration, method == Method::HEAD);
+    envelope::finish(&mut response, form, &id, duration, method == Method::HEAD);
     headers::stamp(response.headers_mut(), &id);
+    if let (Some(traces), Some(place)) = (traces, place) {
+        let route = path.as_ref().map(MatchedPath::as_str);
+        let status = response.status().as_u16();
+        traces.answered(place, &Answered { method: method.as_str(), route, status, began });
+    }
     tracing::debug!(
         request_id = id.as_str(),
         %method,

@@ -9,13 +9,15 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::describe::Operation;
+use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, events, executions, plans, system, table, tasks, templates,
+    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, setup, signing_key,
+    streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
-/// The summary and the answers of every route under /api.
+/// The summary and the answers of every route under /api and /v1.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -40,6 +42,7 @@ use crate::ws;
         templates::create,
         templates::list,
         templates::get,
+        templates::delete,
         templates::versions,
         templates::deploy,
         approvals::list,
@@ -54,6 +57,11 @@ use crate::ws;
         approvals::calibration,
         accounts::login,
         accounts::refresh,
+        setup::setup,
+        oidc::start,
+        oidc::callback,
+        oidc::token,
+        signing_key::rotate,
         accounts::create_user,
         accounts::list_users,
         accounts::change_user,
@@ -67,10 +75,19 @@ use crate::ws;
         accounts::list_sessions,
         accounts::end_session,
         audit::list,
+        webhooks::list,
+        webhooks::redeliver,
+        webhooks::secret,
         system::list_workers,
         system::drain_worker,
         system::health,
+        metrics::metrics,
         events::follow,
+        streams::of_task,
+        streams::of_execution,
+        ws::clients::connect,
+        chat::complete,
+        chat::list_models,
         ws::workers::connect,
         describe,
     )
@@ -104,11 +121,7 @@ pub fn document() -> Value {
     }
     document["components"] = json!({
         "schemas": schemas,
-        "responses": {"Failure": {
-            "description": "refused",
-            "headers": headers(),
-            "content": {"application/json": {"schema": reference("Failure")}},
-        }},
+        "responses": {"Failure": refusal("Failure"), "OpenAiFailure": refusal("OpenAiFailure")},
         "securitySchemes": {"bearer": {
             "type": "http",
             "scheme": "bearer",
@@ -136,8 +149,8 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
         described["requestBody"] = body.clone();
     }
     let mut refusals = operation.refusals.clone();
-    match route.access {
-        Access::Allowed(action) => {
+    match route.access.settled(false) {
+        Access::Allowed(action) | Access::AllowedLater(action) => {
             described["security"] = json!([{"bearer": []}]);
             described["x-callboard-action"] = action.as_str().into();
             refusals.extend([401, 403, 429, 503]);
@@ -147,33 +160,43 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
             described["x-callboard-action"] = "own account".into();
             refusals.extend([401, 403, 429, 503]);
         }
-        Access::Public => {
+        Access::Public | Access::Metrics => {
             described["security"] = json!([]);
             refusals.extend([429, 503]);
         }
         Access::Health => described["security"] = json!([]),
     }
+    let is_openai = Shape::of(route.path) == Shape::OpenAi;
+    let name = if is_openai { "OpenAiFailure" } else { "Failure" };
+    let failure = json!({"$ref": format!("#/components/responses/{name}")});
     let responses = described["responses"].as_object_mut().expect("utoipa writes an object");
     for (status, response) in responses.iter_mut() {
         if response.get("description").is_none() {
             response["description"] = "done".into();
         }
         let Some(schema) = response.pointer_mut("/content/application~1json/schema") else {
-            if !status.starts_with('1') && response.get("content").is_none() {
-                *response = json!({"$ref": "#/components/responses/Failure"});
+            if !status.starts_with(['1', '3']) && response.get("content").is_none() {
+                *response = failure.clone();
             }
             continue;
         };
-        // The description of the interface is outside the envelope.
-        if route.path != "/api/openapi.json" {
+        // The description of the interface is outside the envelope, and so is OpenAI's.
+        if route.path != "/api/openapi.json" && !is_openai {
             *schema = enveloped(&schema.take(), is_paged);
         }
         response["headers"] = headers();
     }
     for status in refusals.into_iter().chain([431, 500]) {
-        let failure = json!({"$ref": "#/components/responses/Failure"});
-        responses.entry(status.to_string()).or_insert(failure);
+        responses.entry(status.to_string()).or_insert_with(|| failure.clone());
     }
+}
+
+fn refusal(schema: &str) -> Value {
+    json!({
+        "description": "refused",
+        "headers": headers(),
+        "content": {"application/json": {"schema": reference(schema)}},
+    })
 }
 
 fn reference(name: &str) -> Value {
@@ -204,7 +227,7 @@ fn enveloped(data: &Value, is_paged: bool) -> Value {
 }
 
 /// The schemas of the envelope.
-fn envelope() -> [(String, Value); 4] {
+fn envelope() -> [(String, Value); 5] {
     let count = json!({"type": "integer", "minimum": 0});
     let meta = json!({
         "type": "object",
@@ -255,8 +278,29 @@ fn envelope() -> [(String, Value); 4] {
             "success": {"const": false}, "error": reference("Error"), "meta": reference("Meta"),
         },
     });
-    [("Meta", meta), ("Pagination", pagination), ("Error", error), ("Failure", failure)]
-        .map(|(name, schema)| (name.to_owned(), schema))
+    let openai = json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string", "description": "the kind, such as invalid_request_error"},
+                "param": {"type": ["string", "null"], "description": "the path of the field"},
+                "code": {"type": "string", "description": "for programs, such as unsupported"},
+                "taskId": {"type": "string", "description": "the task, once there is one"},
+            },
+        }},
+    });
+    [
+        ("Meta", meta),
+        ("Pagination", pagination),
+        ("Error", error),
+        ("Failure", failure),
+        ("OpenAiFailure", openai),
+    ]
+    .map(|(name, schema)| (name.to_owned(), schema))
 }
 
 /// What has no value is left out of an answer, never null (PROTOCOL.md, first paragraph).
@@ -298,4 +342,28 @@ pub(super) async fn serve() -> impl IntoResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
     let text = TEXT.get_or_init(|| document().to_string());
     ([(CONTENT_TYPE, "application/json")], text.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_of_the_api_is_in_the_document_and_nothing_else_is() {
+        let document = document();
+        let paths = document["paths"].as_object().expect("paths");
+        let described = paths.iter().flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods");
+            methods.keys().map(move |method| format!("{} {path}", method.to_uppercase()))
+        });
+        let is_described =
+            |path: &str| ["/api", "/v1", "/ws"].iter().any(|root| path.starts_with(root));
+        let routes = table().described().into_iter().filter(|route| is_described(route.path));
+        let mut routes: Vec<_> =
+            routes.map(|route| format!("{} {}", route.method, route.path)).collect();
+        routes.sort();
+        let mut described: Vec<_> = described.collect();
+        described.sort();
+        assert_eq!(described, routes);
+    }
 }

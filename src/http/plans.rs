@@ -12,6 +12,7 @@ use callboard_domain::query::Plans;
 use super::executions::started;
 use super::extract::{Json, OptionalBody};
 use super::idempotency::IdempotencyKey;
+use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
 use crate::wire::executions::{DryRunBody, ExecutePlan, ExecutionBody};
 use crate::wire::plans::{self, ListPlans, PlanBody};
@@ -73,14 +74,15 @@ pub(super) async fn execute(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Id(id): Id<PlanId>,
+    trace: Trace,
     IdempotencyKey(key): IdempotencyKey,
     OptionalBody(execute): OptionalBody<ExecutePlan>,
 ) -> Answer {
     let (is_dry, start) = (execute.is_dry(), execute.into_start());
+    let owner = app.owner_in(&caller, trace);
     if is_dry {
-        let run = app.handle.dry_run(caller.environment, id, start).await?;
+        let run = app.handle.dry_run(&owner, id, start).await?;
         return Ok(Reply::ok(&DryRunBody::of_plan(id, &run)));
     }
-    let owner = app.owner(&caller);
     started(&app.handle.execute(&owner, id, start, key.as_deref()).await?)
 }

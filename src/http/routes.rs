@@ -22,12 +22,31 @@ use super::describe::{Inputs, Operation};
 pub(super) enum Access {
     /// A caller who may do this.
     Allowed(Action),
+    /// The same; a request for a socket may come without credentials, and send them in its first frame.
+    AllowedLater(Action),
     /// A signed-in user who acts on the own account, whatever the role.
     Own(Own),
+    /// A caller who may read the metrics; nothing, as for a public route, if they are public.
+    Metrics,
     /// Nothing: credentials are ignored. The request is counted for its address.
     Public,
     /// Nothing, and it is not counted.
     Health,
+}
+
+impl Access {
+    /// What the settings make of it.
+    pub(super) const fn settled(self, metrics_are_public: bool) -> Self {
+        match self {
+            Self::Metrics if metrics_are_public => Self::Public,
+            Self::Metrics => Self::Allowed(Action::MetricsRead),
+            Self::Allowed(_)
+            | Self::AllowedLater(_)
+            | Self::Own(_)
+            | Self::Public
+            | Self::Health => self,
+        }
+    }
 }
 
 /// When a caller may act on the own account.

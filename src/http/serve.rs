@@ -13,7 +13,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,10 +26,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
 
 use super::Middleware;
-use crate::tls::Tls;
+use crate::tls::{Certificate, Tls};
 
 /// Headers beyond this are refused while they are parsed, with a bare 431. Those between
 /// [`super::Edge::max_header_bytes`] and this are refused in the envelope.
@@ -86,6 +87,7 @@ pub async fn serve(
     let address = listener.local_addr()?;
     tracing::debug!(%address, "serving");
     let slots = Arc::new(Semaphore::new(limits.max_connections as usize));
+    service.connects_by(&slots, limits.max_connections as usize);
     let (phase, _) = watch::channel(Phase::Serving);
     let mut shutdown = pin!(shutdown);
     loop {
@@ -98,10 +100,16 @@ pub async fn serve(
         let service = service.clone();
         let phase = phase.subscribe();
         match tls.clone() {
-            None => drop(tokio::spawn(converse(stream, peer, service, limits, phase))),
+            None => {
+                let from = (peer, Certificate::NotAsked);
+                drop(tokio::spawn(converse(stream, from, service, limits, phase)));
+            }
             Some(tls) => drop(tokio::spawn(async move {
                 match tokio::time::timeout(limits.header_timeout, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => converse(stream, peer, service, limits, phase).await,
+                    Ok(Ok(stream)) => {
+                        let from = (peer, tls.certificate(&stream));
+                        converse(stream, from, service, limits, phase).await;
+                    }
                     Ok(Err(error)) => {
                         tracing::info!(%peer, %error, "a connection was closed: this port speaks TLS only");
                     }
@@ -158,13 +166,17 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 /// Serves one connection until it closes or the service is over.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
+    (peer, certificate): (SocketAddr, Certificate),
     service: Middleware,
     limits: Limits,
     mut phase: watch::Receiver<Phase>,
 ) {
+    let handle = ConnectionHandle::default();
+    let of_request = handle.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(certificate);
+        request.extensions_mut().insert(of_request.clone());
         service.clone().answer(request.map(Body::new)).map(Ok::<_, Infallible>)
     });
     let connection = http1::Builder::new()
@@ -176,18 +188,40 @@ async fn converse(
     let mut connection = pin!(connection);
     let mut ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
+        () = handle.closing.notified() => return,
         _ = phase.wait_for(|phase| *phase >= Phase::Finishing) => None,
     };
     if ended.is_none() {
         connection.as_mut().graceful_shutdown();
         ended = tokio::select! {
             ended = connection => Some(ended),
+            () = handle.closing.notified() => return,
             _ = phase.wait_for(|phase| *phase >= Phase::Over) => None,
         };
     }
     if let Some(Err(error)) = ended {
         // Time-outs, malformed requests, callers that leave: none of it is ours to fix.
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// The connection of a request, as an extension of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ConnectionHandle {
+    closing: Arc<Notify>,
+    /// Ends with the connection.
+    watches: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl ConnectionHandle {
+    /// Closes the connection once `over` is ready, even while its client reads nothing of the answer.
+    pub(crate) fn close_when(&self, over: impl Future<Output = ()> + Send + 'static) {
+        let closing = Arc::clone(&self.closing);
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.spawn(async move {
+            over.await;
+            closing.notify_one();
+        });
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
@@ -12,30 +14,60 @@ use callboard_domain::query::Tasks;
 
 use super::extract::Asker;
 use super::idempotency::{self, IdempotencyKey};
-use super::{Answer, App, Body, Id, Query, Reply};
+use super::serve::ConnectionHandle;
+use super::streams::task_stream;
+use super::trace::Trace;
+use super::{Answer, App, Body, Failure, Id, Query, Reply};
+use crate::request;
 use crate::wire::common::Text;
+use crate::wire::read::rule;
 use crate::wire::tasks::{
     BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, ListTasks, TaskBody,
 };
 
-/// Submit a task.
+request! {
+    /// How a submission is answered.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Submitting as "Submitting" {
+        /// Answer with the stream of the task.
+        stream: Option<bool> = optional("stream", rule::flag()),
+    }
+}
+
+/// Submit a task; `?stream=true` answers with its stream.
 #[utoipa::path(
     post, path = "/api/tasks", tag = "tasks",
-    responses((status = 201, description = "the task is durable", body = TaskBody)),
+    responses((status = 201, description = "the task is durable", content(
+        (TaskBody = "application/json"), (Object = "text/event-stream"),
+    ))),
 )]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    trace: Trace,
+    Extension(connection): Extension<ConnectionHandle>,
     key: IdempotencyKey,
+    Query(Submitting { stream }): Query<Submitting>,
     Body(CreateTask { task, idempotency_key }): Body<CreateTask>,
-) -> Answer {
+) -> Result<Response, Failure> {
     let key = key.or(idempotency_key)?;
+    let permit = match stream {
+        Some(true) => Some(app.streams.open(caller.account)?),
+        Some(false) | None => None,
+    };
     let request = task.into_request(&app.defaults);
-    let owner = app.owner(&caller);
+    app.check_callback(&caller, request.callback_url.as_deref())?;
+    let owner = app.owner_in(&caller, trace);
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
+    if let Some(permit) = permit {
+        let stream = task_stream(&app, &caller, &connection, task.spec.id, permit).await?;
+        let mut stream = idempotency::marked(stream, submitted.replayed);
+        *stream.status_mut() = StatusCode::CREATED;
+        return Ok(stream);
+    }
     let reply = Reply::created(&TaskBody::summary(task, app.handle.waiting_for(task)));
-    Ok(idempotency::replayed(reply, &submitted))
+    Ok(idempotency::replayed(reply, &submitted).into_response())
 }
 
 /// Submit up to 100 tasks, all or none.
@@ -46,12 +78,16 @@ pub(super) async fn create(
 pub(super) async fn create_batch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    trace: Trace,
     IdempotencyKey(key): IdempotencyKey,
     Body(batch): Body<CreateBatch>,
 ) -> Answer {
     let tasks = batch.tasks.into_iter();
-    let requests = tasks.map(|task| task.into_request(&app.defaults)).collect();
-    let owner = app.owner(&caller);
+    let requests: Vec<_> = tasks.map(|task| task.into_request(&app.defaults)).collect();
+    for request in &requests {
+        app.check_callback(&caller, request.callback_url.as_deref())?;
+    }
+    let owner = app.owner_in(&caller, trace);
     let submitted = app.handle.submit(&owner, requests, true, key.as_deref()).await?;
     let batch = submitted.made.batch().ok_or(Error::Internal)?;
     let tasks: Vec<_> = submitted
@@ -65,7 +101,7 @@ pub(super) async fn create_batch(
     Ok(idempotency::replayed(reply, &submitted))
 }
 
-/// A task with its prompt and its output.
+/// A task with its prompt and its output; for a worker key that is bound to queues, one that it holds.
 #[utoipa::path(
     get, path = "/api/tasks/{id}", tag = "tasks",
     responses((status = 200, body = TaskBody)),
@@ -75,11 +111,12 @@ pub(super) async fn get(
     Extension(caller): Extension<Caller>,
     Id(id): Id<TaskId>,
 ) -> Answer {
+    app.may_read(&caller, id)?;
     let detail = app.handle.task(caller.environment, id).await?;
     Ok(Reply::ok(&TaskBody::whole(&detail, app.handle.waiting_for(&detail.task))))
 }
 
-/// Tasks, newest first unless said otherwise.
+/// Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds.
 #[utoipa::path(
     get, path = "/api/tasks", tag = "tasks",
     responses((status = 200, body = [TaskBody])),
@@ -90,7 +127,12 @@ pub(super) async fn list(
     Query(list): Query<ListTasks>,
 ) -> Answer {
     let tasks = Tasks::from(list);
-    let page = app.handle.tasks(caller.environment, &tasks).await?;
+    let page = if caller.is_bound() {
+        let account = caller.account.to_string();
+        app.handle.tasks_held_by(caller.environment, &account, &tasks).await?
+    } else {
+        app.handle.tasks(caller.environment, &tasks).await?
+    };
     let items: Vec<_> = page
         .items
         .iter()

@@ -17,9 +17,12 @@ use callboard_domain::template::TemplateSource;
 
 use super::extract::{Asker, JsonOrYaml, Named, OptionalBody};
 use super::idempotency::IdempotencyKey;
+use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
 use crate::wire::executions::{DryRunBody, ExecutionBody};
-use crate::wire::templates::{self, DeployTemplate, GetTemplate, ListTemplates, TemplateBody};
+use crate::wire::templates::{
+    self, DeletedBody, DeployTemplate, GetTemplate, ListTemplates, TemplateBody,
+};
 
 /// The id of a template; any text may be one.
 #[derive(Debug)]
@@ -53,9 +56,7 @@ pub(super) async fn create(
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
     let source = app.aside(|app| templates::source(definition, &app.env_allow)).await?;
-    let (account, name) = (caller.account.to_string(), caller.author());
-    let author = Author { account, name, role: caller.role };
-    let published = app.handle.publish(caller.environment, author, source).await?;
+    let published = app.handle.publish(caller.environment, author(&caller), source).await?;
     match published {
         Publishing::Added(published) => {
             let record = Record::new(Action::TemplatePublished, by).of(published.template.id());
@@ -82,6 +83,29 @@ pub(super) async fn get(
     let asking = asking(&caller, &account);
     let found = app.handle.template(caller.environment, asking, &id, get.version.as_deref())?;
     whole(&app, &caller, &found).await
+}
+
+/// Delete a template, or one version of it. What was made of it stays.
+#[utoipa::path(
+    delete, path = "/api/templates/{id}", tag = "templates",
+    responses(
+        (status = 200, description = "it is neither listed nor deployed any more", body = DeletedBody),
+        (status = 409, description = "an execution of it has not ended"),
+    ),
+)]
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(TemplateId(id)): Id<TemplateId>,
+    Query(GetTemplate { version }): Query<GetTemplate>,
+) -> Answer {
+    let (handle, author) = (&app.handle, author(&caller));
+    let removed = handle.remove_template(caller.environment, author, &id, version.as_deref());
+    let body = DeletedBody::new(&id, &removed.await?);
+    let record = Record::new(Action::TemplateDeleted, by).of(&id);
+    app.record(record.with("versions", body.versions.join(", "))).await;
+    Ok(Reply::ok(&body))
 }
 
 /// All versions of a template, the highest first.
@@ -129,6 +153,7 @@ pub(super) async fn deploy(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Id(TemplateId(id)): Id<TemplateId>,
+    trace: Trace,
     IdempotencyKey(key): IdempotencyKey,
     OptionalBody(deploy): OptionalBody<DeployTemplate>,
 ) -> Answer {
@@ -139,8 +164,12 @@ pub(super) async fn deploy(
         let run = app.handle.dry_deploy(caller.environment, asking, &id, deploy).await?;
         return Ok(Reply::ok(&DryRunBody::of_template(&id, &run)));
     }
-    let owner = app.owner(&caller);
+    let owner = app.owner_in(&caller, trace);
     started(&app.handle.deploy(&owner, asking, &id, deploy, key.as_deref()).await?)
+}
+
+fn author(caller: &Caller) -> Author {
+    Author { account: caller.account.to_string(), name: caller.author(), role: caller.role }
 }
 
 const fn asking<'a>(caller: &Caller, account: &'a str) -> template::Caller<'a> {

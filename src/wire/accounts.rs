@@ -8,6 +8,9 @@ use callboard_domain::credential::{self, ApiKey, Secret};
 use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
+use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
+use callboard_domain::task::MAX_TARGET;
+use callboard_domain::worker::MAX_NAMES;
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_runtime::accounts::{KnownKey, NewKey};
 use serde::Serialize;
@@ -35,6 +38,80 @@ request! {
         /// The one of the last login or refresh; each is taken once.
         refresh_token: String = required("refreshToken", secret(rule::text(rule::characters(1..=1024)))),
     }
+}
+
+request! {
+    /// The first admin.
+    pub struct SetUp as "SetUp" {
+        /// The token at the end of the setup link that the server printed when it started.
+        token: String = required("token", secret(rule::text(rule::characters(1..=256)))),
+        /// By which the admin signs in.
+        email: Email = required("email", rule::email().then(|email| Email::parse(&email))),
+        /// 8 to 128 characters, none of the common ones.
+        password: String = required("password", new_password()),
+        /// For people; by default the part of the e-mail before the @.
+        name: Option<String> = optional("name", name()),
+    }
+}
+
+request! {
+    /// How a sign-in by OIDC begins.
+    #[derive(Debug)]
+    pub struct StartOidc as "StartOidc" {
+        /// The port on 127.0.0.1 where a program waits for the code; by default the code goes to the page at /.
+        port: Option<u16> = optional("port", rule::whole(1..=65_535)),
+        /// The SHA-256 of a verifier, in base64url; the code counts only together with the verifier.
+        challenge: Option<String> = optional("challenge", pkce()),
+    }
+    check a_port_needs_a_challenge
+}
+
+fn a_port_needs_a_challenge(start: StartOidc, fields: &Fields<'_>) -> Result<StartOidc, Refused> {
+    if start.port.is_some() && start.challenge.is_none() {
+        return Err(fields.refuse("challenge", Rule::Required, "is missing: it goes with a port"));
+    }
+    Ok(start)
+}
+
+request! {
+    /// What the identity provider tells; it may tell more.
+    #[derive(Debug)]
+    pub struct OidcCallback as "OidcCallback" {
+        /// The code of the sign-in.
+        code: Option<String> = optional("code", rule::text(rule::bytes(1..=4096))),
+        /// The state of the sign-in.
+        state: Option<String> = optional("state", rule::text(rule::bytes(1..=512))),
+        /// Why there is no code.
+        error: Option<String> = optional("error", rule::text(rule::bytes(0..=256))),
+    }
+}
+
+request! {
+    /// A code of a sign-in by OIDC.
+    pub struct ExchangeCode as "ExchangeCode" {
+        /// The code; it counts once, for a minute.
+        code: String = required("code", secret(rule::text(rule::characters(1..=256)))),
+        /// The verifier, if the sign-in began with its challenge.
+        verifier: Option<String> = optional("verifier", secret(rule::text(rule::characters(43..=128)))),
+    }
+}
+
+request! {
+    /// How the key that signs access tokens is rotated.
+    #[derive(Debug, Clone, Copy)]
+    pub struct RotateSigningKey as "RotateSigningKey" {
+        /// How long tokens and sessions of the old key count, such as 0s, 1h or 7d; by default 24h.
+        overlap: Option<Duration> = optional("overlap", overlap()),
+    }
+}
+
+fn pkce() -> impl Parse<String> {
+    let is_base64url = |text: &String| {
+        text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    rule::text(rule::characters(43..=43))
+        .only(is_base64url, Rule::Pattern, "must be a SHA-256 in base64url: 43 characters")
+        .with(move || json!({"pattern": "^[A-Za-z0-9_-]{43}$"}))
 }
 
 request! {
@@ -127,17 +204,36 @@ request! {
         environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
         /// Its rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
+        /// The queues that a worker key may serve; by default every queue. A key with queues reads only the
+        /// tasks that it holds (+).
+        queues: Option<Vec<String>> = optional("queues", queues()),
     }
-    check test_keys_are_small
+    check role_fits
 }
 
-fn test_keys_are_small(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> {
+fn role_fits(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> {
+    if key.queues.is_some() && key.role != Role::Worker {
+        let says = "is for keys of the role worker";
+        return Err(fields.refuse("queues", Rule::Enum, says));
+    }
     let is_test = key.environment == Some(Environment::Test);
     if is_test && !matches!(key.role, Role::Operator | Role::Viewer) {
         let says = "must be operator or viewer for a test key";
         return Err(fields.refuse("role", Rule::Enum, says));
     }
     Ok(key)
+}
+
+fn queues() -> impl Parse<Vec<String>> {
+    rule::list(1..=MAX_NAMES, rule::text(rule::characters(1..=MAX_TARGET))).map(|named| {
+        let mut queues = Vec::with_capacity(named.len());
+        for queue in named {
+            if !queues.contains(&queue) {
+                queues.push(queue);
+            }
+        }
+        queues
+    })
 }
 
 fn role() -> impl Parse<Role> {
@@ -191,10 +287,11 @@ const fn environment_name(environment: Environment) -> &'static str {
 
 impl From<CreateKey> for NewKey {
     fn from(key: CreateKey) -> Self {
-        let CreateKey { name, role, expires_in, environment, plan } = key;
+        let CreateKey { name, role, expires_in, environment, plan, queues } = key;
         let lifetime = expires_in.unwrap_or(credential::DEFAULT_LIFETIME);
         let environment = environment.unwrap_or(Environment::Live);
-        Self { name, role, environment, tier: plan, lifetime }
+        let queues = queues.unwrap_or_default();
+        Self { name, role, environment, tier: plan, queues, lifetime }
     }
 }
 
@@ -299,6 +396,39 @@ impl OpenSessionBody {
     }
 }
 
+/// The keys that sign access tokens, by name.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SigningKeysBody {
+    /// The key that signs: the `kid` of new tokens.
+    pub id: String,
+    /// Keys that signed before, the latest first.
+    pub previous: Vec<PreviousKeyBody>,
+}
+
+/// A key that signed access tokens before.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviousKeyBody {
+    /// Its name.
+    pub id: String,
+    /// From when on its tokens and sessions are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub valid_until: Option<Iso>,
+}
+
+impl From<&SigningKeys> for SigningKeysBody {
+    fn from(keys: &SigningKeys) -> Self {
+        let shown = |(id, until): &(SigningKeyId, Option<Timestamp>)| PreviousKeyBody {
+            id: id.to_string(),
+            valid_until: until.map(Iso),
+        };
+        let previous = keys.previous.iter().map(shown).collect();
+        Self { id: keys.current.to_string(), previous }
+    }
+}
+
 /// A key as it is listed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -315,6 +445,10 @@ pub struct KeySummaryBody {
     /// free, pro or enterprise, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<&'static str>,
+    /// The queues that a worker key is bound to (+).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub queues: Vec<String>,
     /// active, expired or revoked.
     pub status: &'static str,
     /// `svc_live_`, `svc_test_` or `svc_worker_`.
@@ -355,6 +489,7 @@ impl KeySummaryBody {
             role: key.role.as_str(),
             environment: environment_name(key.environment),
             plan: key.tier.map(Tier::as_str),
+            queues: key.queues.clone(),
             status: key.status(now).as_str(),
             prefix: key.prefix.clone(),
             last4: key.last4.clone(),
@@ -383,6 +518,10 @@ pub struct KeyBody {
     pub role: &'static str,
     /// live or test.
     pub environment: &'static str,
+    /// The queues that a worker key is bound to (+).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub queues: Vec<String>,
     /// `svc_live_`, `svc_test_` or `svc_worker_`.
     pub prefix: String,
     /// The last four characters of its text.
@@ -405,6 +544,7 @@ impl KeyBody {
             name: key.name.clone(),
             role: key.role.as_str(),
             environment: environment_name(key.environment),
+            queues: key.queues.clone(),
             prefix: key.prefix.clone(),
             last4: key.last4.clone(),
             created_at: Iso(key.created_at),

@@ -10,7 +10,7 @@ use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::id::{ExecutionId, TaskId, UserId};
 use callboard_domain::task::Why;
 pub use callboard_protocol::history as entry;
-use callboard_runtime::read::approvals::ApprovalDetail;
+use callboard_runtime::read::approvals::{ApprovalDetail, LISTED};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -59,12 +59,18 @@ pub struct ApprovalBody<'a> {
     /// The beginning of the output; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// What the model wrote; not in events.
+    /// What the model wrote, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
-    /// What the model was asked; not in events.
+    /// Whether a list shows only the beginning of the output (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    output_truncated: bool,
+    /// What the model was asked, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
+    /// Whether a list shows only the beginning of the prompt (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompt_truncated: bool,
     /// The tags of the task.
     tags: &'a [String],
     /// pending, assigned, escalated, expired, approved, rejected or cancelled (+).
@@ -117,9 +123,12 @@ pub struct DecisionBody<'a> {
     comment: Option<&'a str>,
     /// Whether a reviewer's text replaces the output.
     was_modified: bool,
-    /// That text; not in events.
+    /// That text, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<&'a str>,
+    /// Whether a list shows only the beginning of that text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    modified_output_truncated: bool,
     /// The task that tries again.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -152,6 +161,18 @@ impl<'a> ApprovalBody<'a> {
         body
     }
 
+    /// An approval as a list shows it: of long texts only the beginning.
+    #[must_use]
+    pub fn listed(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
+        let mut body = Self::whole(detail, now);
+        body.output_truncated = cut(&mut body.output);
+        body.prompt_truncated = cut(&mut body.prompt);
+        if let Some(decision) = &mut body.decision {
+            decision.modified_output_truncated = cut(&mut decision.modified_output);
+        }
+        body
+    }
+
     /// An approval without its texts.
     #[must_use]
     pub fn in_event(approval: &'a Approval, now: Timestamp) -> Self {
@@ -174,7 +195,9 @@ impl<'a> ApprovalBody<'a> {
             sampled: opening.why == Why::Sampled,
             summary: None,
             output: None,
+            output_truncated: false,
             prompt: None,
+            prompt_truncated: false,
             tags: &task.tags,
             status: approval.state.as_str(),
             created_at: Iso(opening.since),
@@ -204,9 +227,18 @@ impl<'a> DecisionBody<'a> {
             comment: None,
             was_modified,
             modified_output: None,
+            modified_output_truncated: false,
             retry_task_id: retry.map(Text),
         }
     }
+}
+
+/// Leaves only the beginning of a text; true if there was more.
+fn cut(text: &mut Option<&str>) -> bool {
+    let Some(whole) = *text else { return false };
+    let end = whole.char_indices().nth(LISTED).map(|(end, _)| end);
+    *text = Some(&whole[..end.unwrap_or(whole.len())]);
+    end.is_some()
 }
 
 /// The beginning of an output, on one line.

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::hitl::{self, Channel};
+use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
 use super::read::{self, Read};
 use crate::request;
@@ -74,6 +75,8 @@ request! {
         prompt = required_or_default("prompt", text(1..=MAX_PROMPT)),
         /// System instructions, with placeholders: at most 1 MiB.
         system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
+        /// Earlier turns, with placeholders: at most 1 MiB of content in all (+).
+        messages = or_default("messages", turns()),
         /// The model; by default `[models] default`.
         model = optional("model", target()),
         /// The queue; by default `default`.
@@ -154,7 +157,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 27] = [
     "name",
     "description",
     "version",
@@ -170,6 +173,9 @@ const ORDER: [&str; 24] = [
     "id",
     "prompt",
     "systemPrompt",
+    "messages",
+    "role",
+    "content",
     "model",
     "queue",
     "dependsOn",
@@ -206,6 +212,9 @@ pub struct StepBody<'a> {
     /// The first system message, with `{{…}}`; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
+    /// Earlier turns, with `{{…}}`; not in lists of plans (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<MessageBody<'a>>>,
     /// The model; by default `[models] default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
@@ -260,6 +269,7 @@ impl<'a> StepBody<'a> {
             id: &step.id,
             prompt: Some(&step.prompt),
             system_prompt: step.system_prompt.as_deref(),
+            messages: MessageBody::all(&step.messages),
             model: step.model.as_deref(),
             queue: step.queue.as_deref(),
             depends_on: &step.depends_on,
@@ -275,7 +285,7 @@ impl<'a> StepBody<'a> {
     /// A step without its texts, as lists show it.
     #[must_use]
     pub fn summary(step: &'a StepSource) -> Self {
-        Self { prompt: None, system_prompt: None, ..Self::whole(step) }
+        Self { prompt: None, system_prompt: None, messages: None, ..Self::whole(step) }
     }
 }
 

@@ -1,58 +1,40 @@
 //! Events on the wire (PROTOCOL.md 10).
+//!
+//! ```text
+//!   {"cursor":"e2","prev":"e1", │ "event":…,"at":…,"resource":…,"data":…}
+//!   each subscriber's           │ the same for all, written once
+//! ```
 
-use callboard_domain::Rule;
-use callboard_domain::Timestamp;
-use callboard_domain::id::TaskId;
+use std::fmt::Write;
+
+use callboard_domain::access::Action;
+use callboard_domain::event::{EventName, ResourceKind};
+use callboard_domain::id::{ExecutionId, TaskId};
+use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::task::Spec;
-use callboard_runtime::events::StreamItem;
+use callboard_domain::{Error, Rule, Timestamp};
+use callboard_runtime::events::{Delta, Passing, QueueDepth, StreamItem};
 use callboard_runtime::tables::{self, Subject, WorkerRow};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::approvals::ApprovalBody;
 use super::common::{Iso, tags};
 use super::executions::{ExecutionBody, StepSummary};
 use super::read::rule::{self, Parse};
 use super::tasks::TaskBody;
+use super::webhooks::DeliveryBody;
 use crate::request;
 
-/// All event names (PROTOCOL.md 10). What no part of the service tells yet is never sent.
-pub const NAMES: &[&str] = &[
-    "task.created",
-    "task.started",
-    "task.delta",
-    "task.retrying",
-    "task.awaiting_approval",
-    "task.completed",
-    "task.failed",
-    "task.cancelled",
-    "task.rejected",
-    "execution.started",
-    "execution.progress",
-    "execution.completed",
-    "execution.failed",
-    "execution.cancelled",
-    "step.started",
-    "step.awaiting_approval",
-    "step.retrying",
-    "step.skipped",
-    "step.completed",
-    "step.failed",
-    "step.cancelled",
-    "hitl.pending",
-    "hitl.assigned",
-    "hitl.claimed",
-    "hitl.escalated",
-    "hitl.expired",
-    "hitl.approved",
-    "hitl.rejected",
-    "worker.connected",
-    "worker.draining",
-    "worker.disconnected",
-];
+/// The names of events (PROTOCOL.md 10).
+fn names() -> impl Iterator<Item = &'static str> {
+    EventName::ALL.into_iter().map(EventName::as_str)
+}
 
-/// The groups of the names.
-const GROUPS: [&str; 6] = ["*", "task.*", "execution.*", "step.*", "hitl.*", "worker.*"];
+/// The groups of the names: `*`, `task.*` and so on.
+fn groups() -> impl Iterator<Item = String> {
+    std::iter::once("*".to_owned()).chain(ResourceKind::ALL.map(|kind| format!("{kind}.*")))
+}
 
 request! {
     /// Which events are sent: by default all that the role may see.
@@ -71,21 +53,95 @@ request! {
     }
 }
 
+request! {
+    /// What the events of a socket's subscription are about; all members must fit.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Filter as "SubscriptionFilter" {
+        /// Of this task.
+        task_id: Option<String> = optional("taskId", name()),
+        /// Of this execution.
+        execution_id: Option<String> = optional("executionId", name()),
+        /// Of this queue.
+        queue: Option<String> = optional("queue", name()),
+        /// Of tasks that have all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tag_list()),
+    }
+}
+
+request! {
+    /// A `subscribe` frame, without its type and id.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Subscribe as "Subscribe" {
+        /// The subscriber's name for the subscription.
+        sub: String = required("sub", name()),
+        /// Names, or groups such as `task.*`.
+        events: Vec<String> = required("events", rule::list(1..=64, pattern())),
+        /// What they are about.
+        filter: Option<Filter> = optional("filter", rule::object::<Filter>()),
+        /// The cursor after which it begins.
+        resume: Option<u64> = optional("resume", place()),
+    }
+}
+
+request! {
+    /// An `unsubscribe` frame, without its type and id.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Unsubscribe as "Unsubscribe" {
+        /// The subscription.
+        sub: String = required("sub", name()),
+    }
+}
+
+impl Subscribe {
+    /// The events that it asks for.
+    pub(crate) fn wanted(self) -> Wanted {
+        let Filter { task_id, execution_id, queue, tags } = self.filter.unwrap_or_default();
+        Wanted { events: Some(self.events), task_id, execution_id, queue, tags }
+    }
+}
+
 fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=128))
 }
 
+fn tag_list() -> impl Parse<Vec<String>> {
+    rule::list(1..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
+}
+
+fn place() -> impl Parse<u64> {
+    rule::text(rule::characters(1..=17)).then(|text| {
+        let says = "resume must be the cursor of an event";
+        parse_cursor(&text).ok_or_else(|| Error::invalid("resume", Rule::Format, says))
+    })
+}
+
 fn pattern() -> impl Parse<String> {
-    let is_known = |pattern: &String| NAMES.iter().any(|name| matches(pattern, name));
+    let is_known = |pattern: &String| names().any(|name| matches(pattern, name));
     let says = "must name events such as task.completed or task.*";
-    let patterns = || NAMES.iter().copied().chain(GROUPS).collect::<Vec<_>>();
-    name().only(is_known, Rule::Enum, says).with(move || json!({"enum": patterns()}))
+    let patterns = || names().map(str::to_owned).chain(groups()).collect::<Vec<_>>();
+    rule::text(rule::characters(1..=128))
+        .only(is_known, Rule::Enum, says)
+        .with(move || json!({"enum": patterns()}))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
-        Some(group) => name.starts_with(group),
+        Some(group) => name.starts_with(group) && (group.is_empty() || group.ends_with('.')),
         None => pattern == name,
+    }
+}
+
+/// What the role must permit for an event of this name to be sent.
+#[must_use]
+pub fn action(name: &str) -> Action {
+    let kind = name.split_once('.').and_then(|(kind, _)| ResourceKind::parse(kind));
+    match kind {
+        Some(ResourceKind::Task) => Action::TasksRead,
+        Some(ResourceKind::Execution | ResourceKind::Step) => Action::ExecutionsRead,
+        Some(ResourceKind::Hitl) => Action::HitlRead,
+        Some(ResourceKind::Worker) => Action::WorkersRead,
+        Some(ResourceKind::Webhook) => Action::DeliveriesRead,
+        Some(ResourceKind::Queue) | None => Action::EventsRead,
     }
 }
 
@@ -95,18 +151,29 @@ impl Wanted {
         all || self.events.iter().flatten().any(|pattern| matches(pattern, event))
     }
 
+    /// The passing events that a subscriber with these wishes is sent.
+    #[must_use]
+    pub fn passing(&self) -> Passing {
+        Passing { deltas: self.names(DELTA), depths: self.names(DEPTH) }
+    }
+
     /// Whether a subscriber with these wishes is told this.
     #[must_use]
-    pub fn wants(&self, told: &StreamItem) -> bool {
-        match told {
-            StreamItem::Delta { task, .. } => {
-                // A piece of output says nothing of its queue or its tags.
-                let narrowed =
-                    self.queue.is_some() || self.tags.is_some() || self.execution_id.is_some();
-                self.names("task.delta") && !narrowed && self.is_task(*task)
+    pub fn wants(&self, item: &StreamItem) -> bool {
+        match item {
+            StreamItem::Gap(..) => true,
+            StreamItem::Delta(delta) => self.names(DELTA) && self.is_of(&delta.task),
+            StreamItem::Depth(depth) => {
+                self.names(DEPTH)
+                    && self.is_of_no_item()
+                    && self.queue.as_ref().is_none_or(|queue| **queue == *depth.queue)
             }
             StreamItem::Stored(_, row) => self.names(&row.event) && self.is_about(&row.subject),
         }
+    }
+
+    fn is_of_no_item(&self) -> bool {
+        self.task_id.is_none() && self.execution_id.is_none() && self.tags.is_none()
     }
 
     fn is_task(&self, task: TaskId) -> bool {
@@ -114,9 +181,9 @@ impl Wanted {
     }
 
     fn is_of(&self, task: &Spec) -> bool {
-        let execution = task.origin.step.as_ref().map(|(id, _)| id.to_string());
+        let execution = || task.origin.step.as_ref().map(|(id, _)| id.to_string());
         self.is_task(task.id)
-            && (self.execution_id.is_none() || self.execution_id == execution)
+            && (self.execution_id.is_none() || self.execution_id == execution())
             && self.queue.as_ref().is_none_or(|queue| *queue == task.queue)
             && self.tags.iter().flatten().all(|tag| task.tags.contains(tag))
     }
@@ -125,20 +192,42 @@ impl Wanted {
         match subject {
             Subject::Task(task) | Subject::TaskOfStep(_, _, task) => self.is_of(&task.spec),
             Subject::Approval(approval) => self.is_of(&approval.task),
-            Subject::Execution(head) | Subject::Step(head, _) => {
-                let id = head.spec.id.to_string();
+            Subject::Execution(head, _) | Subject::Step(head, _) => {
+                let is_it = |wanted: &String| *wanted == head.spec.id.to_string();
                 self.task_id.is_none()
                     && self.tags.is_none()
                     && self.queue.is_none()
-                    && self.execution_id.as_ref().is_none_or(|wanted| *wanted == id)
+                    && self.execution_id.as_ref().is_none_or(is_it)
             }
+            Subject::Delivery(delivery, task) => match task {
+                Some(task) => self.is_of(task),
+                None => {
+                    self.is_task(delivery.cargo.task())
+                        && self.execution_id.is_none()
+                        && self.tags.is_none()
+                        && self.queue.is_none()
+                }
+            },
             Subject::Worker(WorkerRow { queues, .. }) => {
-                self.task_id.is_none()
-                    && self.execution_id.is_none()
-                    && self.tags.is_none()
+                self.is_of_no_item()
                     && self.queue.as_ref().is_none_or(|queue| queues.contains(queue))
             }
         }
+    }
+}
+
+/// The names of the events that are not stored.
+const DELTA: &str = EventName::TaskDelta.as_str();
+const DEPTH: &str = EventName::QueueDepth.as_str();
+
+/// The name of an item's event.
+#[must_use]
+pub fn name_of(item: &StreamItem) -> &str {
+    match item {
+        StreamItem::Stored(_, row) => &row.event,
+        StreamItem::Delta(_) => DELTA,
+        StreamItem::Depth(_) => DEPTH,
+        StreamItem::Gap(..) => "gap",
     }
 }
 
@@ -154,82 +243,106 @@ pub fn parse_cursor(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix('e')?, 16).ok()
 }
 
-#[derive(Serialize)]
-struct Event<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prev: Option<serde_json::Value>,
-    #[serde(rename = "event")]
-    name: &'a str,
-    at: Iso,
-    resource: serde_json::Value,
-    data: serde_json::Value,
-}
-
-/// An event as it is told: its name, its cursor unless it is not stored, and its JSON.
+/// The event of an item as JSON; `before` stands in front of its members. `prev` is the place that was
+/// sent before.
 #[must_use]
-pub fn written(
-    told: &StreamItem,
-    prev: Option<u64>,
-    now: Timestamp,
-) -> (String, Option<String>, String) {
-    match told {
-        StreamItem::Delta { task, offset, text } => {
-            let event = Event {
-                cursor: None,
-                prev: None,
-                name: "task.delta",
-                at: Iso(now),
-                resource: json!({"kind": "task", "id": task.to_string()}),
-                data: json!({"text": &**text, "offset": offset}),
-            };
-            (event.name.to_owned(), None, to_json(&event))
-        }
-        StreamItem::Stored(sequence, row) => {
-            let (resource, data) = subject(row);
-            let event = Event {
-                cursor: Some(cursor(*sequence)),
-                prev: Some(prev.map_or(serde_json::Value::Null, |prev| cursor(prev).into())),
-                name: &row.event,
-                at: Iso(row.at),
-                resource,
-                data,
-            };
-            (row.event.to_string(), event.cursor.clone(), to_json(&event))
-        }
+pub fn written(item: &StreamItem, before: &str, prev: Option<u64>) -> String {
+    let shared = shared(item);
+    let mut json = String::with_capacity(before.len() + shared.len() + 48);
+    json.push('{');
+    json.push_str(before);
+    let place = match item {
+        StreamItem::Stored(at, _) => Some(*at),
+        StreamItem::Delta(_) | StreamItem::Depth(_) | StreamItem::Gap(..) => None,
+    };
+    if let Some(at) = place {
+        let prev = prev.map_or("null".to_owned(), |prev| format!("\"{}\"", cursor(prev)));
+        write!(json, r#""cursor":"e{at:x}","prev":{prev},"#).expect("a string takes every write");
+    }
+    json.push_str(shared);
+    json
+}
+
+/// The members of an event that are the same for every subscriber, and the closing brace. Written once.
+#[must_use]
+pub fn shared(item: &StreamItem) -> &str {
+    match item {
+        StreamItem::Stored(at, row) => row.written(|row| stored(*at, row)),
+        StreamItem::Delta(delta) => delta.written(|Delta { task, version, offset, text, at }| {
+            let resource = json!({"kind": "task", "id": task.id.to_string(), "version": version});
+            tail(DELTA, *at, &resource, &json!({"text": text, "offset": offset}))
+        }),
+        StreamItem::Depth(depth) => depth.written(|QueueDepth { queue, depth, at }| {
+            let resource = json!({"kind": "queue", "id": queue, "version": at.as_millis()});
+            tail(DEPTH, *at, &resource, &json!({"queue": queue, "depth": depth}))
+        }),
+        StreamItem::Gap(..) => "}",
     }
 }
 
-fn subject(row: &tables::Event) -> (serde_json::Value, serde_json::Value) {
+fn tail(name: &str, at: Timestamp, resource: &Value, data: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Tail<'a, T> {
+        event: &'a str,
+        at: Iso,
+        resource: &'a Value,
+        data: &'a T,
+    }
+    let tail = Tail { event: name, at: Iso(at), resource, data };
+    let mut json = serde_json::to_string(&tail).expect("an event has a JSON form");
+    json.remove(0);
+    json
+}
+
+/// A step and a worker have no version of their own: it is the place of their event in the log.
+fn stored(place: u64, row: &tables::Event) -> String {
+    let (name, at) = (&*row.event, row.at);
     match &row.subject {
-        Subject::Task(task) => (
-            json!({"kind": "task", "id": task.spec.id.to_string(), "version": task.version}),
-            json!(TaskBody::summary(task, None)),
+        Subject::Task(task) => {
+            let id = task.spec.id.to_string();
+            let resource = json!({"kind": "task", "id": id, "version": task.version});
+            tail(name, at, &resource, &TaskBody::summary(task, None))
+        }
+        Subject::TaskOfStep(execution, step, task) => tail(
+            name,
+            at,
+            &of_step(step, *execution, place),
+            &StepSummary::of_task(step, *execution, &row.event, task),
         ),
-        Subject::TaskOfStep(execution, step, task) => (
-            json!({"kind": "step", "id": step, "executionId": execution.to_string()}),
-            json!(StepSummary::of_task(step, *execution, &row.event, task)),
+        Subject::Execution(head, progress) => {
+            let id = head.spec.id.to_string();
+            let resource = json!({"kind": "execution", "id": id, "version": head.version});
+            tail(name, at, &resource, &ExecutionBody::in_event(head, *progress))
+        }
+        Subject::Step(head, step) => tail(
+            name,
+            at,
+            &of_step(step, head.spec.id, place),
+            &StepSummary::named(step, head.spec.id, &row.event),
         ),
-        Subject::Execution(head) => (
-            json!({"kind": "execution", "id": head.spec.id.to_string(), "version": head.version}),
-            json!(ExecutionBody::in_event(head)),
-        ),
-        Subject::Step(head, step) => (
-            json!({"kind": "step", "id": step, "executionId": head.spec.id.to_string()}),
-            json!(StepSummary::named(step, head.spec.id, &row.event)),
-        ),
-        Subject::Approval(approval) => (
-            json!({"kind": "hitl", "id": approval.id().to_string(), "version": approval.version}),
-            json!(ApprovalBody::in_event(approval, row.at)),
-        ),
-        Subject::Worker(WorkerRow { id, name, queues }) => (
-            json!({"kind": "worker", "id": id.to_string()}),
-            json!({"id": id.to_string(), "name": name, "queues": queues}),
-        ),
+        Subject::Approval(approval) => {
+            let id = approval.id().to_string();
+            let resource = json!({"kind": "hitl", "id": id, "version": approval.version});
+            tail(name, at, &resource, &ApprovalBody::in_event(approval, row.at))
+        }
+        Subject::Delivery(delivery, _) => {
+            let id = delivery.cargo.id().to_string();
+            let resource = json!({"kind": "webhook", "id": id, "version": delivery.attempts});
+            tail(name, at, &resource, &DeliveryBody::of(delivery))
+        }
+        Subject::Worker(worker) => {
+            let id = worker.id.to_string();
+            let resource = json!({"kind": "worker", "id": id, "version": place});
+            tail(
+                name,
+                at,
+                &resource,
+                &json!({"id": id, "name": worker.name, "queues": worker.queues}),
+            )
+        }
     }
 }
 
-fn to_json(event: &Event<'_>) -> String {
-    serde_json::to_string(event).expect("an event has a JSON form")
+fn of_step(step: &str, execution: ExecutionId, version: u64) -> Value {
+    json!({"kind": "step", "id": step, "executionId": execution.to_string(), "version": version})
 }

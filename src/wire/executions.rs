@@ -39,7 +39,7 @@ pub struct ExecutionBody<'a> {
     template_version: Option<&'a str>,
     /// running, completed, failed or cancelled.
     status: &'static str,
-    /// How many steps are how far; not in events.
+    /// How many steps are how far; in an event, as when it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressBody>,
     /// What became of each step, by its id; not in lists.
@@ -141,7 +141,7 @@ impl<'a> ExecutionBody<'a> {
 
     /// An execution as an event knows it: without anything of its steps.
     #[must_use]
-    pub fn in_event(head: &'a Head) -> Self {
+    pub fn in_event(head: &'a Head, progress: Option<Progress>) -> Self {
         let Head { spec, state, started_at, budget, error, .. } = head;
         let ended_at = state.ended_at();
         let template = spec.template.as_ref();
@@ -151,7 +151,7 @@ impl<'a> ExecutionBody<'a> {
             template_id: template.map(|template| template.id.as_str()),
             template_version: template.map(|template| template.version.as_str()),
             status: state.status().as_str(),
-            progress: None,
+            progress: progress.map(ProgressBody::from),
             input: None,
             steps: None,
             usage: UsageBody::from(budget.usage()),
@@ -162,12 +162,12 @@ impl<'a> ExecutionBody<'a> {
     }
 
     fn of(execution: &'a Execution, progress: Progress) -> Self {
-        let mut body = Self::in_event(&execution.head);
+        let mut body = Self::in_event(&execution.head, Some(progress));
         let step = execution.head.error.as_ref().and_then(|cause| cause.step);
         if let Some(error) = &mut body.error {
             error.step_id = step.map(|step| execution.graph().name(step));
         }
-        Self { progress: Some(ProgressBody::from(progress)), ..body }
+        body
     }
 }
 

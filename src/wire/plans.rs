@@ -4,13 +4,14 @@ use callboard_domain::Error;
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::{MAX_DESCRIPTION, MAX_NAME, Plan, PlanSource};
 use callboard_domain::query::Plans;
+use callboard_domain::schema::Schema;
 use callboard_runtime::read::runs::PlanDetail;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::common::{Iso, MAX_SEARCH, Paging, Text, tags};
-use super::definitions::{self, StepBody, steps, text};
+use super::definitions::{self, HitlBody, StepBody, steps, text};
 use super::read::{rule, shape};
 use crate::request;
 
@@ -64,14 +65,26 @@ pub struct PlanBody<'a> {
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
+    /// The template's schema, by which the input of each execution is checked; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    input_schema: Option<&'a Value>,
+    /// The gates of each execution, as the template and the deploy have them; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hitl: Option<HitlBody<'a>>,
 }
 
 impl<'a> PlanBody<'a> {
     /// A plan with its prompts.
     #[must_use]
     pub fn whole(plan: &'a PlanDetail) -> Self {
-        let source = plan.compiled.plan.source();
-        Self { steps: source.steps.iter().map(StepBody::whole).collect(), ..Self::summary(plan) }
+        let compiled = &plan.compiled;
+        Self {
+            steps: compiled.plan.source().steps.iter().map(StepBody::whole).collect(),
+            input_schema: compiled.input_schema.as_ref().map(Schema::source),
+            hitl: compiled.hitl.as_ref().map(HitlBody::from),
+            ..Self::summary(plan)
+        }
     }
 
     /// A plan as a list shows it.
@@ -88,6 +101,8 @@ impl<'a> PlanBody<'a> {
             created_at: Iso(plan.created_at),
             template_id: deployed.map(|deployed| deployed.template.as_str()),
             template_version: deployed.map(|deployed| deployed.version.as_str()),
+            input_schema: None,
+            hitl: None,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::{Asks, Channels, Ending, Gate, Inputs, MAX_TARGET, Request, Task};
+use callboard_domain::task::{
+    Asks, Channels, Ending, Gate, Inputs, MAX_TARGET, Message, Request, Task,
+};
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
@@ -11,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
 use super::hitl;
+use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
 use super::read::shape;
 use crate::request;
@@ -49,6 +52,8 @@ request! {
         system_prompt: Option<String> = optional("systemPrompt", rule::text(rule::bytes(0..=MAX_PROMPT))),
         /// Key-value pairs for the model: at most 256 KiB as compact JSON.
         context: Option<Map<String, Value>> = optional("context", rule::free(MAX_CONTEXT)),
+        /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all (+).
+        messages: Vec<Message> = or_default("messages", messages()),
         /// 10 is leased first; by default 5.
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
         /// The time limit of one attempt, in milliseconds; by default 300000.
@@ -60,7 +65,7 @@ request! {
         /// The sampling temperature.
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
         /// Where a webhook is sent when the task ends.
-        callback_url: Option<String> = optional("callbackUrl", rule::url().map(String::from)),
+        callback_url: Option<String> = optional("callbackUrl", rule::url()),
         /// When a reviewer must approve the output.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
     }
@@ -92,7 +97,8 @@ request! {
     }
 }
 
-fn name() -> impl Parse<String> {
+/// The name of a model or a queue.
+pub(super) fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_TARGET))
 }
 
@@ -138,6 +144,7 @@ impl NewTask {
                 prompt: self.prompt,
                 system_prompt: self.system_prompt,
                 context: self.context,
+                messages: self.messages,
             },
         }
     }
@@ -168,6 +175,9 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     context: Option<&'a Map<String, Value>>,
+    /// Earlier turns; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<MessageBody<'a>>>,
     /// For filtering.
     tags: &'a [String],
     /// When it was created.
@@ -318,6 +328,7 @@ impl<'a> TaskBody<'a> {
             prompt: None,
             system_prompt: None,
             context: None,
+            messages: None,
             tags: &spec.tags,
             created_at: Iso(spec.id.created_at()),
             started_at: task.started_at.map(Iso),
@@ -353,6 +364,7 @@ impl<'a> TaskBody<'a> {
             prompt: Some(&detail.inputs.prompt),
             system_prompt: detail.inputs.system_prompt.as_deref(),
             context: detail.inputs.context.as_ref(),
+            messages: MessageBody::all(&detail.inputs.messages),
             output: detail.output.as_deref(),
             ..Self::summary(&detail.task, waiting_for)
         }

@@ -3,7 +3,9 @@
 use callboard_domain::Error;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
-use callboard_domain::template::{Defaults, Industry, Template, TemplateSource, Visibility};
+use callboard_domain::template::{
+    Defaults, Industry, Template, TemplateSource, Version, Visibility,
+};
 use callboard_runtime::catalog::Published;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -168,6 +170,24 @@ pub struct TemplateBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a Map<String, Value>>,
+}
+
+/// What a deletion removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedBody<'a> {
+    /// The template.
+    id: &'a str,
+    /// The deleted versions, the highest first.
+    pub versions: Vec<String>,
+}
+
+impl<'a> DeletedBody<'a> {
+    /// The answer to a deletion.
+    #[must_use]
+    pub fn new(id: &'a str, versions: &[Version]) -> Self {
+        Self { id, versions: versions.iter().map(Version::to_string).collect() }
+    }
 }
 
 /// What holds for every step that says nothing itself.

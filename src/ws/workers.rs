@@ -7,35 +7,48 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
+use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
-use callboard_domain::{Error, Rule};
 use callboard_protocol::workers::{ErrorBody, FromWorker, Registered, ToWorker};
 use callboard_runtime::accounts::Right;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::WorkerCommand;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
 
+use super::upgrade::{Socket as WebSocket, Upgrade};
+use super::{Limits, Overrun};
 use crate::http::describe::{Input, Operation};
 use crate::http::error::row;
-use crate::http::{App, Failure};
+use crate::http::{App, Edge, Failure, Share};
+use crate::tls::Certificate;
 
 mod frames;
 
-use frames::Heard;
+use frames::{Heard, Registration};
 
 /// The longest frame that is taken: an output, and the JSON around it.
 const MAX_FRAME: usize = 32 << 20;
-/// How much is read at a time, in bytes: a socket keeps that much memory, and clears it for each read.
-const READ_AT_ONCE: usize = 16 << 10;
+/// How long what a refused socket still sends is read and dropped: a worker that is still sending would
+/// otherwise meet a closed connection before it reads why.
+const DROPPING: Duration = Duration::from_secs(2);
 /// How long a worker may take to register.
 const REGISTER_WITHIN: Duration = Duration::from_secs(10);
+/// The close code after which a worker connects again.
+const RESTART: u16 = 1012;
+/// The close codes of frames that take too long, that are too long, and that nobody has room for.
+const REFUSED: u16 = 1008;
+const TOO_LONG: u16 = 1009;
+const TRY_LATER: u16 = 1013;
 /// How many frames are sent in one go at most, besides the first.
 const MORE_AT_ONCE: usize = 63;
 /// How long a socket whose right is gone may stay open for its close frame.
@@ -51,30 +64,47 @@ const SEND_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) async fn connect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    _: Certified,
+    Extension(share): Extension<Share>,
+    Extension(edge): Extension<Edge>,
+    upgrade: Upgrade,
 ) -> Result<Response, Failure> {
-    let upgrade = upgrade.map_err(|rejection| {
-        let message = format!("this path takes WebSocket connections: {rejection}");
-        Error::invalid("Upgrade", Rule::Required, message.to_lowercase())
-    })?;
     let permit = app.worker_sockets.open(caller.account)?;
-    let upgrade = upgrade.max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
-    let upgrade = upgrade.read_buffer_size(READ_AT_ONCE);
-    Ok(upgrade.on_upgrade(move |socket| async move {
+    let limits = Limits { max_message: MAX_FRAME, within: edge.body_timeout, share };
+    Ok(upgrade.answer(limits, async move |socket| {
         let (sink, stream) = socket.split();
         let mut socket = Socket { sink, stream };
         let right = app.handle.right(&caller, Action::TasksExecute);
-        if let Some((link, told)) = register(&app, &caller, right.clone(), &mut socket).await {
-            serve(socket, link, told, right).await;
-        }
+        let (socket, end) = match register(&app, &caller, right.clone(), &mut socket).await {
+            Ok((link, told)) => {
+                let trusted = app.trust.includes(&caller);
+                serve(socket, (link, trusted), told, right).await
+            }
+            Err(end) => (socket, end),
+        };
+        socket.end(end).await;
         drop(permit);
     }))
 }
 
-impl Input for Result<WebSocketUpgrade, WebSocketUpgradeRejection> {
-    fn describe(operation: &mut Operation) {
-        operation.refusals.insert(400);
+/// A worker that has a certificate, where one is asked for.
+pub(crate) struct Certified;
+
+impl<S: Send + Sync> FromRequestParts<S> for Certified {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        if parts.extensions.get() == Some(&Certificate::Missing) {
+            let message = "a worker must present a client certificate that [tls] client_ca has \
+                           signed: callboard worker --client-cert FILE --client-key-file FILE";
+            return Err(Error::Forbidden(message.into()).into());
+        }
+        Ok(Self)
     }
+}
+
+impl Input for Certified {
+    fn describe(_: &mut Operation) {}
 }
 
 /// A socket's two ends.
@@ -90,6 +120,60 @@ impl Socket {
 
     async fn refuse(&mut self, message: impl Into<String>) {
         self.send(&refusal(message)).await;
+    }
+
+    /// Tells a worker that is not heard any more why, if it is a reason of ours.
+    async fn end(mut self, end: End) {
+        let Some((code, message, close_code)) = end.told() else { return };
+        tracing::info!(reason = message.as_str(), "a worker's socket is closed");
+        let error = ErrorBody { code: code.into(), message };
+        self.send(&ToWorker::Error { error }).await;
+        close(&mut self.sink, close_code, "the frame was refused").await;
+        let Ok(socket) = self.stream.reunite(self.sink) else { return };
+        // What the frame held is free again before the rest of it arrives.
+        let mut rest = socket.into_inner().into_inner();
+        let drop_rest = async {
+            let mut dropped = vec![0; 1 << 14];
+            while let Ok(1..) = rest.read(&mut dropped).await {}
+        };
+        let _ = tokio::time::timeout(DROPPING, drop_rest).await;
+    }
+}
+
+/// Why a worker is not heard any more.
+enum End {
+    /// The socket is closed, or was told already.
+    Closed,
+    /// A frame takes too much room or time.
+    Overrun(Overrun),
+    /// A frame is longer than [`MAX_FRAME`].
+    TooLong,
+}
+
+impl End {
+    fn of(error: &tungstenite::Error) -> Self {
+        if let tungstenite::Error::Io(error) = error {
+            return Overrun::of(error).cloned().map_or(Self::Closed, Self::Overrun);
+        }
+        if let tungstenite::Error::Capacity(_) = error { Self::TooLong } else { Self::Closed }
+    }
+
+    /// The code and the message of the error, and the code with which the socket is closed.
+    fn told(self) -> Option<(&'static str, String, u16)> {
+        Some(match self {
+            Self::Closed => return None,
+            Self::Overrun(Overrun::NoRoom(error)) => {
+                let code = row(&error).code;
+                let is_own = row(&error).status == StatusCode::TOO_MANY_REQUESTS;
+                (code, error.to_string(), if is_own { 4429 } else { TRY_LATER })
+            }
+            Self::Overrun(slow @ Overrun::TooSlow(_)) => {
+                ("REQUEST_TIMEOUT", slow.to_string(), REFUSED)
+            }
+            Self::TooLong => {
+                ("INVALID_FRAME", format!("a frame may have at most {MAX_FRAME} bytes"), TOO_LONG)
+            }
+        })
     }
 }
 
@@ -128,7 +212,7 @@ fn message(frame: &ToWorker) -> Message {
 }
 
 async fn close(sink: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'static str) {
-    let frame = CloseFrame { code, reason: reason.into() };
+    let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
     // The worker may be gone already.
     let _ = tokio::time::timeout(SEND_WITHIN, sink.send(Message::Close(Some(frame)))).await;
 }
@@ -142,48 +226,56 @@ async fn close_lost(sink: &mut SplitSink<WebSocket, Message>, error: &Error) {
     close(sink, code, reason).await;
 }
 
-/// Waits for the first frame and registers the worker; `None` if it comes to nothing.
+/// Waits for the first frame and registers the worker.
 async fn register(
     app: &App,
     caller: &Caller,
     mut right: Right,
     socket: &mut Socket,
-) -> Option<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>)> {
+) -> Result<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>), End> {
     let first = tokio::select! {
         first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&mut socket.stream)) => first,
         error = right.lost() => {
             close_lost(&mut socket.sink, &error).await;
-            return None;
+            return Err(End::Closed);
         }
     };
-    let register = match first {
-        Ok(Some(Ok(FromWorker::Register(register)))) => register,
-        Ok(Some(Err(message))) => {
-            socket.refuse(message).await;
-            close(&mut socket.sink, 4400, "bad frame").await;
-            return None;
-        }
-        Ok(None) => return None,
-        Ok(Some(Ok(_))) | Err(_) => {
-            socket.refuse("the first frame must be register, within 10 seconds").await;
-            close(&mut socket.sink, 4400, "not registered").await;
-            return None;
+    let (message, reason) = match first {
+        Ok(Ok(Ok(FromWorker::Register(register)))) => match frames::registration(register) {
+            Ok(registration) => return begin(app, caller, registration, socket).await,
+            Err(message) => (message, "bad frame"),
+        },
+        Ok(Ok(Err(message))) => (message, "bad frame"),
+        Ok(Err(end)) => return Err(end),
+        Ok(Ok(Ok(_))) | Err(_) => {
+            ("the first frame must be register, within 10 seconds".into(), "not registered")
         }
     };
-    let (profile, resume) = match frames::registration(register) {
-        Ok(registration) => registration,
-        Err(message) => {
-            socket.refuse(message).await;
-            close(&mut socket.sink, 4400, "bad frame").await;
-            return None;
-        }
-    };
+    socket.refuse(message).await;
+    close(&mut socket.sink, 4400, reason).await;
+    Err(End::Closed)
+}
+
+/// Registers the worker and tells it so.
+async fn begin(
+    app: &App,
+    caller: &Caller,
+    registration: Registration,
+    socket: &mut Socket,
+) -> Result<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>), End> {
+    let Registration { profile, resume, unreadable } = registration;
+    if let Err(error) = caller.may_serve(&profile.queues) {
+        let (code, message) = (row(&error).code.to_owned(), error.to_string());
+        socket.send(&ToWorker::Error { error: ErrorBody { code, message } }).await;
+        close(&mut socket.sink, 4403, "forbidden").await;
+        return Err(End::Closed);
+    }
     let (outgoing, told) = mpsc::unbounded_channel();
     let owner = app.owner(caller);
     let connected = app.handle.connect_worker(&owner, profile, resume, outgoing).await;
     let Ok((link, leases)) = connected else {
-        close(&mut socket.sink, close_code::RESTART, "not now").await;
-        return None;
+        close(&mut socket.sink, RESTART, "not now").await;
+        return Err(End::Closed);
     };
     let (lease, heartbeat) = app.handle.worker_terms();
     let registered = ToWorker::Registered(Registered {
@@ -191,34 +283,39 @@ async fn register(
         lease_ms: frames::millis(lease),
         heartbeat_ms: frames::millis(heartbeat),
         kept: frames::texts(&leases.renewed),
-        lost: frames::texts(&leases.lost),
+        lost: frames::lost(unreadable, &leases.lost),
     });
-    socket.send(&registered).await.then_some((link, told))
+    if socket.send(&registered).await { Ok((link, told)) } else { Err(End::Closed) }
 }
 
-/// Passes frames both ways until one side ends. Dropping the link tells the worker's actor.
+/// Passes frames both ways until one side ends, and says why. Dropping the link tells the worker's actor.
+/// `trusted` is true if the worker's confidence counts.
 async fn serve(
     socket: Socket,
-    link: WorkerLink,
+    (link, trusted): (WorkerLink, bool),
     mut told: mpsc::UnboundedReceiver<WorkerCommand>,
     mut right: Right,
-) {
+) -> (Socket, End) {
     let mut still_right = right.clone();
     let Socket { mut sink, mut stream } = socket;
     // A worker that does not read its answers is not read any further.
     let (answers, mut answered) = mpsc::channel::<ToWorker>(16);
     let hear = async {
-        while let Some(frame) = next_frame(&mut stream).await {
+        loop {
+            let frame = match next_frame(&mut stream).await {
+                Ok(frame) => frame,
+                Err(end) => break end,
+            };
             let answer = match frame.and_then(frames::said) {
                 Ok(Heard::WorkerMessage(said)) => {
-                    link.say(said);
+                    link.say(if trusted { said } else { frames::untrusted(said) });
                     continue;
                 }
                 Ok(Heard::Answered(answer)) => answer,
                 Err(message) => refusal(message),
             };
             if answers.send(answer).await.is_err() {
-                break;
+                break End::Closed;
             }
         }
     };
@@ -233,7 +330,7 @@ async fn serve(
                 }
             };
             let Some(first) = first else {
-                close(&mut sink, close_code::RESTART, "connect again").await;
+                close(&mut sink, RESTART, "connect again").await;
                 break;
             };
             // Whoever else has something to tell by now goes along: each sending wakes the worker.
@@ -243,22 +340,26 @@ async fn serve(
             }
         }
     };
-    tokio::select! {
-        () = hear => {}
-        () = tell => {}
+    let end = tokio::select! {
+        end = hear => end,
+        () = tell => End::Closed,
         // A worker that does not read cannot be told why.
-        () = async { still_right.lost().await; tokio::time::sleep(LOST_WITHIN).await } => {}
-    }
+        () = async { still_right.lost().await; tokio::time::sleep(LOST_WITHIN).await } => End::Closed,
+    };
+    (Socket { sink, stream }, end)
 }
 
-/// The next frame, or what is wrong with it; `None` once the socket is closed.
-async fn next_frame(stream: &mut SplitStream<WebSocket>) -> Option<Result<FromWorker, String>> {
+/// The next frame, or what is wrong with it, until there is none any more.
+async fn next_frame(
+    stream: &mut SplitStream<WebSocket>,
+) -> Result<Result<FromWorker, String>, End> {
     loop {
-        match stream.next().await?.ok()? {
-            Message::Text(text) => return Some(frames::parse(text.as_str())),
-            Message::Binary(_) => return Some(Err("a frame must be text".into())),
-            Message::Ping(_) | Message::Pong(_) => {}
-            Message::Close(_) => return None,
+        match stream.next().await {
+            Some(Ok(Message::Text(text))) => return Ok(frames::parse(text.as_str())),
+            Some(Ok(Message::Binary(_))) => return Ok(Err("a frame must be text".into())),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return Err(End::Closed),
+            Some(Err(error)) => return Err(End::of(&error)),
         }
     }
 }

@@ -7,7 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server};
 
+mod bound;
+mod forged;
 mod matrix;
+mod oidc;
+mod setup;
+mod signing;
 
 const SECRET: &str = "lovelace-engine-1843";
 const OTHER: &str = "babbage-difference-1822";

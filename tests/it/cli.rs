@@ -2,6 +2,8 @@
 //! against one that answers as it is told.
 
 mod accounts;
+mod dev;
+mod events;
 mod executions;
 mod fake;
 mod hitl;
@@ -11,3 +13,4 @@ mod runs;
 mod tasks;
 mod templates;
 mod tutorial;
+mod webhooks;

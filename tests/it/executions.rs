@@ -335,3 +335,23 @@ async fn events_tell_an_execution_s_life() {
         last = name;
     }
 }
+
+#[tokio::test]
+async fn a_step_shows_why_its_model_stopped() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let plan = client.plan(&json!([{"id": "a", "prompt": "p"}])).await;
+    let id = client.execute(&plan, &json!({})).await;
+    let lease = worker.assignment().await["lease"].clone();
+    worker
+        .send(json!({
+            "type": "complete", "lease": lease, "output": "half of i", "finishReason": "length",
+            "usage": {"input": 1, "output": 1},
+        }))
+        .await;
+    let execution = client.execution_with_status(&id, "completed").await;
+    assert_eq!(execution["steps"]["a"]["finishReason"], "length");
+    let task = execution["steps"]["a"]["taskId"].as_str().expect("an id");
+    assert_eq!(client.task(task).await["finishReason"], "length");
+}

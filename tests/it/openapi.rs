@@ -54,7 +54,7 @@ async fn the_document_is_true() {
             cases,
             // Streams have no end.
             "--exclude-path-regex",
-            "/api/(events|workers/connect)",
+            "/api/(events|workers/connect)|/ws|/stream$",
             "--phases",
             "examples,coverage,fuzzing",
             "--seed",

@@ -115,7 +115,7 @@ fn say(all: &mut JoinSet<()>, server: &Server, text: impl Into<Bytes>) {
         let mut said = Vec::new();
         let end = tokio::time::timeout(Duration::from_mins(1), stream.read_to_end(&mut said));
         assert!(end.await.is_ok(), "it is let go of");
-        let refused = ["HTTP/1.1 408", "HTTP/1.1 503"]
+        let refused = ["HTTP/1.1 408", "HTTP/1.1 429", "HTTP/1.1 503"]
             .iter()
             .any(|status| said.starts_with(status.as_bytes()) || said.is_empty());
         assert!(refused, "{}", String::from_utf8_lossy(&said));
@@ -202,10 +202,13 @@ async fn overload_is_refused_in_time_and_leaves_no_trace() {
     for _ in 0..2 {
         let (answers, most, slowest) = overload(&server, (&operator, &token), &plan).await;
         eprintln!("{answers:?}, {:.0} MB before, {most:.0} at most, {slowest:?}", before.memory);
-        let wrong: Vec<_> =
-            answers.statuses().into_iter().filter(|it| ![201, 408, 503].contains(it)).collect();
+        let wrong: Vec<_> = answers
+            .statuses()
+            .into_iter()
+            .filter(|it| ![201, 408, 429, 503].contains(it))
+            .collect();
         assert!(wrong.is_empty(), "{answers:?}");
-        assert!(answers.of(201) > 50 && answers.of(503) > 50, "{answers:?}");
+        assert!(answers.of(201) > 50 && answers.of(429) + answers.of(503) > 50, "{answers:?}");
         // 8 MB of bodies, 50 MB of submissions on their way, 16 MB of rows that sled does not have yet; a
         // few times, for what is made of them and what the allocator keeps. Without limits it is gigabytes.
         assert!(most < before.memory + 300.0, "{most} MB, and {} before", before.memory);
@@ -255,4 +258,40 @@ async fn overload_by_one_account_is_429_and_others_do_not_notice() {
     assert_eq!(answers.of(201), GRANTED, "what is granted and no more");
     let after = reading(&server);
     assert!(after.memory < before.memory + 60.0, "{after:?}, {before:?}");
+}
+
+#[tokio::test]
+async fn what_an_account_may_have_is_capped_and_the_refusal_names_the_cap() {
+    let mut server =
+        Server::with(&[("LIMITS__UNFINISHED_TASKS", "3"), ("LIMITS__STORED_BYTES", "20000")]);
+    let client = server.client("operator").await;
+    let task = json!({"prompt": "p"});
+    let batch = client.post("/api/tasks/batch", &json!({"tasks": [task, task, task, task]})).await;
+    assert_eq!(batch.refused(429), "RATE_LIMIT_EXCEEDED");
+    client.post("/api/tasks/batch", &json!({"tasks": [task, task]})).await.expect(201);
+    let last = client.submit(&task).await;
+    server.kill();
+    server.restart();
+    let client = client.at(&server.url);
+    let refused = client.post("/api/tasks", &task).await;
+    assert_eq!(refused.refused(429), "RATE_LIMIT_EXCEEDED");
+    let error = &refused.body["error"];
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("unfinished_tasks")));
+    assert_eq!(error["retryable"], true);
+    assert!(refused.headers.contains_key("retry-after"));
+    client.delete(&format!("/api/tasks/{last}")).await.expect_ok();
+
+    // Texts that do not compress.
+    let noise: String = (0..30_000).map(|_| char::from(rand::random_range(b'a'..=b'z'))).collect();
+    let long = client.submit(&json!({"prompt": noise})).await;
+    client.delete(&format!("/api/tasks/{long}")).await.expect_ok();
+    let steps = json!({"name": "p", "steps": [{"id": "a", "prompt": "p"}]});
+    for (path, body) in [("/api/tasks", &task), ("/api/plans", &steps)] {
+        let refused = client.post(path, body).await;
+        assert_eq!(refused.refused(403), "QUOTA_EXCEEDED", "{path}");
+        let text = refused.body["error"]["message"].to_string();
+        assert!(text.contains("stored_bytes"), "{text}");
+        assert_eq!(refused.body["error"]["retryable"], false);
+    }
+    server.client("operator").await.submit(&task).await;
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server};
+use crate::support::{Answer, FakeWorker, Server};
 
 /// What is told of every fault: code and field.
 fn errors(answer: &Answer) -> Vec<(String, String)> {
@@ -372,4 +372,57 @@ async fn a_dry_run_says_what_would_happen_and_stores_nothing() {
     // The key of a dry run is not used up.
     let body = json!({"input": {"x": 1}});
     client.post_once(&execute, "dry", &body).await.expect(201);
+}
+
+#[tokio::test]
+async fn messages_of_tasks_and_steps_reach_the_worker_rendered() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 4).await;
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+
+    let earlier = json!([said("user", "hi"), said("assistant", "hello {{x}}")]);
+    let batch = json!({"tasks": [{"prompt": "why?", "messages": earlier}]});
+    let made = client.post("/api/tasks/batch", &batch).await.expect(201);
+    let assigned = worker.assignment().await;
+    assert_eq!(assigned["task"]["messages"], earlier, "a task's text has no placeholders");
+    worker.complete(&assigned["lease"], "so").await;
+    let shown = client.task(made["tasks"][0]["id"].as_str().expect("an id")).await;
+    assert_eq!(shown["messages"], earlier);
+    let listed = client.get("/api/tasks").await.expect_ok();
+    assert_eq!(listed[0].get("messages"), None);
+
+    let plan = client
+        .plan(&json!([
+            {"id": "a", "prompt": "first"},
+            {"id": "b", "prompt": "then", "dependsOn": ["a"], "messages": [
+                said("user", "{{input.q}}"), said("assistant", "{{a.output}}"),
+            ]},
+        ]))
+        .await;
+    let stored = client.get(&format!("/api/plans/{plan}")).await.expect_ok();
+    assert_eq!(stored["steps"][1]["messages"][0], said("user", "{{input.q}}"));
+    client.execute(&plan, &json!({"input": {"q": "why {{a.output}}?"}})).await;
+    let first = worker.assignment().await;
+    assert_eq!(first["task"].get("messages"), None);
+    worker.complete(&first["lease"], "because").await;
+    let second = worker.assignment().await;
+    let rendered = json!([said("user", "why {{a.output}}?"), said("assistant", "because")]);
+    assert_eq!(second["task"]["messages"], rendered);
+
+    let long = "x".repeat(600 << 10);
+    let task = json!({"prompt": "p", "messages": [said("user", &long), said("user", &long)]});
+    let refused = client.post("/api/tasks", &task).await;
+    assert_eq!(refused.fault(), ("messages".into(), "length".into()));
+    let task = json!({"prompt": "p", "messages": [said("system", "x")]});
+    let refused = client.post("/api/tasks", &task).await;
+    assert_eq!(refused.fault(), ("messages[0].role".into(), "enum".into()));
+    let step = |id: &str| json!({"id": id, "prompt": "p"});
+    let mut third = step("c");
+    third["messages"] = json!([said("user", "{{a.output}}")]);
+    let steps = json!({"name": "p", "steps": [step("a"), step("b"), third]});
+    let refused = client.post("/api/plans", &steps).await;
+    assert_eq!(refused.refused(400), "UNDECLARED_DEPENDENCY");
+    let details = &refused.body["error"]["details"];
+    assert_eq!(details["field"], "steps[2].messages[0].content");
 }

@@ -14,12 +14,17 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// Each package, and the packages of the workspace that it depends on.
-const PACKAGES: [(&str, &str, &[&str]); 10] = [
-    ("callboard", "", &["cli", "common", "domain", "protocol", "runtime", "store", "worker"]),
-    ("cli", "crates/cli", &["bench", "client", "common", "domain", "protocol", "worker"]),
+const PACKAGES: [(&str, &str, &[&str]); 11] = [
+    (
+        "callboard",
+        "",
+        &["cli", "common", "domain", "otlp", "protocol", "runtime", "store", "worker"],
+    ),
+    ("cli", "crates/cli", &["bench", "client", "common", "domain", "otlp", "protocol", "worker"]),
     ("bench", "crates/bench", &["client", "runtime", "store"]),
-    ("worker", "crates/worker", &["common", "domain", "protocol"]),
+    ("worker", "crates/worker", &["common", "domain", "otlp", "protocol"]),
     ("client", "sdk/rust", &["common"]),
+    ("otlp", "crates/otlp", &["common", "domain"]),
     ("protocol", "crates/protocol", &["domain"]),
     ("runtime", "actors/runtime", &["domain", "store"]),
     ("domain", "actors/domain", &[]),
@@ -28,13 +33,15 @@ const PACKAGES: [(&str, &str, &[&str]); 10] = [
 ];
 
 /// Libraries, and the packages that may depend on them.
-const LIBRARIES: [(&str, &[&str]); 8] = [
+const LIBRARIES: [(&str, &[&str]); 10] = [
     ("axum", &["callboard", "bench"]),
     ("hyper", &["callboard"]),
     ("utoipa", &["callboard", "protocol"]),
     ("lettre", &["callboard"]),
+    ("prometheus-client", &["callboard"]),
     ("clap", &["callboard", "cli", "bench"]),
-    ("reqwest", &["worker", "client"]),
+    ("reqwest", &["callboard", "worker", "client", "otlp"]),
+    ("opentelemetry-otlp", &["otlp"]),
     ("ractor", &["runtime"]),
     ("sled", &["store"]),
 ];
@@ -76,7 +83,7 @@ fn every_route_is_described_and_everything_described_is_a_route() {
         let Some((path, _)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) else {
             continue;
         };
-        if path.starts_with("/api") {
+        if ["/api", "/v1", "/ws"].iter().any(|root| path.starts_with(root)) {
             routes.insert((path.to_owned(), method.trim().to_owned()));
         }
     }

@@ -1,8 +1,9 @@
 //! The real program in a process of its own, and clients that talk to it as anybody would.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use callboard_client::{Credential, Secret, StreamItem};
@@ -14,6 +15,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+pub(crate) mod credentials;
+
 pub(crate) const ADMIN: &str = "admin@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
@@ -21,8 +24,10 @@ pub(crate) const PASSWORD: &str = "correct horse battery staple";
 pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
     pub(crate) dir: tempfile::TempDir,
     settings: Vec<(String, String)>,
+    traced: bool,
 }
 
 impl Server {
@@ -33,11 +38,32 @@ impl Server {
 
     /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+        // In the long form every server's log and data are searched for credentials.
+        Self::launched(settings, std::env::var_os("CALLBOARD_LONG").is_some())
+    }
+
+    /// The same, logging everything to a file; dropping it fails if a credential stands in the log or data.
+    pub(crate) fn traced(settings: &[(&str, &str)]) -> Self {
+        Self::launched(settings, true)
+    }
+
+    fn launched(settings: &[(&str, &str)], traced: bool) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let settings: Vec<_> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let (child, url) = launch(dir.path(), &settings);
-        Self { child, url, dir, settings }
+        let (child, url, lines) = launch(dir.path(), &settings, traced);
+        Self { child, url, lines, dir, settings, traced }
+    }
+
+    /// The next line that it writes to standard output.
+    pub(crate) fn line(&mut self) -> String {
+        self.lines.next().expect("a line").expect("in UTF-8")
+    }
+
+    /// The setting of this name from the next start on.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.into(), value.into()));
     }
 
     /// Its process.
@@ -64,11 +90,16 @@ impl Server {
         self.child.wait().expect("it ends").success()
     }
 
+    /// The same directory again, with other settings.
+    pub(crate) fn restart_with(&mut self, settings: &[(&str, &str)]) {
+        self.settings =
+            settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        self.restart();
+    }
+
     /// The same directory again, on another port.
     pub(crate) fn restart(&mut self) {
-        let (child, url) = launch(self.dir.path(), &self.settings);
-        self.child = child;
-        self.url = url;
+        (self.child, self.url, self.lines) = launch(self.dir.path(), &self.settings, self.traced);
     }
 
     /// An admin with a session.
@@ -96,26 +127,56 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if !self.traced {
+            return;
+        }
+        if std::thread::panicking() {
+            let log = std::fs::read(self.dir.path().join(LOG)).unwrap_or_default();
+            eprintln!("{}", String::from_utf8_lossy(&log));
+        } else {
+            assert_eq!(credentials::found_in(self.dir.path()), Vec::<String>::new());
+        }
     }
 }
 
-fn launch(dir: &Path, settings: &[(String, String)]) -> (Child, String) {
+/// The value of a setting that takes a variable away.
+pub(crate) const UNSET: &str = "(unset)";
+
+/// The log of a traced server.
+const LOG: &str = "log";
+
+fn launch(
+    dir: &Path,
+    settings: &[(String, String)],
+    traced: bool,
+) -> (Child, String, std::io::Lines<BufReader<ChildStdout>>) {
+    credentials::keep(PASSWORD);
     let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(dir.join("data"))
         .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
         .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
-        .envs(settings.iter().map(|(name, value)| (format!("CALLBOARD_{name}"), value)))
         .stdout(Stdio::piped());
-    if std::env::var_os("CALLBOARD_LOG").is_none() {
+    for (name, value) in settings {
+        let name = format!("CALLBOARD_{name}");
+        if value == UNSET {
+            command.env_remove(name)
+        } else {
+            command.env(name, value)
+        };
+    }
+    if traced {
+        let log = OpenOptions::new().create(true).append(true).open(dir.join(LOG));
+        command.env("CALLBOARD_LOG", "trace").stderr(log.expect("a file"));
+    } else if std::env::var_os("CALLBOARD_LOG").is_none() {
         command.env("CALLBOARD_LOG", "warn");
     }
     let mut child = command.spawn().expect("the program starts");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let line = lines.next().expect("it says where it listens").expect("in UTF-8");
     let url = line.strip_prefix("listening on ").expect("it says where it listens").to_owned();
-    (child, url)
+    (child, url, lines)
 }
 
 /// A client of the HTTP interface.
@@ -168,6 +229,7 @@ impl Answer {
 
 impl Client {
     pub(crate) fn new(url: &str, token: &str) -> Self {
+        credentials::keep(token);
         // The provider of the crypto is chosen once for the process.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Shorter than the server's, which closes what is idle for 10 s: a request that is sent just
@@ -176,6 +238,11 @@ impl Client {
         let http = reqwest::Client::builder().no_proxy().pool_idle_timeout(idle).build();
         let http = http.expect("a client");
         Self { http, url: url.to_owned(), token: token.to_owned() }
+    }
+
+    /// The key or the access token.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
     }
 
     /// The same client, of the server at this address.
@@ -202,7 +269,10 @@ impl Client {
         let response = request.timeout(ANSWERED).send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await?;
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        for name in ["token", "refreshToken", "key"] {
+            credentials::keep(body["data"][name].as_str().unwrap_or_default());
+        }
         Ok(Answer { status, headers, body })
     }
 
@@ -211,6 +281,9 @@ impl Client {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        for name in ["password", "current", "new", "refreshToken"] {
+            credentials::keep(body[name].as_str().unwrap_or_default());
+        }
         self.send(self.request(Method::POST, path).json(body)).await
     }
 
@@ -354,6 +427,23 @@ impl FakeWorker {
         worker.registered = worker.next().await.filter(|frame| frame["type"] == "registered")?;
         worker.id = worker.registered["workerId"].as_str().expect("an id").to_owned();
         Some(worker)
+    }
+
+    /// A connection on which nothing has been said yet.
+    pub(crate) async fn dial(url: &str, key: &str) -> Self {
+        let dialled = tokio_tungstenite::connect_async(upgrade(url, key)).await;
+        let (socket, _) = dialled.expect("a connection");
+        Self { socket, id: String::new(), registered: Value::Null }
+    }
+
+    /// The code with which the server closes; frames before it are passed over.
+    pub(crate) async fn closed(&mut self) -> u16 {
+        loop {
+            let message = self.socket.next().await.expect("a close frame").expect("a message");
+            if let Message::Close(frame) = message {
+                return frame.expect("it closes with a code").code.into();
+            }
+        }
     }
 
     /// The status with which a connection is refused.

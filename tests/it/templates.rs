@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, FakeWorker, Server};
 
+mod again;
+mod delete;
+
 fn template(name: &str, version: &str) -> Value {
     json!({
         "name": name, "description": "Says it.", "version": version, "industry": "devops",
@@ -376,6 +379,16 @@ async fn a_template_is_deployed_with_its_input_checked_and_its_version_pinned() 
         (json!({"input": {"what": "x"}, "modelOverrides": {"x": "m"}}), "modelOverrides.x", "step"),
         (json!({"input": {"what": "x"}, "queueOverrides": {"x": "q"}}), "queueOverrides.x", "step"),
         (json!({"modelOverrides": {"say": 5}}), "modelOverrides.say", "type"),
+        (
+            json!({"input": {"what": "x"}, "modelOverrides": {"say": ""}}),
+            "modelOverrides.say",
+            "length",
+        ),
+        (
+            json!({"input": {"what": "x"}, "queueOverrides": {"again": "q".repeat(129)}}),
+            "queueOverrides.again",
+            "length",
+        ),
         (
             json!({"input": {"what": "x"}, "hitl": {"requiredFor": ["x"]}}),
             "hitl.requiredFor[0]",

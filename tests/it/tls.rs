@@ -39,6 +39,15 @@ impl Authority {
         fs::write(self.path("key.pem"), key.serialize_pem()).expect("it is written");
     }
 
+    /// Writes a certificate for clients, and its key, under this name.
+    fn certify_client(&self, name: &str) {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        fs::write(self.path(&format!("{name}.pem")), cert.pem()).expect("it is written");
+        fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).expect("it is written");
+    }
+
     fn path(&self, name: &str) -> String {
         self.dir.path().join(name).display().to_string()
     }
@@ -139,6 +148,59 @@ async fn the_command_line_and_a_worker_speak_tls() {
     worker.wait().expect("it ends");
     let done = done.expect("it runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+#[tokio::test]
+async fn a_worker_needs_a_certificate_where_an_authority_for_them_is_set() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    authority.certify_client("worker");
+    other.certify_client("worker");
+    let (cert, key) = (authority.path("cert.pem"), authority.path("key.pem"));
+    let ca = authority.path("ca.pem");
+    let server = Server::with(&[("TLS__CERT", &cert), ("TLS__KEY", &key), ("TLS__CLIENT_CA", &ca)]);
+    // Nobody else needs one.
+    let client = authority.client();
+    let login = json!({"email": ADMIN, "password": PASSWORD});
+    let path = |path: &str| format!("{}{path}", server.url);
+    let answer = client.post(path("/api/auth/login")).json(&login).send().await.expect("TLS");
+    let session: serde_json::Value = answer.json().await.expect("JSON");
+    let token = session["data"]["token"].as_str().expect("a token");
+    let made = client.post(path("/api/auth/keys")).bearer_auth(token);
+    let made = made.json(&json!({"name": "w", "role": "worker"})).send().await.expect("TLS");
+    let made: serde_json::Value = made.json().await.expect("JSON");
+    let home = tempfile::tempdir().expect("a directory");
+    let key_file = home.path().join("key");
+    fs::write(&key_file, made["data"]["key"].as_str().expect("a key")).expect("it is written");
+
+    let worker = |certificate: Option<&Authority>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        command.env("HOME", home.path()).env("SSL_CERT_FILE", authority.path("ca.pem"));
+        command.args(["worker", "--server", &server.url, "--provider", "simulated"]);
+        command.arg("--key-file").arg(&key_file);
+        if let Some(of) = certificate {
+            command.args(["--client-cert", &of.path("worker.pem")]);
+            command.args(["--client-key-file", &of.path("worker.key")]);
+        }
+        command.stderr(Stdio::piped());
+        command
+    };
+    let connected = async || {
+        let answer = client.get(path("/api/workers")).bearer_auth(token).send().await;
+        let answer: serde_json::Value = answer.expect("TLS").json().await.expect("JSON");
+        answer["data"].as_array().is_some_and(|workers| !workers.is_empty())
+    };
+    let refused = worker(None).output().expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && text.contains("client_ca"), "{text}");
+    let mut stranger = worker(Some(&other)).stderr(Stdio::null()).spawn().expect("it starts");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!connected().await, "a certificate of another authority");
+    stranger.kill().expect("it runs");
+    stranger.wait().expect("it ends");
+    let mut known = worker(Some(&authority)).stderr(Stdio::null()).spawn().expect("it starts");
+    until("the worker is connected", connected).await;
+    known.kill().expect("it runs");
+    known.wait().expect("it ends");
 }
 
 #[test]

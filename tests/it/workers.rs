@@ -147,7 +147,7 @@ async fn a_bad_frame_is_answered_with_an_error_and_the_line_holds() {
         json!({"no": "type"}),
         json!([]),
         json!({"type": "heartbeat"}),
-        json!({"type": "heartbeat", "leases": ["x"]}),
+        json!({"type": "heartbeat", "leases": [5]}),
         json!({"type": "complete", "lease": "x", "output": "y", "usage": {"input": -1, "output": 0}}),
         json!({"type": "drain", "surprise": 1}),
     ] {
@@ -168,4 +168,32 @@ async fn only_worker_keys_and_admins_may_connect() {
     }
     assert_eq!(FakeWorker::refused(&server.url, "svc_worker_nonsense").await, 401);
     FakeWorker::connect(&server, &server.key("admin").await, 1).await;
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_read_is_lost_and_the_others_go_on() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let key = server.key("worker").await;
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
+    client.submit(&json!({"prompt": "p"})).await;
+    let lease = worker.assignment().await["lease"].clone();
+    worker.send(json!({"type": "heartbeat", "leases": ["nonsense", lease, ""]})).await;
+    let leases = worker.receive("leases").await;
+    assert_eq!(leases["renewed"], json!([lease]));
+    assert_eq!(leases["lost"], json!(["nonsense", ""]));
+
+    let register = |id: &str| {
+        json!({
+            "type": "register", "name": "w", "version": "0", "queues": ["default"], "models": ["*"],
+            "concurrency": 1, "resume": {"workerId": id, "leases": ["nonsense", lease]},
+        })
+    };
+    let back = FakeWorker::register(&server.url, &key, register(&worker.id)).await;
+    assert_eq!(back.registered["kept"], json!([lease]));
+    assert_eq!(back.registered["lost"], json!(["nonsense"]));
+    let stranger = FakeWorker::register(&server.url, &key, register("nobody")).await;
+    assert_ne!(stranger.id, worker.id);
+    assert_eq!(stranger.registered["kept"], json!([]));
+    assert_eq!(stranger.registered["lost"], json!(["nonsense", lease]));
 }

@@ -175,6 +175,7 @@ fn renders() {
             max_cost: None,
             output_checked: None,
             created_at: NOW,
+            trace: None,
         };
         let state = Execution::started(spec, Arc::clone(&compiled.graph), NOW).next;
         let (review, defaults) = (ReviewPolicy::default(), Arc::default());

@@ -103,6 +103,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
         max_cost: None,
         output_checked: None,
         created_at: NOW,
+        trace: None,
     };
     Execution::started(spec, Arc::clone(graph), NOW).next
 }
@@ -115,7 +116,14 @@ fn decided(step: u16) -> execution::Event {
 fn answered(step: u16) -> execution::Event {
     let task = TaskId::from_u128(u128::from(step) << 10);
     let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
-    let report = Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None };
+    let report = Report {
+        task,
+        started_at: Some(NOW),
+        attempt: 1,
+        usage,
+        confidence: None,
+        finish_reason: None,
+    };
     execution::Event::StepCompleted { step, report }
 }
 

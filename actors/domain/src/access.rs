@@ -70,10 +70,14 @@ names! {
         ExecutionsRead = "executions: read",
         /// Claim an approval, or release the claim.
         HitlClaim = "hitl: claim",
+        /// Delete a template, or a version of one.
+        TemplatesDelete = "templates: delete",
         /// Send a webhook again.
         DeliveriesRedeliver = "deliveries: redeliver",
         /// See webhook deliveries.
         DeliveriesRead = "deliveries: read",
+        /// See the secret that signs webhooks.
+        WebhookSecretRead = "webhooks: read secret",
         /// See workers.
         WorkersRead = "workers: read",
         /// See the metrics.
@@ -113,6 +117,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
         Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
         Action::HitlClaim           => [YES,  YES,     NO,    NO ],
+        Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
         // ... and reading as viewer
         Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
@@ -120,7 +125,8 @@ const fn row(action: Action) -> [bool; 4] {
         Action::WorkersRead         => [YES,  YES,     YES,   NO ],
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
         Action::EventsRead          => [YES,  YES,     YES,   NO ],
-        // ... but who did what is for admins
+        // ... but secrets, and who did what, are for admins
+        Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
     }
 }
@@ -153,6 +159,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::MetricsRead
         | Action::WorkersManage
         | Action::TasksExecute
+        | Action::WebhookSecretRead
         | Action::AuditRead => false,
         Action::TasksCreate
         | Action::TasksRead
@@ -162,6 +169,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::PlansRead
         | Action::TemplatesCreate
         | Action::TemplatesRead
+        | Action::TemplatesDelete
         | Action::TemplatesDeploy
         | Action::HitlDecide
         | Action::HitlRead
@@ -210,6 +218,8 @@ pub struct Caller {
     pub environment: Environment,
     /// The billing tier; `None` means the configured default.
     pub tier: Option<Tier>,
+    /// The queues that a worker key is bound to; empty for every other caller.
+    pub queues: Vec<String>,
     /// The session of a user; a key has none.
     pub session: Option<SessionId>,
     /// True for a user whose password an admin set: it must be changed first.
@@ -243,6 +253,29 @@ impl Caller {
         } else {
             let message = format!("the role {} does not permit {action}", self.role);
             Err(Error::Forbidden(message))
+        }
+    }
+
+    /// True for a worker key that is bound to queues: of tasks it reads those that it holds a lease of
+    /// (PROTOCOL.md 7).
+    #[must_use]
+    pub const fn is_bound(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// Passes if the caller may serve these queues as a worker.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`], which names the first queue that a bound key lacks, and those that it has.
+    pub fn may_serve(&self, queues: &[String]) -> Result<(), Error> {
+        let lacks = |queue: &&String| self.is_bound() && !self.queues.contains(queue);
+        match queues.iter().find(lacks) {
+            None => Ok(()),
+            Some(queue) => {
+                let own = self.queues.join(", ");
+                let message = format!("queue {queue} is not one of this key's, which are {own}");
+                Err(Error::Forbidden(message))
+            }
         }
     }
 

@@ -9,12 +9,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use self::external::ExternalId;
 use crate::Timestamp;
 use crate::access::Role;
 use crate::error::{Error, Rule};
 use crate::id::UserId;
 use crate::rate::Tier;
 
+pub mod external;
 pub mod password;
 pub mod throttle;
 
@@ -43,6 +45,9 @@ pub struct User {
     /// True once an admin set the password, until the user changed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub must_change_password: bool,
+    /// The identity at a provider, of a user who signs in there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalId>,
     /// The creation time.
     pub created_at: Timestamp,
 }

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
 pub use record::{Fate, Record};
-pub use reviewer::{Wanted, choose, decider, prompt_again};
+pub use reviewer::{Wanted, check_four_eyes, choose, decider, prompt_again};
 
 use crate::Timestamp;
 use crate::digest::Digest;
@@ -221,6 +221,8 @@ pub struct Policy {
     pub escalate_after: f64,
     /// Whether an output is rejected when the time is over.
     pub rejects: bool,
+    /// True if the submitter of a task may not approve its output.
+    pub four_eyes: bool,
 }
 
 /// The reviewer to ask.

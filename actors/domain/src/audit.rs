@@ -35,6 +35,10 @@ names! {
         TokenReused = "auth.token_reused",
         /// A session was ended by its user or an admin.
         SessionEnded = "auth.session_ended",
+        /// Sessions ended together, without entries of their own.
+        SessionsEnded = "auth.sessions_ended",
+        /// Another key signs access tokens.
+        SigningKeyRotated = "auth.signing_key_rotated",
         /// A user changed the own password.
         PasswordChanged = "auth.password_changed",
         /// A key was created.
@@ -59,8 +63,14 @@ names! {
         ExecutionCancelled = "execution.cancelled",
         /// A worker was told to drain.
         WorkerDrained = "worker.drained",
+        /// A delivery was sent again.
+        DeliveryRepeated = "delivery.repeated",
+        /// The secret that signs webhooks was shown.
+        WebhookSecretShown = "webhook.secret_shown",
         /// A version of a template was added.
         TemplatePublished = "template.published",
+        /// A template was deleted, or a version of it.
+        TemplateDeleted = "template.deleted",
     }
 }
 

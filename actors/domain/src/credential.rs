@@ -15,6 +15,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::Timestamp;
 use crate::access::{Account, Role, covers};
@@ -75,9 +76,10 @@ impl Kind {
     }
 }
 
-/// The whole text of a key or a refresh token. It is shown only once, and not by `Debug`.
+/// The whole text of a key or a refresh token. It is shown only once, and not by `Debug`; dropping
+/// it overwrites it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// The text, for the client that asked for it.
@@ -126,7 +128,7 @@ fn base62(entropy: &[u8; ENTROPY_BYTES], length: usize) -> Option<String> {
 }
 
 fn with_checksum(prefix: &str, secret: &str) -> Secret {
-    Secret(format!("{prefix}{secret}{}", checksum(secret)))
+    Secret(Zeroizing::new(format!("{prefix}{secret}{}", checksum(secret))))
 }
 
 /// The secret in a text with this prefix and a valid checksum.
@@ -184,6 +186,9 @@ pub struct ApiKey {
     /// The billing tier; `None` means the configured default.
     #[serde(rename = "plan", default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
+    /// The queues that a worker key is bound to; empty for one that may serve every queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<String>,
     /// The SHA-256 of the key.
     pub digest: Digest,
     /// The first characters of the key, such as `svc_live_`.

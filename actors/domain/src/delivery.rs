@@ -1,4 +1,4 @@
-//! The life of a delivery: what somebody outside is to be told, until it was taken (PROTOCOL.md 6).
+//! The life of a delivery: what somebody outside is to be told, until it was taken (PROTOCOL.md 6, 9).
 //!
 //! ```text
 //!             Sent
@@ -7,6 +7,9 @@
 //!    │ │ └── NotNeeded ─▶ Dropped
 //!    └─┘
 //!    Failed: again later
+//!
+//!   Delivered, Dead, Dropped ── Redelivered ──▶ Pending, with the whole schedule before it
+//!   Pending between attempts ── Redelivered ──▶ Pending, due at once
 //! ```
 //!
 //! A delivery is made in the commit of what it tells of, and sent at least once: one that was under
@@ -17,20 +20,22 @@
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::approval::Mail;
+use crate::approval::{Mail, MailCause};
+use crate::event::EventName;
 use crate::execution::clipped;
 use crate::id::{DeliveryId, TaskId};
 use crate::machine::{Machine, Step};
-use crate::retry::Jitter;
+use crate::names::names;
+use crate::retry::{Jitter, MAX_RETRY_AFTER};
 
 /// How long a mail waits after each failed attempt; a fifth more or less.
-const MAIL_WAITS: [Duration; 7] = [
+pub const MAIL_WAITS: [Duration; 7] = [
     Duration::from_secs(10),
     Duration::from_mins(1),
     Duration::from_mins(5),
@@ -38,6 +43,23 @@ const MAIL_WAITS: [Duration; 7] = [
     Duration::from_hours(2),
     Duration::from_hours(6),
     Duration::from_hours(12),
+];
+
+/// The events and waits of all webhooks (PROTOCOL.md 9; `[webhooks] events, retry_seconds`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookPolicy {
+    /// The ends of a task that are announced.
+    pub events: Vec<EventName>,
+    /// The wait after each failed attempt, a fifth more or less: one attempt more than waits.
+    pub waits: Arc<[Duration]>,
+}
+
+/// The ends of a task, of which `[webhooks] events` lists some.
+pub const TASK_ENDS: [EventName; 4] = [
+    EventName::TaskCompleted,
+    EventName::TaskFailed,
+    EventName::TaskCancelled,
+    EventName::TaskRejected,
 ];
 
 /// A delivery's snapshot.
@@ -50,9 +72,15 @@ pub struct Delivery {
     /// Attempts that were begun.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
-    /// Why the last attempt failed.
+    /// Why the last attempt that failed did so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// The HTTP status that the last attempt was answered with; `None` if there was no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_status: Option<u16>,
+    /// The attempts before the last redelivery, which begins the schedule anew.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts_before: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -61,11 +89,26 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 /// What is delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cargo {
     /// A mail to a reviewer.
     Mail(Mail),
+    /// The end of a task, to the address that the task names.
+    Webhook(Webhook),
+}
+
+/// A webhook: the announcement of a task's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    /// Of the delivery.
+    pub id: DeliveryId,
+    /// The task that ended.
+    pub task: TaskId,
+    /// How it ended: one of [`TASK_ENDS`].
+    pub event: EventName,
+    /// The task's `callbackUrl`.
+    pub url: String,
 }
 
 impl Cargo {
@@ -74,6 +117,7 @@ impl Cargo {
     pub const fn id(&self) -> DeliveryId {
         match self {
             Self::Mail(mail) => mail.id,
+            Self::Webhook(webhook) => webhook.id,
         }
     }
 
@@ -82,12 +126,20 @@ impl Cargo {
     pub const fn task(&self) -> TaskId {
         match self {
             Self::Mail(mail) => mail.task,
+            Self::Webhook(webhook) => webhook.task,
         }
     }
 
-    const fn waits(&self) -> &'static [Duration] {
+    /// The event that it tells of.
+    #[must_use]
+    pub const fn event(&self) -> EventName {
         match self {
-            Self::Mail(_) => &MAIL_WAITS,
+            Self::Mail(mail) => match mail.cause {
+                MailCause::Assigned => EventName::HitlAssigned,
+                MailCause::Escalated => EventName::HitlEscalated,
+                MailCause::Expired => EventName::HitlExpired,
+            },
+            Self::Webhook(webhook) => webhook.event,
         }
     }
 }
@@ -118,24 +170,70 @@ pub enum State {
     },
 }
 
+names! {
+    /// The status of a delivery on the wire.
+    Status {
+        /// It is to be sent.
+        Pending = "pending",
+        /// The receiver took it.
+        Delivered = "delivered",
+        /// It was refused for good, or too often.
+        Dead = "dead",
+        /// There was nothing to tell any more.
+        Dropped = "dropped",
+    }
+}
+
 /// What happened to a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The clock passed the instant that it had asked to be woken at.
     TimePassed,
     /// The receiver took it.
-    Sent,
+    Sent {
+        /// The status of the answer, if it was one of HTTP.
+        status: Option<u16>,
+    },
     /// The receiver did not take it.
     Failed {
-        /// Whether another attempt is in vain.
-        permanent: bool,
-        /// Why, for the operator.
-        message: String,
+        /// Why, and what the receiver asks for.
+        failure: Failure,
+        /// The wait after each failed attempt.
+        waits: Arc<[Duration]>,
         /// Chance, for the wait.
         jitter: Jitter,
     },
     /// What it tells of is over, or nobody is there to be told.
-    NotNeeded,
+    NotNeeded {
+        /// Why, for the operator.
+        message: String,
+    },
+    /// An operator wants it sent again.
+    Redelivered,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// True if another attempt would fail too.
+    pub permanent: bool,
+    /// The status of the answer, if there was one and it was one of HTTP.
+    pub status: Option<u16>,
+    /// How long the receiver asks to be left alone (`Retry-After`).
+    pub retry_after: Option<Duration>,
+    /// Why, for the operator.
+    pub message: String,
+}
+
+/// A fact for the event log and the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// The receiver took it.
+    Delivered,
+    /// No attempt is left.
+    Failed,
+    /// It had ended, and is to be sent again.
+    Revived,
 }
 
 /// What the runtime is to do.
@@ -158,6 +256,8 @@ pub enum Refusal {
     NotDue,
     /// It is over.
     Finished,
+    /// An attempt is due or under way already.
+    UnderWay,
 }
 
 impl Delivery {
@@ -165,15 +265,49 @@ impl Delivery {
     #[must_use]
     pub fn created(cargo: Cargo, now: Timestamp) -> Step<Self> {
         let state = State::Pending { next_attempt_at: now };
-        Step::to(Self { cargo, state, attempts: 0, last_error: None }).order(Effect::Begin)
+        let (last_error, last_status) = (None, None);
+        let delivery =
+            Self { cargo, state, attempts: 0, last_error, last_status, attempts_before: 0 };
+        Step::to(delivery).order(Effect::Begin)
     }
 
-    /// How long to wait after an attempt that failed; `None` if it was the last.
-    fn wait(&self, jitter: Jitter) -> Option<Duration> {
-        let failed = usize::try_from(self.attempts.saturating_sub(1)).unwrap_or(usize::MAX);
-        let wait = *self.cargo.waits().get(failed)?;
+    /// The status on the wire.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self.state {
+            State::Pending { .. } => Status::Pending,
+            State::Delivered { .. } => Status::Delivered,
+            State::Dead { .. } => Status::Dead,
+            State::Dropped { .. } => Status::Dropped,
+        }
+    }
+
+    /// True if an attempt is to be made now.
+    #[must_use]
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        matches!(self.state, State::Pending { next_attempt_at } if next_attempt_at <= now)
+    }
+
+    /// How long to wait after an attempt that failed, never less than the receiver asked for
+    /// (`asked`, at most [`MAX_RETRY_AFTER`]); `None` if it was the last.
+    fn wait(
+        &self,
+        waits: &[Duration],
+        asked: Option<Duration>,
+        jitter: Jitter,
+    ) -> Option<Duration> {
+        let tried = self.attempts.saturating_sub(self.attempts_before);
+        let failed = usize::try_from(tried.saturating_sub(1)).unwrap_or(usize::MAX);
+        let wait = *waits.get(failed)?;
         let spread = 80_000 + 40_000 * u32::from(jitter.0) / u32::from(u16::MAX);
-        Some(wait * spread / 100_000)
+        let asked = asked.unwrap_or_default().min(MAX_RETRY_AFTER);
+        Some((wait * spread / 100_000).max(asked))
+    }
+
+    /// Due at once, with the whole schedule before it.
+    fn again(&self, now: Timestamp) -> Step<Self> {
+        let state = State::Pending { next_attempt_at: now };
+        Step::to(Self { state, attempts_before: self.attempts, ..self.clone() })
     }
 
     fn ended(&self, state: State) -> Step<Self> {
@@ -183,7 +317,7 @@ impl Delivery {
 
 impl Machine for Delivery {
     type Event = Event;
-    type Fact = Infallible;
+    type Fact = Fact;
     type Effect = Effect;
     type Refusal = Refusal;
 
@@ -196,13 +330,20 @@ impl Machine for Delivery {
                 Ok(Step::to(Self { attempts, ..self.clone() }).order(Effect::Send))
             }
             (S::Pending { .. }, E::TimePassed) => Err(Refusal::NotDue),
-            (S::Pending { .. }, E::Sent) => Ok(self.ended(S::Delivered { at: now })),
-            (S::Pending { .. }, E::NotNeeded) => Ok(self.ended(S::Dropped { at: now })),
-            (S::Pending { .. }, E::Failed { permanent, message, jitter }) => {
+            (S::Pending { .. }, E::Sent { status }) => {
+                let sent = Self { last_status: status, ..self.clone() };
+                Ok(sent.ended(S::Delivered { at: now }).tell(Fact::Delivered))
+            }
+            (S::Pending { .. }, E::NotNeeded { message }) => {
+                let dropped = Self { last_error: Some(clipped(message)), ..self.clone() };
+                Ok(dropped.ended(S::Dropped { at: now }))
+            }
+            (S::Pending { .. }, E::Failed { failure, waits, jitter }) => {
+                let Failure { permanent, status, retry_after, message } = failure;
                 let last_error = Some(clipped(message));
-                let failed = Self { last_error, ..self.clone() };
-                match self.wait(jitter).filter(|_| !permanent) {
-                    None => Ok(failed.ended(S::Dead { at: now })),
+                let failed = Self { last_error, last_status: status, ..self.clone() };
+                match self.wait(&waits, retry_after, jitter).filter(|_| !permanent) {
+                    None => Ok(failed.ended(S::Dead { at: now }).tell(Fact::Failed)),
                     Some(wait) => {
                         let next_attempt_at = now.after(wait);
                         let state = S::Pending { next_attempt_at };
@@ -211,9 +352,18 @@ impl Machine for Delivery {
                     }
                 }
             }
+            (S::Pending { next_attempt_at }, E::Redelivered) if next_attempt_at <= now => {
+                Err(Refusal::UnderWay)
+            }
+            (S::Pending { .. }, E::Redelivered) => {
+                Ok(self.again(now).order(Effect::ForgetWake).order(Effect::Begin))
+            }
+            (S::Delivered { .. } | S::Dead { .. } | S::Dropped { .. }, E::Redelivered) => {
+                Ok(self.again(now).tell(Fact::Revived).order(Effect::Begin))
+            }
             (
                 S::Delivered { .. } | S::Dead { .. } | S::Dropped { .. },
-                E::TimePassed | E::Sent | E::NotNeeded | E::Failed { .. },
+                E::TimePassed | E::Sent { .. } | E::NotNeeded { .. } | E::Failed { .. },
             ) => Err(Refusal::Finished),
         }
     }

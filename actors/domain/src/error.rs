@@ -26,7 +26,7 @@ pub enum Error {
     #[error("the body is not valid YAML: {0}")]
     InvalidYaml(String),
     /// The callback URL leads to an address inside the network.
-    #[error("callback URL {0} is not allowed: it must lead to a public address")]
+    #[error("callbackUrl {0} must lead to a public address, or to one that webhooks.allow lists")]
     CallbackForbidden(String),
     /// The password breaks one of the password rules.
     #[error("the password {0}")]
@@ -88,7 +88,7 @@ pub enum Error {
     #[error("this idempotency key was already used with a different body")]
     IdempotencyKeyReused,
     /// Another template has this identifier and version.
-    #[error("template {id} {version} already exists with different content")]
+    #[error("template {id} {version} already exists, or was deleted, with different content")]
     VersionExists {
         /// The template's identifier.
         id: String,
@@ -137,6 +137,36 @@ pub enum Error {
         what: &'static str,
         /// How many it may have.
         limit: u32,
+    },
+    /// The account has as many unfinished tasks as it may.
+    #[error(
+        "the account has {has} unfinished tasks and may have {limit} ([limits] unfinished_tasks): wait for \
+         some to end, or cancel some"
+    )]
+    TooManyUnfinished {
+        /// How many it has.
+        has: u32,
+        /// How many it may have.
+        limit: u32,
+    },
+    /// The account stores as much as it may.
+    #[error(
+        "the account stores about {stored} bytes and may store {limit} ([limits] stored_bytes): what has \
+         ended is removed after [retention] ended"
+    )]
+    QuotaExceeded {
+        /// About how many bytes it stores.
+        stored: u64,
+        /// How many it may store.
+        limit: u64,
+    },
+    /// The account's unfinished bodies and frames take as much memory as they may (PROTOCOL.md 8).
+    #[error(
+        "unfinished bodies and frames of the account hold {limit} bytes, which is its limit: finish one first"
+    )]
+    TooMuchUnfinished {
+        /// How many bytes they may hold.
+        limit: usize,
     },
     /// A bug or a damaged row; the caller learns no details.
     #[error("internal error")]

@@ -73,8 +73,8 @@ pub fn of_step(
     past: Option<PastRun>,
     prices: &Prices,
 ) -> Estimate {
-    let system = step.system_prompt().map_or(0, |text| estimate_tokens(text.source()));
-    let input = estimate_tokens(prompt).saturating_add(system);
+    let others = step.texts().skip(1).map(|text| estimate_tokens(text.source()));
+    let input = others.fold(estimate_tokens(prompt), u64::saturating_add);
     let max_tokens = step.source().max_tokens;
     let output = max_tokens.unwrap_or(USUAL_OUTPUT_TOKENS);
     let usage = prices.usage(model, Tokens { input, output, ..Tokens::default() });

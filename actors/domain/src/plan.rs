@@ -23,6 +23,7 @@ use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
 use crate::retry::Policy;
+use crate::task::Role;
 
 pub(crate) use check::{Checker, Inputs};
 pub(crate) use gate::unknown_step;
@@ -51,6 +52,7 @@ pub struct Step {
     source: StepSource,
     prompt: PromptTemplate,
     system_prompt: Option<PromptTemplate>,
+    messages: Vec<PromptTemplate>,
     condition: Option<Condition>,
 }
 
@@ -138,6 +140,16 @@ impl Step {
         self.system_prompt.as_ref()
     }
 
+    /// The earlier turns: the author and the template of each.
+    pub fn messages(&self) -> impl Iterator<Item = (Role, &PromptTemplate)> {
+        self.source.messages.iter().map(|message| message.role).zip(&self.messages)
+    }
+
+    /// Every text of the step: prompt, system prompt, messages.
+    pub fn texts(&self) -> impl Iterator<Item = &PromptTemplate> {
+        [&self.prompt].into_iter().chain(&self.system_prompt).chain(&self.messages)
+    }
+
     /// The condition under which the step runs; `None` means always.
     #[must_use]
     pub const fn condition(&self) -> Option<&Condition> {
@@ -150,11 +162,9 @@ impl Step {
         self.source.retry.map_or_else(Policy::default, RetrySource::policy)
     }
 
-    /// The references of both prompts.
+    /// The references of every text.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.prompt
-            .references()
-            .chain(self.system_prompt.iter().flat_map(PromptTemplate::references))
+        self.texts().flat_map(PromptTemplate::references)
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {

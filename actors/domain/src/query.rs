@@ -1,11 +1,12 @@
 //! The filters and pages of lists.
 //!
-//! Deliberately absent: their evaluation, which is the store's.
+//! Deliberately absent: their evaluation, which is the store's, except for the few tasks that a worker
+//! holds.
 
-use crate::id::PlanId;
-use crate::task::Status;
+use crate::id::{PlanId, TaskId};
+use crate::task::{Status, Task};
 use crate::template::{Industry, Visibility};
-use crate::{Timestamp, approval, audit, execution};
+use crate::{Timestamp, approval, audit, delivery, execution};
 
 /// The requested part of a list (PROTOCOL.md 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,33 @@ pub struct Tasks {
     pub ascending: bool,
     /// The page.
     pub window: Window,
+}
+
+impl Tasks {
+    /// The page of these tasks, which have not ended: their order by the end is that by the identifier.
+    #[must_use]
+    pub fn page_of(&self, tasks: Vec<Task>) -> Page<Task> {
+        let wanted = |task: &Task| {
+            let (spec, at) = (&task.spec, task.spec.id.created_at());
+            (self.statuses.is_empty() || self.statuses.contains(&task.status()))
+                && self.model.as_ref().is_none_or(|model| *model == spec.model)
+                && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
+                && self.tags.iter().all(|tag| spec.tags.contains(tag))
+                && self.created_after.is_none_or(|after| at >= after)
+                && self.created_before.is_none_or(|before| at < before)
+        };
+        let mut items: Vec<_> = tasks.into_iter().filter(wanted).collect();
+        items.sort_by_key(|task| match self.order {
+            TaskOrder::Priority => (task.spec.priority, task.spec.id),
+            TaskOrder::CreatedAt | TaskOrder::CompletedAt => (0, task.spec.id),
+        });
+        if !self.ascending {
+            items.reverse();
+        }
+        let total = items.len() as u64;
+        let Window { offset, limit } = self.window;
+        Page { items: items.into_iter().skip(offset).take(limit).collect(), total }
+    }
 }
 
 /// The sort key of tasks. Ties are broken by the identifier in the same direction; tasks without a
@@ -117,6 +145,17 @@ pub struct Templates {
     pub window: Window,
 }
 
+/// A filter of deliveries, which are listed newest first (PROTOCOL.md 9).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deliveries {
+    /// Any of these statuses; every status if empty.
+    pub statuses: Vec<delivery::Status>,
+    /// About this task.
+    pub task: Option<TaskId>,
+    /// The page.
+    pub window: Window,
+}
+
 /// A filter of the audit log, which is listed newest first (PROTOCOL.md 7).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditQuery {
@@ -139,4 +178,63 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// The number of items on all pages.
     pub total: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TaskId;
+    use crate::retry::Policy;
+    use crate::task::{Origin, Spec};
+
+    fn task(number: u128, queue: &str, priority: u8, tags: &[&str]) -> Task {
+        Task::submitted(Spec {
+            id: TaskId::from_u128((number << 80) | (number << 10)),
+            account: "usr_1".into(),
+            concurrent: None,
+            model: "m".into(),
+            queue: queue.into(),
+            priority,
+            timeout_ms: 1,
+            tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+            max_tokens: None,
+            temperature: None,
+            callback_url: None,
+            gate: None,
+            retry: Policy::default(),
+            origin: Origin::default(),
+            checked: false,
+        })
+        .next
+    }
+
+    #[test]
+    fn a_page_of_few_tasks_is_filtered_ordered_and_cut() {
+        let tasks = [task(1, "a", 5, &["x", "y"]), task(2, "b", 9, &["x"]), task(3, "a", 1, &[])];
+        let at = |number: usize| Some(tasks[number - 1].spec.id.created_at());
+        let found = |query: Tasks| {
+            let page = query.page_of(tasks.to_vec());
+            let number = |task: &Task| (task.spec.id.as_u128() >> 10) & 0xff;
+            (page.items.iter().map(number).collect::<Vec<_>>(), page.total)
+        };
+        let all = Tasks::default;
+        let window = |offset, limit| Window { limit, offset };
+        let tags = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect();
+        for (query, expected) in [
+            (all(), (vec![3, 2, 1], 3)),
+            (Tasks { ascending: true, ..all() }, (vec![1, 2, 3], 3)),
+            (Tasks { order: TaskOrder::Priority, ..all() }, (vec![2, 1, 3], 3)),
+            (Tasks { order: TaskOrder::CompletedAt, ..all() }, (vec![3, 2, 1], 3)),
+            (Tasks { window: window(1, 1), ..all() }, (vec![2], 3)),
+            (Tasks { queue: Some("a".into()), ..all() }, (vec![3, 1], 2)),
+            (Tasks { model: Some("n".into()), ..all() }, (vec![], 0)),
+            (Tasks { tags: tags(&["x", "y"]), ..all() }, (vec![1], 1)),
+            (Tasks { statuses: vec![Status::Pending], ..all() }, (vec![3, 2, 1], 3)),
+            (Tasks { statuses: vec![Status::Running], ..all() }, (vec![], 0)),
+            (Tasks { created_after: at(2), ..all() }, (vec![3, 2], 2)),
+            (Tasks { created_before: at(2), ..all() }, (vec![1], 1)),
+        ] {
+            assert_eq!(found(query.clone()), expected, "{query:?}");
+        }
+    }
 }

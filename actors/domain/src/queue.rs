@@ -67,6 +67,12 @@ impl Queue {
         self.entries.is_empty()
     }
 
+    /// The task that was created first. Looks at all of them.
+    #[must_use]
+    pub fn oldest(&self) -> Option<TaskId> {
+        self.entries.keys().min().copied()
+    }
+
     /// Adds a task; a task that is already queued keeps its rank.
     pub fn push(&mut self, ready: Ready) {
         if self.entries.contains_key(&ready.task) {
@@ -176,6 +182,15 @@ mod tests {
             Some((ready(2, 9, 0).task, Some("usr".into())))
         );
         assert_eq!(queue.len(), 1);
+    }
+
+    #[test]
+    fn the_oldest_is_the_first_that_was_created_whatever_goes_first() {
+        let mut queue = queue_of([ready(2, 10, 0), ready(1, 1, 0), ready(3, 5, 0)]);
+        assert_eq!(queue.oldest(), Some(ready(1, 1, 0).task));
+        queue.remove(ready(1, 1, 0).task);
+        assert_eq!(queue.oldest(), Some(ready(2, 10, 0).task));
+        assert_eq!(Queue::new(AGING).oldest(), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 pub use scan::{MAX_FAULTS, reference};
 
 use crate::names::names;
+use crate::task::MAX_MESSAGES;
 
 /// The longest prompt, before and after rendering, in bytes (PROTOCOL.md 2).
 pub const MAX_PROMPT: usize = 1024 * 1024;
@@ -130,6 +131,9 @@ pub enum Error {
     /// The rendered text is too long.
     #[error("the rendered prompt is longer than {MAX_PROMPT} bytes")]
     TooLong,
+    /// The rendered messages are too long.
+    #[error("the rendered messages are longer than {MAX_MESSAGES} bytes in all")]
+    MessagesTooLong,
 }
 
 impl PromptTemplate {

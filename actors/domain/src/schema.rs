@@ -10,6 +10,7 @@
 //! schema may refer to itself. Formats are checked. Deliberately absent: other drafts.
 
 mod cache;
+mod example;
 mod input;
 mod keywords;
 mod metered;
@@ -26,6 +27,7 @@ use crate::fuel::{Fuel, OutOfFuel};
 use crate::pattern::Patterns;
 use crate::problem::{Problem, shortened};
 
+use example::Making;
 use input::Filling;
 use metered::{Instance, Metered};
 
@@ -110,6 +112,12 @@ impl Schema {
         Self(Arc::new(Shared { source: source.clone(), length, compiled: Mutex::default() }))
     }
 
+    /// The length as compact JSON, in bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.0.length
+    }
+
     /// The schema as given.
     #[must_use]
     pub fn source(&self) -> &Value {
@@ -144,6 +152,15 @@ impl Schema {
         let mut filled = input;
         Filling { root: self.source(), fuel }.fill(self.source(), &mut filled, 0)?;
         Ok(filled)
+    }
+
+    /// The smallest value of the schema that is easily made; one that the schema's patterns, `not` and
+    /// `if` may refuse.
+    ///
+    /// # Errors
+    /// The schema asks for a value that is too large, or that has no end.
+    pub fn example(&self, fuel: &mut Fuel) -> Result<Value, OutOfFuel> {
+        Making { root: self.source(), fuel }.of(self.source(), 0)
     }
 
     /// Checks an input.

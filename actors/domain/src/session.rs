@@ -6,6 +6,7 @@
 //!             │ ├── a token replaced within REUSE_GRACE ─▶ refused, nothing changes
 //!             │ └── a token replaced earlier, evicted or ended ─▶ Revoked, with its access tokens
 //!             └── not renewed in time: refused as expired; access tokens stay valid to their end
+//!   renewed ─▶ bound to the key that signs now; a session whose key is gone is refused ([`signing`])
 //! ```
 //!
 //! A replaced token that comes back late was stolen, or the current one was; the thief cannot be told
@@ -25,6 +26,10 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::id::{SessionId, UserId};
 use crate::machine::{Machine, Step};
+
+use self::signing::SigningKeyId;
+
+pub mod signing;
 
 /// The time during which a replaced token is refused without revoking the session (PROTOCOL.md 7).
 pub const REUSE_GRACE: Duration = Duration::from_secs(10);
@@ -52,6 +57,9 @@ pub struct Session {
     pub user: UserId,
     /// The digest of the part that all refresh tokens of the session share.
     pub family: Digest,
+    /// The key that signed its latest access token, with which the session ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing_key: Option<SigningKeyId>,
     /// Open or revoked.
     pub state: State,
 }
@@ -102,6 +110,8 @@ pub enum Event {
         successor: Digest,
         /// The lifetime of the successor.
         lifetime: Duration,
+        /// The key that signs now.
+        signing_key: SigningKeyId,
     },
     /// A new login exceeded [`MAX_PER_USER`].
     Evicted,
@@ -135,9 +145,15 @@ impl From<Refusal> for Error {
 impl Session {
     /// A new session with its first token.
     #[must_use]
-    pub fn new(id: SessionId, user: UserId, token: &RefreshToken, lifetime: Duration) -> Self {
+    pub fn new(
+        id: SessionId,
+        user: UserId,
+        token: &RefreshToken,
+        lifetime: Duration,
+        signing_key: SigningKeyId,
+    ) -> Self {
         let state = open(id, token.digest(), id.created_at(), lifetime, Vec::new());
-        Self { id, user, family: token.family(), state }
+        Self { id, user, family: token.family(), signing_key: Some(signing_key), state }
     }
 
     /// True if no token of the session can be valid any more, access tokens included.
@@ -168,7 +184,7 @@ impl Session {
     }
 
     fn with(&self, state: State) -> Step<Self> {
-        Step::to(Self { id: self.id, user: self.user, family: self.family, state })
+        Step::to(Self { state, ..self.clone() })
     }
 }
 
@@ -195,7 +211,7 @@ impl Machine for Session {
         match (&self.state, event) {
             (
                 State::Open { token: current, expires_at, replaced, .. },
-                Event::Presented { token, successor, lifetime },
+                Event::Presented { token, successor, lifetime, signing_key },
             ) => {
                 let mut recent: Vec<_> =
                     replaced.iter().filter(|one| one.is_recent(now)).copied().collect();
@@ -211,7 +227,8 @@ impl Machine for Session {
                 }
                 recent.push(Replaced { token, at: now });
                 recent.drain(..recent.len().saturating_sub(MAX_REPLACED));
-                Ok(self.with(open(self.id, successor, now, lifetime, recent)))
+                let state = open(self.id, successor, now, lifetime, recent);
+                Ok(Step::to(Self { signing_key: Some(signing_key), state, ..self.clone() }))
             }
             (State::Open { .. }, Event::Evicted | Event::Ended) => Ok(self.with(State::Revoked)),
             (State::Revoked, Event::Presented { .. } | Event::Evicted | Event::Ended) => {

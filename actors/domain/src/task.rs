@@ -20,6 +20,7 @@
 mod event;
 mod gate;
 mod lease;
+mod message;
 mod outcome;
 mod spec;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use event::{Effect, Event, Fact, Refusal};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
+pub use message::{MAX_MESSAGES, Message, Role};
 pub use outcome::{Completion, Ending, EndingCode, Failure, Status};
 pub use spec::{Inputs, MAX_TARGET, Origin, Request, Spec};
 
@@ -196,6 +198,13 @@ impl Task {
             | State::AwaitingApproval { .. }
             | State::Cancelled { .. } => None,
         }
+    }
+
+    /// When the attempt began that a worker holds.
+    #[must_use]
+    pub fn leased_at(&self) -> Option<Timestamp> {
+        let State::Running { deadline, .. } = self.state else { return None };
+        Some(Timestamp::from_millis(deadline.as_millis().saturating_sub(self.spec.timeout_ms)))
     }
 
     fn with(&self, state: State) -> Self {

@@ -16,9 +16,10 @@ use serde_json::Value;
 
 use crate::access::Role;
 use crate::error::Error;
-use crate::plan::{HitlSource, Plan, PlanSource, StepSource, unknown_step};
+use crate::plan::{HitlSource, Plan, PlanSource, StepSource, check_length, unknown_step};
 use crate::problem::Problems;
 use crate::schema::Schema;
+use crate::task::MAX_TARGET;
 
 pub use source::{Defaults, Industry, TemplateSource, Visibility};
 pub use version::{Version, slug};
@@ -157,6 +158,25 @@ impl Template {
         declared.as_u64().or_else(|| declared.as_f64().map(rounded))
     }
 
+    /// The template as a version that an admin adds to another account's: it keeps the visibility of
+    /// the version before it (PROTOCOL.md 5).
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] if it asks for another one.
+    pub fn by_another(mut self, visibility: Visibility) -> Result<Self, Error> {
+        if self.source.visibility.is_some() && self.visibility != visibility {
+            let message = format!(
+                "only the author of template {} may change its visibility, which is {visibility}: \
+                 leave visibility out",
+                self.id
+            );
+            return Err(Error::Forbidden(message));
+        }
+        self.source.visibility = Some(visibility.to_string());
+        self.visibility = visibility;
+        Ok(self)
+    }
+
     /// True if adding one template over the other would change nothing.
     #[must_use]
     pub fn same_content(&self, other: &Self) -> bool {
@@ -181,11 +201,13 @@ impl Template {
     ) -> Result<Deployment, Problems> {
         let mut steps = self.source.steps_with_defaults();
         let mut problems = Vec::new();
-        for id in overrides.models.keys() {
-            problems.extend(unknown_step(&steps, format!("modelOverrides.{id}"), id));
-        }
-        for id in overrides.queues.keys() {
-            problems.extend(unknown_step(&steps, format!("queueOverrides.{id}"), id));
+        let maps = [("modelOverrides", &overrides.models), ("queueOverrides", &overrides.queues)];
+        for (map, targets) in maps {
+            for (id, target) in targets {
+                let field = format!("{map}.{id}");
+                problems.extend(unknown_step(&steps, field.clone(), id));
+                check_length(&mut problems, &field, target, 1, MAX_TARGET);
+            }
         }
         problems.extend(overrides.hitl.iter().flat_map(|hitl| hitl.faults(&steps)));
         Problems::none_of(problems)?;
@@ -219,16 +241,17 @@ pub fn may_see(visibility: Visibility, owner: Option<&str>, caller: Caller<'_>) 
     }
 }
 
-/// Passes if the caller may add a version to the template with this id, author and account: only the
-/// author's account and admins may, and nobody to a built-in template.
+/// Passes if the caller may do this, such as `add a version to it`, with the template with this id,
+/// author and account: only the author's account and admins may, and nobody with a built-in template.
 ///
 /// # Errors
 /// [`Error::Forbidden`].
-pub fn may_add_version(
+pub fn may_change(
     id: &str,
     author: &str,
     owner: Option<&str>,
     caller: Caller<'_>,
+    what: &str,
 ) -> Result<(), Error> {
     if author == BUILT_IN_AUTHOR {
         return Err(Error::Forbidden(format!("template {id} is built in and read-only")));
@@ -236,7 +259,7 @@ pub fn may_add_version(
     if caller.role == Role::Admin || owner == Some(caller.account) {
         return Ok(());
     }
-    Err(Error::Forbidden(format!("only the author of template {id} may add a version to it")))
+    Err(Error::Forbidden(format!("only the author of template {id} and admins may {what}")))
 }
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ use crate::approval::{
     self, Approval, Asked, Decider, Held, Mail, Policy, Record, TIMED_OUT, Wanted,
 };
 use crate::budget::Money;
-use crate::delivery::{self, Cargo, Delivery};
+use crate::delivery::{self, Cargo, Delivery, Webhook};
 use crate::digest::Digest;
+use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, TaskId};
 use crate::machine::{Machine, Step};
@@ -147,10 +148,12 @@ pub trait Sources {
     fn task_id(&mut self, now: Timestamp) -> TaskId;
     /// A fresh identifier in the partition of the unit.
     fn delivery_id(&mut self, now: Timestamp) -> DeliveryId;
-    /// The reviewer to ask about the held output of `task`, counted as that reviewer's at once.
-    fn ask(&mut self, task: TaskId, wanted: Wanted) -> Asked;
+    /// The reviewer to ask about the held output of a task, counted as that reviewer's at once.
+    fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked;
     /// The configured policy of every approval.
     fn policy(&self) -> Policy;
+    /// True if a webhook announces this end of a task, by configuration.
+    fn announces(&self, event: EventName) -> bool;
     /// The highest cost of a task; `None` if its model has no price.
     fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money>;
 }
@@ -259,9 +262,23 @@ impl Unit {
         self.ahead = matches!(event, task::Event::Leased { .. });
         let step = task.transition(event, self.now)?;
         let gated = output.as_deref().and_then(|output| self.gated(&step.next, output, sources));
+        let webhook = self.webhook(&step, sources);
         self.changes.push(Change::Task(step, output));
         self.changes.extend(gated.into_iter().flatten());
+        self.changes.extend(webhook);
         Ok(())
+    }
+
+    /// The webhook that announces the end of a task which names an address for it.
+    fn webhook(&self, step: &Step<Task>, sources: &mut impl Sources) -> Option<Change> {
+        let url = step.next.spec.callback_url.as_ref().filter(|_| step.next.is_finished())?;
+        let event = step.facts.last()?.event();
+        if !sources.announces(event) {
+            return None;
+        }
+        let (id, task) = (sources.delivery_id(self.now), step.next.spec.id);
+        let cargo = Cargo::Webhook(Webhook { id, task, event, url: url.clone() });
+        Some(Change::Delivery(Delivery::created(cargo, self.now)))
     }
 
     /// The changes that follow from a gate that looked at the output: an approval, or the record
@@ -272,7 +289,7 @@ impl Unit {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
                 let held = Held { why, confidence, shown: Digest::of(output) };
-                let (asked, policy) = (sources.ask(id, Wanted::Anybody), sources.policy());
+                let (asked, policy) = (sources.ask(&next.spec, Wanted::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);
                 let step = Approval::opened(spec, &held, policy, asked, self.now);
                 Some(self.of_approval(None, step, ReviewTexts::default(), sources))
@@ -345,7 +362,7 @@ impl Unit {
         if !approval.is_due(self.now) {
             return Err(approval.finished().unwrap_or(approval::Refusal::NotDue).into());
         }
-        let asked = sources.ask(approval.id(), Wanted::AdminBut(approval.assignee));
+        let asked = sources.ask(&approval.task, Wanted::AdminBut(approval.assignee));
         let event = approval::Event::TimePassed { asked };
         self.approval_event(items, event, ReviewTexts::default(), sources)
     }

@@ -16,7 +16,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::id::WorkerId;
+use crate::access::Caller;
+use crate::id::{TaskId, WorkerId};
 use crate::names::names;
 use crate::task::LeaseToken;
 
@@ -58,6 +59,36 @@ impl Profile {
             Some(prefix) => model.starts_with(prefix),
             None => known == model,
         })
+    }
+}
+
+/// The most queues or models that one worker may name, and the most queues of a key.
+pub const MAX_NAMES: usize = 256;
+
+/// The workers whose confidence may pass a gate (`[worker] trust_confidence`). That of any other
+/// counts as missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfidenceTrust {
+    /// Every worker.
+    All,
+    /// No worker.
+    None,
+    /// The workers whose key has one of these names or ids.
+    Only(Vec<String>),
+}
+
+impl ConfidenceTrust {
+    /// True if the confidence of a worker with this key counts; a user is known by e-mail or id.
+    #[must_use]
+    pub fn includes(&self, caller: &Caller) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Only(keys) => {
+                let id = caller.account.to_string();
+                keys.iter().any(|key| *key == caller.name || *key == id)
+            }
+        }
     }
 }
 
@@ -175,6 +206,11 @@ impl Worker {
     #[must_use]
     pub fn holds(&self, lease: LeaseToken) -> bool {
         self.leases.contains_key(&lease)
+    }
+
+    /// The tasks whose leases the worker holds.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.leases.keys().map(|lease| lease.task)
     }
 
     /// Answers a heartbeat that names the leases that the worker works on: a lease that it holds is

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::access::{Action, Role};
+use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::audit::{By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
@@ -16,6 +17,7 @@ use callboard_domain::credential::{ApiKey, ENTROPY_BYTES, Secret};
 use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
+use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::{Error, Timestamp};
 use callboard_store::table::Table;
 use callboard_store::{Op, Outcome, Store, Ticket};
@@ -58,8 +60,10 @@ pub struct NewUser {
     pub role: Role,
     /// The billing tier; `None` means the configured default.
     pub tier: Option<Tier>,
-    /// The hash of its password.
+    /// The hash of its password; of one that nobody knows if it signs in elsewhere.
     pub password_hash: PasswordHash,
+    /// The identity at a provider, of a user who signs in there.
+    pub external: Option<ExternalId>,
 }
 
 /// A change that an admin makes to a user; `None` leaves a member as it is.
@@ -97,6 +101,8 @@ pub struct NewKey {
     pub environment: Environment,
     /// Its plan, where it has one of its own.
     pub tier: Option<Tier>,
+    /// The queues that a worker key is bound to, if it is.
+    pub queues: Vec<String>,
     /// How long it is valid.
     pub lifetime: Duration,
 }
@@ -108,8 +114,10 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Message {
     /// Make a user.
     CreateUser(NewUser, By, Reply<User>),
-    /// Make the first admin, unless there is a user already.
-    CreateFirstUser(NewUser, Reply<Option<User>>),
+    /// Make the first admin, unless there is one.
+    CreateFirstAdmin(NewUser, By, Reply<Option<User>>),
+    /// A provider says who this is: make the user, or give the known one this role.
+    AdmitExternal(NewUser, By, Reply<User>),
     /// Give a user another role, tier or password.
     ChangeUser(UserId, UserChange, By, Reply<User>),
     /// Replace a user's password by the user's own wish.
@@ -130,6 +138,8 @@ pub(crate) enum Message {
     EndSession(SessionId, By, Reply<Arc<Session>>),
     /// End all sessions of a user.
     EndSessions(UserId, By, Reply<usize>),
+    /// Other keys sign access tokens.
+    ChangeSigningKeys(SigningKeys, By, Reply<()>),
     /// Write the audit records that wait.
     WriteAudit,
     /// Forget sessions of which nothing is valid any more, and what else is due once a minute.
@@ -211,6 +221,7 @@ impl Actor for Accounts {
         each(&KEYS, store, |_, key| register.put_key(key)).await?;
         each(&SESSIONS, store, |_, session| register.put_session(session)).await?;
         each(&KEY_USES, store, |id, at| register.put_use(KeyId::from_u128(id), at)).await?;
+        self.end_sessions_without_key(By::SYSTEM).await?;
         Ok(())
     }
 
@@ -225,13 +236,16 @@ impl Actor for Accounts {
             Message::CreateUser(new, by, reply) => {
                 let _ = reply.send(self.create_user(new, by).await);
             }
-            Message::CreateFirstUser(new, reply) => {
-                let made = if self.0.accounts.has_users() {
+            Message::CreateFirstAdmin(new, by, reply) => {
+                let made = if self.0.accounts.has_admin() {
                     Ok(None)
                 } else {
-                    self.create_user(new, By::SYSTEM).await.map(Some)
+                    self.create_user(new, by).await.map(Some)
                 };
                 let _ = reply.send(made);
+            }
+            Message::AdmitExternal(new, by, reply) => {
+                let _ = reply.send(self.admit_external(new, by).await);
             }
             Message::ChangeUser(id, change, by, reply) => {
                 let _ = reply.send(self.change_user(id, change, by).await);
@@ -266,6 +280,9 @@ impl Actor for Accounts {
             Message::EndSessions(user, by, reply) => {
                 let _ = reply.send(self.end_sessions(user, by).await);
             }
+            Message::ChangeSigningKeys(keys, by, reply) => {
+                let _ = reply.send(self.change_signing_keys(keys, by).await);
+            }
             Message::WriteAudit => self.write_audit().await,
             Message::Tidy => self.tidy().await,
         }
@@ -276,6 +293,7 @@ impl Actor for Accounts {
 impl Accounts {
     async fn tidy(&self) {
         let failed = |error| tracing::warn!(%error, "could not tidy up the accounts");
+        let _ = self.end_sessions_without_key(By::SYSTEM).await.map_err(failed);
         let _ = self.forget_sessions().await.map_err(failed);
         let _ = self.store_uses().await.map_err(failed);
         let _ = self.summarise_refusals().await.map_err(failed);

@@ -11,20 +11,26 @@ use std::time::Duration;
 use callboard_domain::account::Email;
 use callboard_domain::id::{Environment, PlanId};
 use callboard_domain::plan::Plan;
+use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Templates};
 use callboard_domain::template::{
-    BUILT_IN_AUTHOR, Caller, Overrides, Template, Version, may_add_version, may_see,
+    BUILT_IN_AUTHOR, Caller, Overrides, Template, Version, may_change, may_see,
 };
 use callboard_domain::{Error, Timestamp};
 use callboard_store::{Error as StoreError, Outcome};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
+use tokio::task::JoinError;
 
 use crate::durable;
 use crate::node::Node;
 use crate::tables::plans::{self, TemplateRow};
 use crate::tables::{Deployed, PLANS, TEMPLATES};
 use callboard_domain::execution::program::CompiledPlan;
+
+mod removal;
+
+pub(crate) use removal::Removal;
 
 /// How many compiled plans each of the two generations holds.
 const GENERATION: usize = 500;
@@ -89,7 +95,7 @@ struct Generations {
 
 impl Generations {
     fn add(&mut self, id: (Environment, PlanId), plan: Arc<Known>) {
-        let size = plan.compiled.plan.source().size();
+        let size = plan.compiled.size();
         if self.young.len() >= GENERATION || self.size + size > GENERATION_BYTES {
             self.old = std::mem::take(&mut self.young);
             self.size = 0;
@@ -229,6 +235,20 @@ impl Catalog {
         templates.entry((environment, id)).or_default().insert(version, published);
     }
 
+    fn remove(&self, environment: Environment, id: &str, version: Version) {
+        let key = (environment, id.to_owned());
+        let mut templates = self.templates.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(versions) = templates.get_mut(&key) {
+            versions.remove(&version);
+            if versions.is_empty() {
+                templates.remove(&key);
+            }
+        }
+        drop(templates);
+        let mut estimates = self.estimates.lock().unwrap_or_else(PoisonError::into_inner);
+        estimates.remove(&(environment, key.1, version));
+    }
+
     fn plans(&self) -> MutexGuard<'_, Generations> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -259,6 +279,10 @@ impl Node {
                 let Some((last, _)) = page.last() else { break };
                 after = Some(*last);
                 for (_, row) in page {
+                    if row.removed_at.is_some() {
+                        self.drop_if_unused(environment, &row).await?;
+                        continue;
+                    }
                     let source = plans::template_source(store, environment, &row).await?;
                     match Template::restored(source, allowed) {
                         Ok(template) => found.push((row, template)),
@@ -308,41 +332,51 @@ impl Node {
         let Some(row) = PLANS.get(store, environment.number(), &id.as_u128()).await? else {
             return Ok(None);
         };
-        let allowed = &self.settings.env_allow;
+        let allowed = self.settings.env_allow.clone();
         let corrupt = |reason: String| StoreError::Corrupt { path: format!("plan {id}"), reason };
-        let compiled = if let Some(deployed) = &row.deployed {
-            self.deployed(environment, deployed).map_err(corrupt)?
+        let compiled = if let Some(deployed) = row.deployed.clone() {
+            self.deployed(environment, deployed).await?
         } else {
             let source = plans::plan_source(store, environment, id).await?;
             let source = source.ok_or_else(|| corrupt("its steps are missing".into()))?;
-            let plan = Plan::compile(source, allowed);
-            CompiledPlan::new(plan.map_err(|problems| corrupt(problems.to_string()))?, None)
+            let is_brief = source.is_brief();
+            let compile =
+                move || Plan::compile(source, &allowed).map(|plan| CompiledPlan::new(plan, None));
+            self.compute.run_unless(is_brief, compile).await
         };
+        let compiled = compiled.map_err(|_| StoreError::Stopped)?;
+        let compiled = compiled.map_err(|problems| corrupt(problems.to_string()))?;
         let (created_at, deployed) = (row.created_at, row.deployed);
         let known = Arc::new(Known { created_at, deployed, compiled: Arc::new(compiled) });
         self.catalog.keep_plan(environment, id, Arc::clone(&known));
         Ok(Some(known))
     }
 
-    /// The plan that a deploy made.
-    fn deployed(
+    /// The plan that a deploy made; its template may have been deleted since.
+    async fn deployed(
         &self,
         environment: Environment,
-        deployed: &Deployed,
-    ) -> Result<CompiledPlan, String> {
-        let version = deployed.version.parse().ok();
-        let found = self.catalog.template(environment, &deployed.template, version);
-        let found = found.ok_or_else(|| {
-            format!("template {} {} is missing", deployed.template, deployed.version)
-        })?;
-        let overrides = Overrides {
-            models: deployed.models.clone(),
-            queues: deployed.queues.clone(),
-            hitl: None,
+        deployed: Deployed,
+    ) -> Result<Result<Result<CompiledPlan, Problems>, JoinError>, StoreError> {
+        let Deployed { template: id, version, models, queues, hitl } = deployed;
+        let found = version.parse().ok();
+        let found = found.and_then(|found| self.catalog.template(environment, &id, Some(found)));
+        let template = match found {
+            Some(found) => found.template.clone(),
+            None => self.stored_template(environment, &id, &version).await?.ok_or_else(|| {
+                let path = format!("template {id} {version}");
+                StoreError::Corrupt { path, reason: "it is missing".into() }
+            })?,
         };
-        let made = found.template.deploy(&overrides, &self.settings.env_allow);
-        let plan = made.map_err(|problems| problems.to_string())?.plan;
-        Ok(CompiledPlan::new(plan, found.template.output_schema().cloned()))
+        let overrides = Overrides { models, queues, hitl };
+        let allowed = self.settings.env_allow.clone();
+        let is_brief = template.source().is_brief();
+        let compile = move || {
+            template
+                .deploy(&overrides, &allowed)
+                .map(|made| CompiledPlan::of_template(&template, made))
+        };
+        Ok(self.compute.run_unless(is_brief, compile).await)
     }
 }
 
@@ -351,6 +385,8 @@ impl Node {
 pub(crate) enum Message {
     /// Add a version.
     Publish(Box<Publication>, oneshot::Sender<Result<Publishing, Error>>),
+    /// Delete a template, or one version of it.
+    Remove(Removal, oneshot::Sender<Result<Vec<Version>, Error>>),
 }
 
 /// The account that adds a version.
@@ -387,8 +423,8 @@ pub(crate) struct Publisher(pub(crate) Arc<Node>);
 
 impl Publisher {
     async fn publish(&self, publication: Publication) -> Result<Publishing, Error> {
-        let Publication { environment, template, author: Author { account, name, role } } =
-            publication;
+        let Publication { environment, mut template, author } = publication;
+        let Author { account, name, role } = author;
         let (id, version) = (template.id().to_owned(), template.version());
         let catalog = &self.0.catalog;
         let (mut author, mut owner) = (name, Some(account.clone()));
@@ -398,7 +434,11 @@ impl Publisher {
             if !may_see(first.template.visibility(), of_first, caller) {
                 return Err(Error::VersionExists { id, version: version.to_string() });
             }
-            may_add_version(&id, &first.author, of_first, caller)?;
+            may_change(&id, &first.author, of_first, caller, "add a version to it")?;
+            if of_first != Some(&account) {
+                let newest = catalog.template(environment, &id, None).unwrap_or(first.clone());
+                template = template.by_another(newest.template.visibility())?;
+            }
             (author, owner) = (first.author.clone(), first.owner.clone());
         }
         if let Some(known) = catalog.template(environment, &id, Some(version)) {
@@ -407,15 +447,22 @@ impl Publisher {
             }
             return Err(Error::VersionExists { id, version: version.to_string() });
         }
+        if let Some(removed) = self.removed(environment, &id, version).await?
+            && !removed.same_content(&template)
+        {
+            return Err(Error::VersionExists { id, version: version.to_string() });
+        }
         let created_at = self.0.now();
-        let version = version.to_string();
-        let row = TemplateRow { id, version, author, account: owner, created_at };
-        let ops = plans::template_rows(environment, &row, template.source());
+        let published = Arc::new(Published { template, author, owner, created_at });
+        let row = removal::row_of(&published);
+        let ops = plans::template_rows(environment, &row, published.template.source());
+        self.0.holdings.admit(&account, 0)?;
+        if let Some(owner) = &row.account {
+            self.0.holdings.store(owner, &ops);
+        }
         let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
         match durable::commit_rows(self.0.shard(partition), partition, ops).await {
             Outcome::Committed => {
-                let TemplateRow { author, account: owner, created_at, .. } = row;
-                let published = Arc::new(Published { template, author, owner, created_at });
                 catalog.put(environment, Arc::clone(&published));
                 Ok(Publishing::Added(published))
             }
@@ -442,9 +489,15 @@ impl Actor for Publisher {
         message: Message,
         (): &mut (),
     ) -> Result<(), ActorProcessingErr> {
-        let Message::Publish(publication, reply) = message;
-        // The client may have left; the version is there all the same.
-        let _ = reply.send(self.publish(*publication).await);
+        // The client may have left; what was done is done all the same.
+        match message {
+            Message::Publish(publication, reply) => {
+                let _ = reply.send(self.publish(*publication).await);
+            }
+            Message::Remove(removal, reply) => {
+                let _ = reply.send(self.remove(removal).await);
+            }
+        }
         Ok(())
     }
 }

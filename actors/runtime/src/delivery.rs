@@ -1,26 +1,38 @@
 //! A delivery's actor: it alone sends, and writes down what became of it.
 //!
 //! Spawned by its shard's supervisor when the delivery is due; stops when the attempt is over, be it
-//! for good or until the next. What a mail says is read at that moment: the reviewer's address as it
-//! is now, and whether the item still waits for this reviewer. Deliberately absent: when to try
-//! again, which is [`callboard_domain::delivery`]'s, and SMTP, which is the edge's.
+//! for good or until the next. What is said is read at that moment: a mail's recipient as it is now,
+//! and whether the item still waits for this reviewer; a webhook's task as it was committed at its
+//! end. A webhook needs a permit ([`permits`]), and waits for one without an actor. Deliberately
+//! absent: when to try again, which is [`callboard_domain::delivery`]'s, and SMTP and HTTP, which are
+//! the edge's.
+
+mod contents;
+mod permits;
 
 use std::sync::Arc;
 
-use callboard_domain::approval::Mail;
-use callboard_domain::delivery::{Cargo, Delivery, Effect, Event, Refusal, State as DeliveryState};
+use callboard_domain::Error as Refused;
+use callboard_domain::delivery::{
+    Cargo, Delivery, Effect, Event, Failure, MAIL_WAITS, Refusal, State as DeliveryState, Webhook,
+};
 use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::unit::{self, Change};
 use callboard_store::Error;
 use ractor::ActorProcessingErr;
+use tokio::sync::oneshot;
+
+use permits::Share;
+pub(crate) use permits::{SendPermit, SendPermits};
 
 use crate::item::{Done, Held, Item, ItemKind};
+use crate::metrics::CargoKind;
 use crate::node::Node;
-use crate::ports::{Letter, NotSent};
+use crate::ports::{NotSent, Notice};
 use crate::supervisor::Reason;
-use crate::tables::{LIVE_DELIVERIES, approvals};
+use crate::tables::deliveries;
 use crate::{durable, timers};
 
 /// A delivery's address.
@@ -37,12 +49,16 @@ pub(crate) struct Address {
 pub(crate) enum Message {
     /// An instant passed that it had asked for, or it was made just now.
     TimePassed,
+    /// Its turn has come: it may be posted.
+    Permitted(SendPermit),
+    /// An operator wants it sent again.
+    Redeliver(oneshot::Sender<Result<Delivery, Refused>>),
 }
 
 /// Deliveries, for their supervisor.
 pub(crate) type DeliveryKind = ItemKind<DeliveryItem>;
 
-/// A delivery in the memory of its actor; `None` if it is over.
+/// A delivery in the memory of its actor; `None` if there is none.
 #[derive(Default)]
 pub(crate) struct DeliveryItem(Option<Delivery>);
 
@@ -58,19 +74,23 @@ impl Item for DeliveryItem {
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
         let Address { environment, delivery } = held.address;
         let store = &*held.node.shard(delivery.partition()).store;
-        held.item.0 = LIVE_DELIVERIES.get(store, environment.number(), &delivery.as_u128()).await?;
+        held.item.0 = deliveries::delivery(store, environment, delivery).await?;
         match reason {
             Reason::Woken => Ok(()),
-            Reason::Restarted => held.time_passed().await,
+            Reason::Restarted => held.time_passed(None).await,
             Reason::GivenUp => {
                 let message = "internal error: the delivery's actor failed repeatedly".into();
-                held.conclude(Event::Failed { permanent: true, message, jitter: Jitter(0) }).await
+                held.failed(Failure { permanent: true, message, ..Failure::default() }).await
             }
         }
     }
 
-    async fn handle(held: &mut Held<Self>, Message::TimePassed: Message) -> Done {
-        held.time_passed().await
+    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+        match message {
+            Message::TimePassed => held.time_passed(None).await,
+            Message::Permitted(permit) => held.time_passed(Some(permit)).await,
+            Message::Redeliver(reply) => held.redeliver(reply).await,
+        }
     }
 
     fn is_idle(&self) -> bool {
@@ -79,13 +99,23 @@ impl Item for DeliveryItem {
 }
 
 impl Held<DeliveryItem> {
-    /// Makes the attempt that is due, if one is.
-    async fn time_passed(&mut self) -> Done {
+    /// Makes the attempt that is due, if one is; a webhook's with a permit, or in its turn.
+    async fn time_passed(&mut self, permit: Option<SendPermit>) -> Done {
+        let is_due = self.item.0.as_ref().filter(|delivery| delivery.is_due(self.node.now()));
+        let _permit = match (permit, is_due.map(|delivery| &delivery.cargo)) {
+            (None, Some(Cargo::Webhook(webhook))) => {
+                let Some(permit) = self.node.send_permits.take(&host(&webhook.url), self.address)
+                else {
+                    return Ok(());
+                };
+                Some(permit)
+            }
+            (permit, _) => permit,
+        };
         match self.take(Event::TimePassed).await? {
             Ok(effects) => {
                 if effects.contains(&Effect::Send) {
-                    let event = self.attempt().await?;
-                    self.conclude(event).await?;
+                    self.attempt().await?;
                 }
             }
             // The clock went back after the timer had fired: ask for the instant again.
@@ -94,8 +124,21 @@ impl Held<DeliveryItem> {
                     perform(&self.node, self.address, effect);
                 }
             }
-            Err(Refusal::Finished) => {}
+            Err(Refusal::Finished | Refusal::UnderWay) => {}
         }
+        Ok(())
+    }
+
+    async fn redeliver(&mut self, reply: oneshot::Sender<Result<Delivery, Refused>>) -> Done {
+        let id = self.address.delivery;
+        let taken = self.take(Event::Redelivered).await?;
+        let answer = match (taken, &self.item.0) {
+            (Ok(_), Some(delivery)) => Ok(delivery.clone()),
+            (Err(Refusal::UnderWay), Some(_)) => Err(under_way(id)),
+            (Ok(_) | Err(_), _) => Err(Refused::not_found("delivery", id)),
+        };
+        // The client may have left; it is sent again all the same.
+        let _ = reply.send(answer);
         Ok(())
     }
 
@@ -121,36 +164,101 @@ impl Held<DeliveryItem> {
         Ok(Ok(effects))
     }
 
-    async fn attempt(&self) -> Result<Event, Error> {
-        let Some(delivery) = &self.item.0 else { return Ok(Event::NotNeeded) };
-        let Cargo::Mail(mail) = delivery.cargo;
-        let Some(letter) = letter(&self.node, self.address.environment, &mail).await? else {
-            return Ok(Event::NotNeeded);
-        };
-        let sent = match &self.node.ports.mailer {
-            Some(mailer) => mailer.send(letter).await,
-            // It was configured when the mail was ordered, and may be so again.
-            None => Err(NotSent {
-                permanent: false,
-                message: "no server for mail is configured".into(),
-            }),
-        };
-        Ok(match sent {
-            Ok(()) => Event::Sent,
-            Err(NotSent { permanent, message }) => {
-                let jitter = Jitter((self.node.ports.entropy.bits() & 0xffff) as u16);
-                Event::Failed { permanent, message, jitter }
+    async fn attempt(&mut self) -> Done {
+        let Some(delivery) = &self.item.0 else { return Ok(()) };
+        let sent = match &delivery.cargo {
+            Cargo::Mail(mail) => {
+                match contents::letter(&self.node, self.address.environment, mail).await? {
+                    Ok(letter) => match &self.node.ports.mailer {
+                        Some(mailer) => {
+                            let failed = |NotSent { permanent, message }| Failure {
+                                permanent,
+                                message,
+                                ..Failure::default()
+                            };
+                            mailer.send(letter).await.map(|()| None).map_err(failed)
+                        }
+                        // It was configured when the mail was ordered, and may be so again.
+                        None => Err(unconfigured("no server for mail is configured")),
+                    },
+                    Err(why) => return self.not_needed(why).await,
+                }
             }
-        })
+            Cargo::Webhook(webhook) => match self.notice(webhook).await? {
+                Ok((notice, _share)) => match &self.node.ports.webhooks {
+                    Some(client) => client.post(notice).await.map(Some),
+                    None => Err(unconfigured("nobody posts webhooks")),
+                },
+                Err(why) => return self.not_needed(why).await,
+            },
+        };
+        match sent {
+            Ok(status) => self.conclude(Event::Sent { status }).await,
+            Err(failure) => self.failed(failure).await,
+        }
+    }
+
+    /// What a webhook says, with its share of memory. A long output that has to wait for it is read again,
+    /// so that it takes none meanwhile.
+    async fn notice(
+        &self,
+        webhook: &Webhook,
+    ) -> Result<Result<(Notice, Share), &'static str>, Error> {
+        let (node, mut waited) = (&self.node, None);
+        loop {
+            let read = contents::notice(node, self.address.environment, webhook).await?;
+            let notice = match read {
+                Ok(notice) => notice,
+                Err(why) => return Ok(Err(why)),
+            };
+            let length = notice.output.as_ref().map_or(0, String::len);
+            if let Some(share) = waited.take().or_else(|| node.send_permits.try_share(length)) {
+                return Ok(Ok((notice, share)));
+            }
+            drop(notice);
+            waited = Some(node.send_permits.share(length).await);
+        }
+    }
+
+    async fn not_needed(&mut self, why: &str) -> Done {
+        self.conclude(Event::NotNeeded { message: why.to_owned() }).await
+    }
+
+    async fn failed(&mut self, failure: Failure) -> Done {
+        let Some(delivery) = &self.item.0 else { return Ok(()) };
+        let waits = match delivery.cargo {
+            Cargo::Mail(_) => MAIL_WAITS.into(),
+            Cargo::Webhook(_) => Arc::clone(&self.node.settings.webhooks.waits),
+        };
+        let jitter = Jitter((self.node.ports.entropy.bits() & 0xffff) as u16);
+        self.conclude(Event::Failed { failure, waits, jitter }).await
     }
 
     /// Records the result of an attempt.
     async fn conclude(&mut self, event: Event) -> Done {
         if let (Ok(_), Some(delivery)) = (self.take(event).await?, &self.item.0) {
             tell(delivery);
+            if self.address.environment == Environment::Live {
+                self.node.metrics.delivered(kind_of(&delivery.cargo), &delivery.state);
+            }
         }
         Ok(())
     }
+}
+
+fn unconfigured(message: &str) -> Failure {
+    Failure { message: message.to_owned(), ..Failure::default() }
+}
+
+/// The refusal of a redelivery while an attempt is due.
+pub(crate) fn under_way(id: DeliveryId) -> Refused {
+    Refused::InvalidState(format!("delivery {id} is being sent already"))
+}
+
+/// Host and port of a URL, or what stands in their place.
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest).to_ascii_lowercase()
 }
 
 /// Performs an effect that needs no actor. Also used at a start.
@@ -166,51 +274,48 @@ pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
     }
 }
 
-/// What a mail says as things stand; `None` if there is nothing to say any more.
-async fn letter(
-    node: &Node,
-    environment: Environment,
-    mail: &Mail,
-) -> Result<Option<Letter>, Error> {
-    let Some(user) = node.accounts.user(mail.to) else { return Ok(None) };
-    let Some(approval) = approvals::approval(node.store(), environment, mail.task).await? else {
-        return Ok(None);
-    };
-    if approval.is_finished() || approval.assignee != Some(mail.to) {
-        return Ok(None);
+const fn kind_of(cargo: &Cargo) -> CargoKind {
+    match cargo {
+        Cargo::Mail(_) => CargoKind::Mail,
+        Cargo::Webhook(_) => CargoKind::Webhook,
     }
-    let (origin, opening) = (&approval.task.origin, &approval.opening);
-    Ok(Some(Letter {
-        delivery: mail.id,
-        to: user.email,
-        name: user.name,
-        task: mail.task,
-        step: origin.step.clone(),
-        template: origin.template.clone(),
-        why: opening.why,
-        confidence: opening.confidence,
-        threshold: opening.threshold,
-        since: opening.since,
-        expires_at: opening.expires_at,
-        cause: mail.cause,
-    }))
 }
 
-/// Tells the operator how an attempt went.
+/// Tells the operator how an attempt went; of a webhook without the receiver's words, which may repeat
+/// an output.
 fn tell(delivery: &Delivery) {
     let (id, task, attempts) = (delivery.cargo.id(), delivery.cargo.task(), delivery.attempts);
-    let error = delivery.last_error.as_deref().unwrap_or_default();
+    let status = delivery.last_status;
+    let (what, error) = match &delivery.cargo {
+        Cargo::Mail(_) => ("mail", delivery.last_error.as_deref().unwrap_or_default()),
+        Cargo::Webhook(_) => ("webhook", ""),
+    };
     match delivery.state {
-        DeliveryState::Delivered { .. } => tracing::info!(delivery = %id, %task, "a mail was sent"),
+        DeliveryState::Delivered { .. } => {
+            tracing::info!(delivery = %id, %task, what, "a delivery arrived");
+        }
         DeliveryState::Dropped { .. } => {
-            tracing::info!(delivery = %id, %task, "a mail was not needed any more");
+            tracing::info!(delivery = %id, %task, what, "a delivery was not needed any more");
         }
         DeliveryState::Pending { next_attempt_at } => {
-            tracing::warn!(delivery = %id, %task, attempts, next = %next_attempt_at, error,
-                "a mail could not be sent yet");
+            tracing::warn!(delivery = %id, %task, what, attempts, status, next = %next_attempt_at,
+                error, "a delivery failed and is tried again");
         }
         DeliveryState::Dead { .. } => {
-            tracing::error!(delivery = %id, %task, attempts, error, "a mail could not be sent");
+            tracing::error!(delivery = %id, %task, what, attempts, status, error,
+                "a delivery failed for good");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_url_ends_where_its_path_begins() {
+        for url in ["http://a:1/b", "HTTP://A:1", "http://a:1?b", "http://a:1#b", "http://a:1\\b"] {
+            assert_eq!(host(url), "a:1", "{url}");
         }
     }
 }

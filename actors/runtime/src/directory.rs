@@ -187,7 +187,9 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// The actor will not be started again: what waits for it is dropped, and with it the ends of
     /// the channels on which its senders wait.
     pub(crate) fn forget(&self, address: &A) {
-        self.entries().by_address.remove(address);
+        let forgotten = self.entries().by_address.remove(address);
+        // After the lock is released: a message may send another one when it is dropped.
+        drop(forgotten);
     }
 
     /// Has the actor retire if it has handled everything that was sent to it: it is not listed any

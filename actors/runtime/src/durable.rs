@@ -9,11 +9,16 @@
 //! Records that no machine stands for (accounts, templates, removals) are written by
 //! [`commit_rows`] alone. Deliberately absent: the decision, which is [`callboard_domain::unit`]'s.
 
+use std::time::Instant;
+
+use callboard_domain::Timestamp;
 use callboard_domain::id::Environment;
+use callboard_domain::machine::Machine;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::{Batch, BatchId, Op, Outcome, Partition, Ticket};
 
 use crate::node::Node;
+use crate::ports::Tracer;
 use crate::shard::{Shard, TaskAddress};
 use crate::{approval, delivery, execution, tables, task};
 
@@ -27,6 +32,7 @@ pub(crate) struct NotCommitted(pub(crate) Outcome);
 pub(crate) struct PendingCommit {
     environment: Environment,
     unit: Unit,
+    begun: Instant,
 }
 
 /// Commits a unit in `partition` and performs its effects; returns the unit, for its owners.
@@ -39,7 +45,7 @@ pub(crate) async fn commit(
     partition: u8,
     unit: Unit,
 ) -> Result<Unit, NotCommitted> {
-    let (ticket, pending) = submit(node, environment, partition, unit, Vec::new());
+    let (ticket, pending) = submit(node, environment, partition, unit);
     if pending.unit.ahead {
         drop(ticket);
         return Ok(pending.act(node));
@@ -47,17 +53,31 @@ pub(crate) async fn commit(
     pending.finish(node, ticket.await)
 }
 
+/// Puts a unit of work that goes on in line to be committed: its new tasks count for their account,
+/// and are never refused.
+pub(crate) fn submit(
+    node: &Node,
+    environment: Environment,
+    partition: u8,
+    unit: Unit,
+) -> (Ticket, PendingCommit) {
+    node.holdings.begin(&unit);
+    submit_admitted(node, environment, partition, unit, Vec::new())
+}
+
 /// Puts a unit in line to be committed, together with `records` that no machine stands for. New
 /// tasks are handed to their first actors from now on: once the unit is durable anybody may find one
 /// and change it, and the handoff must never be older than that.
-pub(crate) fn submit(
+pub(crate) fn submit_admitted(
     node: &Node,
     environment: Environment,
     partition: u8,
     mut unit: Unit,
     records: Vec<Op>,
 ) -> (Ticket, PendingCommit) {
+    let begun = Instant::now();
     let mut rows = tables::rows(environment, &mut unit);
+    node.holdings.store_unit(&unit, &rows);
     rows.extend(records);
     for change in &mut unit.changes {
         if let Change::NewTask(step, inputs) = change {
@@ -65,7 +85,7 @@ pub(crate) fn submit(
         }
     }
     let ticket = commit_rows(node.shard(partition), partition, rows);
-    (ticket, PendingCommit { environment, unit })
+    (ticket, PendingCommit { environment, unit, begun })
 }
 
 impl PendingCommit {
@@ -75,17 +95,30 @@ impl PendingCommit {
     /// The commit failed: the owner must break.
     pub(crate) fn finish(self, node: &Node, outcome: Outcome) -> Result<Unit, NotCommitted> {
         match outcome {
-            Outcome::Committed => Ok(self.act(node)),
+            Outcome::Committed => {
+                node.metrics.committed(self.begun);
+                Ok(self.act(node))
+            }
             Outcome::Fenced
             | Outcome::Conflict(_)
             | Outcome::NotApplied(_)
-            | Outcome::Unknown(_) => Err(NotCommitted(outcome)),
+            | Outcome::Unknown(_) => {
+                node.holdings.undo(&self.unit);
+                Err(NotCommitted(outcome))
+            }
         }
     }
 
     fn act(self, node: &Node) -> Unit {
-        let Self { environment, unit } = self;
+        let Self { environment, unit, .. } = self;
+        node.holdings.end(&unit);
         for change in &unit.changes {
+            if environment == Environment::Live {
+                node.metrics.count(change, unit.now);
+            }
+            if let Some(tracer) = &node.ports.tracer {
+                trace(&**tracer, change, unit.now);
+            }
             match change {
                 Change::Task(step, _) | Change::NewTask(step, _) => {
                     let address = TaskAddress { environment, task: step.next.spec.id };
@@ -121,6 +154,27 @@ impl PendingCommit {
             }
         }
         unit
+    }
+}
+
+/// Tells the tracer of an item that the change ends.
+fn trace(tracer: &dyn Tracer, change: &Change, now: Timestamp) {
+    match change {
+        Change::Task(step, _) if step.next.is_finished() => tracer.task_ended(&step.next, now),
+        Change::Execution(Some(before), step)
+            if step.next.is_finished() && !before.is_finished() =>
+        {
+            tracer.execution_ended(&step.next, now);
+        }
+        Change::Execution(None, step) if step.next.is_finished() => {
+            tracer.execution_ended(&step.next, now);
+        }
+        Change::Task(..)
+        | Change::NewTask(..)
+        | Change::Approval(..)
+        | Change::Execution(..)
+        | Change::Delivery(_)
+        | Change::Review(..) => {}
     }
 }
 

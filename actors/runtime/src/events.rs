@@ -1,16 +1,19 @@
-//! The event log as subscribers see it: what was committed, in the order of commit, and what passes
-//! by without being stored.
+//! The event log as subscribers see it: committed events, in the order of commit, and passing ones, which
+//! are not stored.
 //!
 //! While anybody listens the newest records are kept in memory; a subscriber that comes back after a
 //! while is served from the store. A record may tell several events: a place is the record's number and the event's within
 //! it, and a cursor is a place. Deliberately absent: who may see what, and the wire's shapes.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::Timestamp;
+use callboard_domain::id::Environment;
+use callboard_domain::task::Spec;
 use callboard_store::{Error, LogId, Record, Store};
-use tokio::sync::{OnceCell, broadcast, mpsc};
+use tokio::sync::{OnceCell, broadcast, mpsc, watch};
 
 use crate::tables::{self, EVENTS, Event};
 
@@ -21,26 +24,80 @@ const PASSING: usize = 4_096;
 /// How many records are read from the store at a time.
 const PAGE: usize = 256;
 
-/// Something to tell a subscriber.
+/// An item of a [`Subscription`].
 #[derive(Debug, Clone)]
 pub enum StreamItem {
     /// A stored event and its place in the log.
-    Stored(u64, Arc<Event>),
-    /// A piece of an output, at this offset in characters.
-    Delta {
-        /// The task.
-        task: TaskId,
-        /// How many characters came before.
-        offset: u64,
-        /// The piece.
-        text: Arc<str>,
-    },
+    Stored(u64, Arc<Published<Event>>),
+    /// A piece of an output; not stored.
+    Delta(Arc<Published<Delta>>),
+    /// The length of a queue; not stored.
+    Depth(Arc<Published<QueueDepth>>),
+    /// The events after the first place, up to and including the second, are no longer kept.
+    Gap(u64, u64),
 }
 
-#[derive(Debug, Clone)]
-enum Signal {
-    Committed,
-    Delta(Environment, TaskId, u64, Arc<str>),
+/// A piece of an output.
+#[derive(Debug)]
+pub struct Delta {
+    /// The task.
+    pub task: Arc<Spec>,
+    /// The version of the task when the attempt began.
+    pub version: u64,
+    /// How many characters of the attempt came before.
+    pub offset: u64,
+    /// The piece.
+    pub text: String,
+    /// When it came.
+    pub at: Timestamp,
+}
+
+/// The length of a queue.
+#[derive(Debug)]
+pub struct QueueDepth {
+    /// The queue's name; the sandbox has one queue, `*`.
+    pub queue: Arc<str>,
+    /// How many tasks are ready.
+    pub depth: usize,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An event with room for its form on the wire, which the first subscriber writes for all.
+#[derive(Debug)]
+pub struct Published<T> {
+    event: T,
+    written: OnceLock<Box<str>>,
+}
+
+impl<T> Published<T> {
+    /// An event that nobody has written yet.
+    #[must_use]
+    pub const fn new(event: T) -> Self {
+        Self { event, written: OnceLock::new() }
+    }
+
+    /// The form on the wire; `write` is called once, and must give the same for every caller.
+    pub fn written(&self, write: impl FnOnce(&T) -> String) -> &str {
+        self.written.get_or_init(|| write(&self.event).into_boxed_str())
+    }
+}
+
+impl<T> Deref for Published<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.event
+    }
+}
+
+/// Which passing events a subscriber is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passing {
+    /// Pieces of outputs.
+    pub deltas: bool,
+    /// Lengths of queues.
+    pub depths: bool,
 }
 
 type Recent = VecDeque<Arc<Kept>>;
@@ -53,7 +110,7 @@ const LAST: u64 = (1 << PART) - 1;
 /// A record, read when somebody wants it, and then once for all.
 struct Kept {
     record: Record,
-    events: OnceCell<Vec<Arc<Event>>>,
+    events: OnceCell<Vec<Arc<Published<Event>>>>,
 }
 
 impl Kept {
@@ -66,10 +123,11 @@ impl Kept {
         &self,
         store: &dyn Store,
         environment: Environment,
-    ) -> Result<&[Arc<Event>], Error> {
+    ) -> Result<&[Arc<Published<Event>>], Error> {
         let read = async {
             let row = EVENTS.read(&self.record)?;
-            Ok(row.whole(store, environment).await?.into_iter().map(Arc::new).collect())
+            let events = row.whole(store, environment).await?.into_iter();
+            Ok(events.map(|event| Arc::new(Published::new(event))).collect())
         };
         self.events.get_or_try_init(|| read).await.map(Vec::as_slice)
     }
@@ -79,7 +137,9 @@ impl Kept {
 pub(crate) struct Events {
     store: Arc<dyn Store>,
     recent: [Mutex<Recent>; Environment::ALL.len()],
-    signals: broadcast::Sender<Signal>,
+    committed: watch::Sender<()>,
+    deltas: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
+    depths: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
 }
 
 impl std::fmt::Debug for Events {
@@ -93,14 +153,16 @@ impl Events {
         Self {
             store,
             recent: std::array::from_fn(|_| Mutex::default()),
-            signals: broadcast::channel(PASSING).0,
+            committed: watch::Sender::new(()),
+            deltas: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
+            depths: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
         }
     }
 
     /// Takes in what the store commits, until it closes.
     pub(crate) async fn follow(self: Arc<Self>, mut tail: mpsc::UnboundedReceiver<Vec<Record>>) {
         while let Some(records) = tail.recv().await {
-            if self.signals.receiver_count() == 0 {
+            if self.committed.receiver_count() == 0 {
                 self.forget();
                 continue;
             }
@@ -112,8 +174,7 @@ impl Events {
                     recent.pop_front();
                 }
             }
-            // The last one may have left.
-            let _ = self.signals.send(Signal::Committed);
+            self.committed.send_replace(());
         }
     }
 
@@ -121,14 +182,32 @@ impl Events {
     /// may have looked here before, and looks again.
     fn forget(&self) {
         self.recent.iter().for_each(|recent| locked(recent).clear());
-        let _ = self.signals.send(Signal::Committed);
+        self.committed.send_replace(());
     }
 
-    /// Passes on a piece of an output, without storing it.
-    pub(crate) fn delta(&self, environment: Environment, task: TaskId, offset: u64, text: String) {
-        if self.signals.receiver_count() > 0 {
-            let _ = self.signals.send(Signal::Delta(environment, task, offset, text.into()));
+    /// How many subscribers there are.
+    pub(crate) fn subscribers(&self) -> usize {
+        self.committed.receiver_count()
+    }
+
+    /// Passes a piece of an output on, if anybody listens for such.
+    pub(crate) fn delta(&self, environment: Environment, delta: impl FnOnce() -> Delta) {
+        let deltas = &self.deltas[usize::from(environment.number())];
+        if deltas.receiver_count() > 0 {
+            // The last listener may leave meanwhile.
+            let _ = deltas.send(StreamItem::Delta(Arc::new(Published::new(delta()))));
         }
+    }
+
+    /// True if anybody listens for the lengths of queues.
+    pub(crate) fn wants_depths(&self, environment: Environment) -> bool {
+        self.depths[usize::from(environment.number())].receiver_count() > 0
+    }
+
+    /// Passes the length of a queue on.
+    pub(crate) fn depth(&self, environment: Environment, depth: QueueDepth) {
+        let depths = &self.depths[usize::from(environment.number())];
+        let _ = depths.send(StreamItem::Depth(Arc::new(Published::new(depth))));
     }
 
     /// The events after `cursor`, or from now on.
@@ -136,8 +215,12 @@ impl Events {
         self: &Arc<Self>,
         environment: Environment,
         cursor: Option<u64>,
+        passing: Passing,
     ) -> Result<Subscription, Error> {
-        let signals = self.signals.subscribe();
+        let number = usize::from(environment.number());
+        let committed = self.committed.subscribe();
+        let deltas = passing.deltas.then(|| self.deltas[number].subscribe());
+        let depths = passing.depths.then(|| self.depths[number].subscribe());
         let (oldest, newest) = self.store.log_bounds(tables::events(environment)).await?;
         let now = newest << PART | LAST;
         let (after, resumed) = match cursor {
@@ -145,17 +228,27 @@ impl Events {
             Some(_) => (now, false),
             None => (now, true),
         };
-        let (events, ahead) = (Arc::clone(self), VecDeque::new());
-        Ok(Subscription { events, environment, after, resumed, signals, ahead })
+        Ok(Subscription {
+            events: Arc::clone(self),
+            environment,
+            after,
+            begins: now,
+            resumed,
+            is_behind: true,
+            committed,
+            deltas,
+            depths,
+            ahead: VecDeque::new(),
+        })
     }
 
-    /// What follows `after`, from memory if it is there, else from the store; and the place that it
-    /// goes up to.
+    /// The items that follow `after`, from memory if they are there, else from the store; and the place
+    /// that they go up to.
     async fn read(
         &self,
         environment: Environment,
         after: u64,
-    ) -> Result<(u64, Vec<(u64, Arc<Event>)>), Error> {
+    ) -> Result<(u64, Vec<StreamItem>), Error> {
         let kept = if let Some(kept) = self.kept(environment, after) {
             kept
         } else {
@@ -165,12 +258,16 @@ impl Events {
             records.into_iter().map(|record| Arc::new(Kept::new(record))).collect()
         };
         let mut events = Vec::with_capacity(kept.len());
+        if let Some(first) = kept.first().filter(|first| first.record.sequence > next_record(after))
+        {
+            let to = (first.record.sequence << PART).saturating_sub(1);
+            events.push(StreamItem::Gap(after, to));
+        }
         for one in &kept {
             let told = one.events(&*self.store, environment).await?;
             let slots = (one.record.sequence << PART..).zip(told);
-            events.extend(
-                slots.filter(|(at, _)| *at > after).map(|(at, event)| (at, Arc::clone(event))),
-            );
+            let slots = slots.filter(|(at, _)| *at > after);
+            events.extend(slots.map(|(at, event)| StreamItem::Stored(at, Arc::clone(event))));
         }
         Ok((kept.last().map_or(after, |last| last.record.sequence << PART | LAST), events))
     }
@@ -210,8 +307,13 @@ pub struct Subscription {
     events: Arc<Events>,
     environment: Environment,
     after: u64,
+    begins: u64,
     resumed: bool,
-    signals: broadcast::Receiver<Signal>,
+    /// The log may hold more than was read.
+    is_behind: bool,
+    committed: watch::Receiver<()>,
+    deltas: Option<broadcast::Receiver<StreamItem>>,
+    depths: Option<broadcast::Receiver<StreamItem>>,
     ahead: VecDeque<StreamItem>,
 }
 
@@ -223,13 +325,30 @@ impl Subscription {
         self.resumed
     }
 
-    /// The place it is at.
+    /// The place that was read up to.
     #[must_use]
     pub const fn cursor(&self) -> u64 {
         self.after
     }
 
-    /// The next event; waits for it. `None` when the service stops.
+    /// True once every event was returned that had been stored when the subscription began.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.ahead.is_empty() && self.after >= self.begins
+    }
+
+    /// Leaves out the events up to now; returns the place from which it goes on.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn skip(&mut self) -> Result<u64, Error> {
+        let (_, newest) = self.events.store.log_bounds(tables::events(self.environment)).await?;
+        self.after = self.after.max(newest << PART | LAST);
+        self.ahead.clear();
+        Ok(self.after)
+    }
+
+    /// The next item; waits for it. `None` when the service stops. Dropping the future loses nothing.
     ///
     /// # Errors
     /// The store failed.
@@ -238,25 +357,55 @@ impl Subscription {
             if let Some(told) = self.ahead.pop_front() {
                 return Ok(Some(told));
             }
-            let (reached, events) = self.events.read(self.environment, self.after).await?;
-            let moved = reached > self.after;
-            self.after = reached;
-            self.ahead.extend(events.into_iter().map(|(at, event)| StreamItem::Stored(at, event)));
-            if moved {
+            if self.is_behind {
+                self.committed.borrow_and_update();
+                let (reached, events) = self.events.read(self.environment, self.after).await?;
+                // A task's pieces were sent before its end was committed, so they come first.
+                for passing in [&mut self.deltas, &mut self.depths].into_iter().flatten() {
+                    self.ahead.extend(waiting(passing));
+                }
+                self.is_behind = reached > self.after;
+                self.after = reached;
+                self.ahead.extend(events);
                 continue;
             }
-            match self.signals.recv().await {
-                // Missed signals are harmless: the log is read from where it was left.
-                Ok(Signal::Committed) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Ok(Signal::Delta(environment, task, offset, text)) => {
-                    if environment == self.environment {
-                        self.ahead.push_back(StreamItem::Delta { task, offset, text });
-                    }
-                }
-                Err(broadcast::error::RecvError::Closed) => return Ok(None),
+            tokio::select! {
+                biased;
+                item = passed(&mut self.deltas) => return Ok(Some(item)),
+                item = passed(&mut self.depths) => return Ok(Some(item)),
+                committed = self.committed.changed() => match committed {
+                    Ok(()) => self.is_behind = true,
+                    Err(_) => return Ok(None),
+                },
             }
         }
     }
+}
+
+/// The passing events that are there.
+fn waiting(passing: &mut broadcast::Receiver<StreamItem>) -> Vec<StreamItem> {
+    let mut waiting = Vec::new();
+    loop {
+        match passing.try_recv() {
+            Ok(item) => waiting.push(item),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+            Err(_) => return waiting,
+        }
+    }
+}
+
+/// The next passing event; never ready if there is none.
+async fn passed(passing: &mut Option<broadcast::Receiver<StreamItem>>) -> StreamItem {
+    if let Some(passing) = passing {
+        loop {
+            match passing.recv().await {
+                Ok(item) => return item,
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => break,
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 #[cfg(test)]
@@ -295,16 +444,21 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let events = Arc::new(Events::new(store.clone()));
         let following = tokio::spawn(Arc::clone(&events).follow(store.tail()));
-        let mut first = events.subscribe(LIVE, None).await.expect("the store answers");
+        let mut first =
+            events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
         happens(&store, 1).await;
         assert_eq!(next(&mut first).await, 1);
         let place = first.cursor();
         drop(first);
         happens(&store, 2).await;
-        let mut second = events.subscribe(LIVE, None).await.expect("the store answers");
+        let mut second =
+            events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
         happens(&store, 3).await;
         assert_eq!(next(&mut second).await, 3);
-        let mut back = events.subscribe(LIVE, Some(place)).await.expect("the store answers");
+        let mut back = events
+            .subscribe(LIVE, Some(place), Passing::default())
+            .await
+            .expect("the store answers");
         assert_eq!((next(&mut back).await, next(&mut back).await), (2, 3));
         following.abort();
     }
@@ -314,7 +468,8 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let events = Arc::new(Events::new(store.clone()));
         let following = tokio::spawn(Arc::clone(&events).follow(store.tail()));
-        let mut first = events.subscribe(LIVE, None).await.expect("the store answers");
+        let mut first =
+            events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
         happens(&store, 1).await;
         assert_eq!(next(&mut first).await, 1);
         let place = first.cursor();
@@ -322,7 +477,10 @@ mod tests {
         following.abort();
         // It has seen that nobody listens, and goes on below.
         happens(&store, 2).await;
-        let mut back = events.subscribe(LIVE, Some(place)).await.expect("the store answers");
+        let mut back = events
+            .subscribe(LIVE, Some(place), Passing::default())
+            .await
+            .expect("the store answers");
         let mut told = std::pin::pin!(next(&mut back));
         let waits = tokio::time::timeout(Duration::from_secs(1), &mut told).await;
         assert!(waits.is_err(), "memory has nothing new: {waits:?}");

@@ -281,7 +281,7 @@ impl Held<ExecutionItem> {
         if unit.changes.is_empty() {
             return Ok(());
         }
-        let (ticket, commit) = durable::submit(&node, environment, partition, unit, Vec::new());
+        let (ticket, commit) = durable::submit(&node, environment, partition, unit);
         *pending = Some((commit, waiting));
         let myself = self.myself.clone();
         tokio::spawn(async move {

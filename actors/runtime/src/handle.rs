@@ -7,6 +7,7 @@
 
 mod accounts;
 mod approvals;
+mod deliveries;
 mod review_stats;
 mod runs;
 mod workers;
@@ -14,10 +15,12 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::access::Role;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::task::{Request, State, Task};
+use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::Monotonic;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
@@ -28,13 +31,15 @@ pub use approvals::{Approve, Reject};
 pub use runs::{Deploy, Start};
 pub use workers::WorkerLink;
 
-use crate::events::Subscription;
+use crate::events::{Passing, Subscription};
 use crate::finish::Finish;
+use crate::metrics::Figures;
 use crate::node::Node;
 use crate::read::{self, TaskDetail};
 use crate::shard::TaskAddress;
 use crate::submission::{self, Order, Submission, Submitted};
 use crate::task;
+use crate::texts::Following;
 use crate::worker;
 
 /// How long a command may take before its caller is told to try again.
@@ -51,6 +56,10 @@ pub struct Owner {
     pub environment: Environment,
     /// How many of its tasks may run at once, if its plan says so.
     pub concurrent: Option<u32>,
+    /// What the account may do.
+    pub role: Role,
+    /// The request, in the trace of its caller.
+    pub trace: Option<TraceContext>,
 }
 
 /// The door.
@@ -115,6 +124,7 @@ impl Handle {
             environment: owner.environment,
             account: owner.id.clone(),
             concurrent: owner.concurrent,
+            trace: owner.trace.map(Box::new),
             order,
             key,
             partition,
@@ -228,7 +238,7 @@ impl Handle {
         }
     }
 
-    /// The events after `cursor`, or from now on (PROTOCOL.md 10).
+    /// The events after `cursor`, or from now on, and passing ones of these kinds (PROTOCOL.md 10).
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -236,8 +246,24 @@ impl Handle {
         &self,
         environment: Environment,
         cursor: Option<u64>,
+        passing: Passing,
     ) -> Result<Subscription, Error> {
-        self.node.events.subscribe(environment, cursor).await.map_err(|error| unreadable(&error))
+        let subscribed = self.node.events.subscribe(environment, cursor, passing).await;
+        subscribed.map_err(|error| unreadable(&error))
+    }
+
+    /// Follows the text of a task's attempts, from the beginning of the current one (PROTOCOL.md 15).
+    #[must_use]
+    pub fn follow_text(&self, environment: Environment, task: TaskId) -> Following {
+        self.node.texts.of(environment, task).follow()
+    }
+
+    /// Counters, distributions and how things are, of production (PROTOCOL.md 12).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn figures(&self) -> Result<Figures, Error> {
+        self.node.figures().await
     }
 
     /// Whether new work is given out.
@@ -256,6 +282,12 @@ impl Handle {
     #[cfg(test)]
     pub(crate) async fn timer_count(&self) -> usize {
         self.node.timer_count().await
+    }
+
+    /// The unfinished tasks and stored bytes of an account.
+    #[cfg(test)]
+    pub(crate) fn holdings(&self, account: &str) -> callboard_domain::caps::Holdings {
+        self.node.holdings.of(account)
     }
 
     /// Whether one more may be woken.
@@ -278,7 +310,7 @@ async fn within<T>(limit: Duration, answer: oneshot::Receiver<T>) -> Result<T, E
     }
 }
 
-fn unreadable(error: &callboard_store::Error) -> Error {
+pub(crate) fn unreadable(error: &callboard_store::Error) -> Error {
     tracing::error!(%error, "a read failed");
     Error::Unavailable("the store cannot be read")
 }

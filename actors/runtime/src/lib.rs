@@ -20,9 +20,11 @@ mod finish;
 pub mod floor;
 pub mod handle;
 mod handoff;
+mod holdings;
 mod housekeeping;
 mod item;
 mod join;
+pub mod metrics;
 mod node;
 pub mod ports;
 mod queue;
@@ -38,11 +40,13 @@ mod supervisor;
 pub mod system;
 pub mod tables;
 mod task;
+pub mod texts;
 mod timers;
 pub mod worker;
 
 pub use handle::{Handle, Owner};
 pub use node::Settings;
+pub use queue::SANDBOX_QUEUE;
 pub use submission::Submitted;
 pub use system::System;
 

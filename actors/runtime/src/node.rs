@@ -9,27 +9,34 @@ use std::time::Duration;
 use callboard_domain::Timestamp;
 use callboard_domain::approval;
 use callboard_domain::budget::Money;
+use callboard_domain::caps::Caps;
+use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
 use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
 use callboard_domain::queue::Ready;
 use callboard_domain::retention;
-use callboard_domain::task::{Inputs, LeaseToken, State, Task};
+use callboard_domain::session::signing::SigningKeys;
+use callboard_domain::task::{Inputs, LeaseId, LeaseToken, State, Task};
 use callboard_domain::template::Template;
+use callboard_domain::trace::{TraceContext, span_of_attempt, span_of_task};
 use callboard_domain::usage::{Prices, estimate_tokens};
 use callboard_domain::worker::LeasePolicy;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::accounts::{self, AuditLog, Register};
 use crate::catalog::{self, Catalog};
 use crate::compute::Compute;
 use crate::concurrency::Concurrency;
+use crate::delivery::SendPermits;
 use crate::durable;
 use crate::events::Events;
+use crate::holdings::AccountHoldings;
+use crate::metrics::Metrics;
 use crate::ports::Ports;
-use crate::queue::QueueKind;
+use crate::queue::{self, QueueKind};
 use crate::retention::Holds;
 use crate::review_stats::ReviewStats;
 use crate::reviewers::Reviewers;
@@ -39,6 +46,7 @@ use crate::submission;
 use crate::supervisor::DirectoryOf;
 use crate::tables::executions::Begun;
 use crate::tables::{self, EVENTS, EventRow, Found, HeadRow, LIVE_TASKS, WorkerRow, executions};
+use crate::texts::Texts;
 use crate::worker::{self, Workers};
 use crate::{recovery, task, worker as workers};
 
@@ -81,8 +89,14 @@ pub struct Settings {
     pub retention: retention::Policy,
     /// How long a refresh token is taken.
     pub refresh_token: Duration,
+    /// The keys that sign access tokens, at the start.
+    pub signing_keys: SigningKeys,
     /// How long entries of the audit log are kept; `None` is for ever.
     pub keep_audit: Option<Duration>,
+    /// What an account may have.
+    pub caps: Caps,
+    /// What holds for every webhook.
+    pub webhooks: WebhookPolicy,
 }
 
 /// What is shared.
@@ -93,17 +107,24 @@ pub(crate) struct Node {
     pub(crate) queues: Arc<DirectoryOf<QueueKind>>,
     pub(crate) workers: Workers,
     pub(crate) concurrency: Concurrency,
+    pub(crate) holdings: AccountHoldings,
     pub(crate) events: Arc<Events>,
+    pub(crate) metrics: Metrics,
+    pub(crate) texts: Arc<Texts>,
     pub(crate) accounts: Register,
     pub(crate) audit: AuditLog,
     pub(crate) catalog: Catalog,
     pub(crate) compute: Compute,
     pub(crate) reviewers: Reviewers,
     pub(crate) review_stats: ReviewStats,
+    /// Who may post webhooks just now.
+    pub(crate) send_permits: Arc<SendPermits>,
     /// Plans that are being removed, or executed.
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
     /// How much more may be on its way to the disk.
     pub(crate) submission_permits: Arc<Semaphore>,
+    /// The sandbox has work: its worker is to connect.
+    pub(crate) sandbox_used: Notify,
     pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
@@ -118,26 +139,32 @@ impl std::fmt::Debug for Node {
 
 impl Node {
     pub(crate) fn new(store: &Arc<dyn Store>, settings: Settings, ports: Ports) -> Self {
-        let shards = (0..settings.shards.clamp(1, 256))
+        let shards: Vec<_> = (0..settings.shards.clamp(1, 256))
             .map(|_| Shard::new(Arc::clone(store), ports.clone()))
             .collect();
+        let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
         let queues = Arc::<DirectoryOf<QueueKind>>::default();
         Self {
             concurrency: Concurrency::new(Arc::clone(&queues)),
+            holdings: AccountHoldings::new(settings.caps),
             events: Arc::new(Events::new(Arc::clone(store))),
+            accounts: Register::new(settings.signing_keys.clone()),
+            metrics: Metrics::new(&settings.task_defaults.model),
+            texts: Arc::default(),
             ports,
             settings,
             shards,
             queues,
             workers: Workers::default(),
-            accounts: Register::default(),
             audit: AuditLog::default(),
             catalog: Catalog::default(),
             compute: Compute::default(),
             reviewers: Reviewers::default(),
             review_stats: ReviewStats::default(),
+            send_permits: SendPermits::new(deliveries),
             leaving_plans: Holds::default(),
             submission_permits: Arc::new(Semaphore::new(submission::MAX_PENDING_KIB)),
+            sandbox_used: Notify::new(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             ids: Mutex::default(),
@@ -178,9 +205,8 @@ impl Node {
         inputs: &Inputs,
         max_tokens: Option<u64>,
     ) -> Option<Money> {
-        let prompt = estimate_tokens(&inputs.prompt)
-            + inputs.system_prompt.as_deref().map_or(0, estimate_tokens);
-        self.settings.prices.worst_case(model, prompt, max_tokens).map(Money::from_usd)
+        let texts = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
+        self.settings.prices.worst_case(model, texts, max_tokens).map(Money::from_usd)
     }
 
     /// From now on no task is given out.
@@ -198,6 +224,33 @@ impl Node {
             shard.tasks.awake() + shard.executions.awake() + shard.approvals.awake()
         };
         self.shards.iter().map(awake).sum()
+    }
+
+    /// How many workers are connected and heard of, in production.
+    pub(crate) fn reachable_workers(&self) -> usize {
+        let moment = self.ports.clock.moment();
+        let live = self.workers.list(Environment::Live);
+        live.iter().filter(|view| view.worker.is_reachable(moment)).count()
+    }
+
+    /// The trace context that the holder of a lease works under: its attempt, if that is recorded.
+    pub(crate) fn trace_of_attempt(
+        &self,
+        task: &Task,
+        lease: LeaseId,
+    ) -> Option<Box<TraceContext>> {
+        self.trace_of(task, span_of_attempt(lease)).map(Box::new)
+    }
+
+    /// The trace context of the consequences of a task: its span, if that is recorded.
+    pub(crate) fn trace_of_task(&self, task: &Task) -> Option<TraceContext> {
+        self.trace_of(task, span_of_task(task.spec.id))
+    }
+
+    fn trace_of(&self, task: &Task, span: u64) -> Option<TraceContext> {
+        let trace = *task.spec.origin.trace.as_deref()?;
+        let is_recorded = trace.is_sampled() && self.ports.tracer.is_some();
+        Some(if is_recorded { trace.with_span(span) } else { trace })
     }
 
     /// Has every shard give up what nobody needed for a while.
@@ -261,14 +314,10 @@ impl Node {
     }
 
     /// What is ready in a queue, read from the disk.
-    pub(crate) async fn ready_in(
-        &self,
-        environment: Environment,
-        queue: &str,
-    ) -> Result<Vec<Ready>, Error> {
-        let mut ready = Vec::new();
+    pub(crate) async fn ready_in(&self, queue: &queue::Address) -> Result<Vec<Ready>, Error> {
+        let (mut ready, environment) = (Vec::new(), queue.environment);
         self.each_unfinished(environment, |task| {
-            if task.state == State::Ready && task.spec.queue == queue {
+            if task.state == State::Ready && queue::Address::of(environment, &task) == *queue {
                 ready.push(self.ready(&task));
             }
         })
@@ -347,8 +396,7 @@ impl Node {
     /// Hands a task that is about to become durable to its first actor.
     pub(crate) fn hand_off(&self, environment: Environment, task: Task, inputs: Inputs) {
         let address = TaskAddress { environment, task: task.spec.id };
-        let size =
-            TASK + inputs.prompt.len() + inputs.system_prompt.as_ref().map_or(0, String::len);
+        let size = TASK + inputs.length();
         let found = Found { task, inputs: Some(inputs), output: None };
         self.shard(address.task.partition()).handoff.add(address, found, size);
     }

@@ -1,4 +1,4 @@
-//! What the runtime asks of the world: the time, chance, and somebody who sends mail.
+//! What the runtime asks of the world: the time, chance, and somebody who sends mails and webhooks.
 //!
 //! Deliberately absent: the disk (that is the store) and the network (that is the edge).
 
@@ -9,8 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use callboard_domain::Timestamp;
 use callboard_domain::account::Email;
 use callboard_domain::approval::MailCause;
-use callboard_domain::id::{DeliveryId, ExecutionId, TaskId};
-use callboard_domain::task::Why;
+use callboard_domain::delivery::Failure;
+use callboard_domain::event::EventName;
+use callboard_domain::execution::Execution;
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
+use callboard_domain::task::{Status, Task, Why};
+use callboard_domain::trace::TraceContext;
+use callboard_domain::usage::Usage;
 use callboard_domain::worker::Monotonic;
 use tokio::time::Instant;
 
@@ -70,10 +75,55 @@ pub struct Letter {
 /// A mail that the server did not take, or that did not reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotSent {
-    /// Whether another attempt is in vain.
+    /// True if another attempt would fail too.
     pub permanent: bool,
     /// Why, for the operator.
     pub message: String,
+}
+
+/// Posts webhooks.
+pub trait WebhookClient: Send + Sync + 'static {
+    /// Posts one; returns the status of the answer if the receiver took it. The same notice may come
+    /// again after a crash or for another attempt, with the same delivery.
+    fn post(
+        &self,
+        notice: Notice,
+    ) -> Pin<Box<dyn Future<Output = Result<u16, Failure>> + Send + '_>>;
+}
+
+/// What a webhook says: a task as it was committed at its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notice {
+    /// Of the delivery.
+    pub delivery: DeliveryId,
+    /// Production or sandbox.
+    pub environment: Environment,
+    /// The task's `callbackUrl`.
+    pub url: String,
+    /// How the task ended.
+    pub event: EventName,
+    /// The task.
+    pub task: TaskId,
+    /// Its status.
+    pub status: Status,
+    /// Its output; `None` unless it is completed.
+    pub output: Option<String>,
+    /// Of its last answer.
+    pub usage: Usage,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// The task's span, in the trace of the request that submitted it.
+    pub trace: Option<TraceContext>,
+}
+
+/// Takes note of what has ended, for traces. Neither waits nor fails.
+pub trait Tracer: Send + Sync + 'static {
+    /// A task ended: `now` is when.
+    fn task_ended(&self, task: &Task, now: Timestamp);
+    /// An attempt of a task ended: the task while a worker held it, and after that.
+    fn attempt_ended(&self, held: &Task, after: &Task, now: Timestamp);
+    /// A run of an execution ended.
+    fn execution_ended(&self, execution: &Execution, now: Timestamp);
 }
 
 /// The machine's clock and the operating system's randomness.
@@ -122,13 +172,18 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Mail; `None` if no server for it is configured.
     pub mailer: Option<Arc<dyn Mailer>>,
+    /// Webhooks; `None` if nobody posts them.
+    pub webhooks: Option<Arc<dyn WebhookClient>>,
+    /// Traces; `None` if they are off.
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Ports {
-    /// The real ones, without mail.
+    /// The real ones, without mail, webhooks and traces.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let machine = Machine::new();
-        Self { clock: Arc::new(machine), entropy: Arc::new(machine), mailer: None }
+        let (clock, entropy) = (Arc::new(machine), Arc::new(machine));
+        Self { clock, entropy, mailer: None, webhooks: None, tracer: None }
     }
 }

@@ -5,13 +5,18 @@
 //! [`callboard_domain::queue`] decides, and leases, which each task gives out itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::queue::{Queue, Ready};
 use callboard_domain::task::Task;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::capacity::WorkerCapacity;
+use crate::events::QueueDepth;
 use crate::item::{Done, Held, Item, ItemKind};
+use crate::metrics::Depth;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
@@ -26,9 +31,17 @@ pub(crate) struct Address {
     pub(crate) queue: Arc<str>,
 }
 
+/// The queue that the sandbox's worker serves: it holds the sandbox's tasks of every name.
+pub const SANDBOX_QUEUE: &str = "*";
+
 impl Address {
+    /// The queue of a task. The sandbox has one for all names, because its one worker serves them all.
     pub(crate) fn of(environment: Environment, task: &Task) -> Self {
-        Self { environment, queue: task.spec.queue.as_str().into() }
+        let queue = match environment {
+            Environment::Live => task.spec.queue.as_str(),
+            Environment::Test => SANDBOX_QUEUE,
+        };
+        Self { environment, queue: queue.into() }
     }
 }
 
@@ -43,6 +56,10 @@ pub(crate) enum Message {
     Serve(Arc<WorkerCapacity>),
     /// There is room somewhere, or a worker left.
     Look,
+    /// Tell how it stands, in production.
+    Measure(mpsc::UnboundedSender<Option<Depth>>),
+    /// The time has come to tell the queue's length again.
+    TellDepth,
 }
 
 /// Queues, for their supervisor.
@@ -54,7 +71,20 @@ pub(crate) struct QueueItem {
     capacities: Vec<Arc<WorkerCapacity>>,
     /// The capacity that is asked first, so that all get their share.
     turn: usize,
+    told: Told,
 }
+
+/// The length that subscribers were told last, and when.
+#[derive(Default)]
+struct Told {
+    depth: usize,
+    at: Option<Instant>,
+    /// They are told again once the pause is over.
+    again: bool,
+}
+
+/// How often subscribers are told a queue's length at most.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 impl Item for QueueItem {
     const NAME: &'static str = "queue";
@@ -62,13 +92,17 @@ impl Item for QueueItem {
     type Message = Message;
 
     fn new(node: &Arc<Node>, _: &Address) -> Self {
-        Self { ready: Queue::new(node.settings.aging), capacities: Vec::new(), turn: 0 }
+        let (ready, told) = (Queue::new(node.settings.aging), Told::default());
+        Self { ready, capacities: Vec::new(), turn: 0, told }
     }
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        let Address { environment, queue } = &held.address;
+        if *environment == Environment::Test {
+            held.node.sandbox_used.notify_one();
+        }
         if reason != Reason::Woken {
-            let Address { environment, queue } = &held.address;
-            for ready in held.node.ready_in(*environment, queue).await? {
+            for ready in held.node.ready_in(&held.address).await? {
                 held.item.ready.push(ready);
             }
             held.item.capacities = held.node.workers.serving(*environment, queue);
@@ -88,18 +122,39 @@ impl Item for QueueItem {
                 item.capacities.retain(|other| other.worker() != capacity.worker());
                 item.capacities.push(capacity);
             }
+            Message::Measure(reply) => {
+                // Fails only if nobody waits any more.
+                let _ = reply.send(held.depth());
+                return Ok(());
+            }
             Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
+            Message::TellDepth => item.told.again = false,
         }
         held.dispatch();
+        held.tell_depth();
         Ok(())
     }
 
     fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.capacities.is_empty()
+        self.ready.is_empty() && self.capacities.is_empty() && !self.told.again
+    }
+
+    /// The clock decides: see [`Message::TellDepth`].
+    fn is_counted(message: &Message) -> bool {
+        !matches!(message, Message::TellDepth)
     }
 }
 
 impl Held<QueueItem> {
+    /// How it stands; nothing for a queue of the sandbox.
+    fn depth(&self) -> Option<Depth> {
+        let Address { environment, queue } = &self.address;
+        let ready = &self.item.ready;
+        let oldest = ready.oldest().map(TaskId::created_at);
+        let depth = Depth { queue: Arc::clone(queue), ready: ready.len(), oldest };
+        (*environment == Environment::Live).then_some(depth)
+    }
+
     /// Gives out tasks as long as there are tasks and slots that fit.
     fn dispatch(&mut self) {
         if self.node.is_draining() {
@@ -112,6 +167,24 @@ impl Held<QueueItem> {
             self.item.turn = (self.item.turn + 1) % count;
             idle = if self.give(&capacity) { 0 } else { idle + 1 };
         }
+    }
+
+    /// Tells subscribers the queue's length if it changed, at once or when the pause is over.
+    fn tell_depth(&mut self) {
+        let Address { environment, queue } = &self.address;
+        let (depth, told) = (self.item.ready.len(), &mut self.item.told);
+        if told.again || depth == told.depth || !self.node.events.wants_depths(*environment) {
+            return;
+        }
+        let pause = told.at.map(|at| TELL_EVERY.saturating_sub(at.elapsed()));
+        if let Some(pause) = pause.filter(|pause| !pause.is_zero()) {
+            told.again = true;
+            self.myself.send_after(pause, || Message::TellDepth);
+            return;
+        }
+        (told.depth, told.at) = (depth, Some(Instant::now()));
+        let (queue, at) = (Arc::clone(queue), self.node.now());
+        self.node.events.depth(*environment, QueueDepth { queue, depth, at });
     }
 
     fn give(&mut self, capacity: &Arc<WorkerCapacity>) -> bool {

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub(crate) mod audit;
+pub(crate) mod deliveries;
 pub mod runs;
 
 use callboard_domain::id::{Environment, TaskId, first_at};

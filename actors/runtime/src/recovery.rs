@@ -8,16 +8,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use callboard_domain::approval::Record;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId, partition_of};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{State, Task};
-use callboard_store::Error;
+use callboard_store::{Error, Outcome};
 
 use crate::approval;
 use crate::node::{Node, PAGE};
 use crate::shard::TaskAddress;
-use crate::tables::{self, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS};
-use crate::{delivery, execution, task, timers};
+use crate::tables::{
+    self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, UNLISTED_DELIVERIES,
+};
+use crate::{delivery, durable, execution, task, timers};
 
 /// Brings back one environment; says how much was unfinished.
 pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usize, Error> {
@@ -26,6 +28,10 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
     loop {
         let page = node.unfinished(environment, after).await?;
         let next = page.last().map(|last| last.spec.id.as_u128());
+        // Before anything of the page can move and end.
+        for task in &page {
+            node.holdings.found(&task.spec.account);
+        }
         approvals(node, environment, (after, next), &page).await?;
         for task in &page {
             count += 1;
@@ -37,7 +43,11 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         }
         after = next;
     }
+    if environment == Environment::Test && count > 0 {
+        node.sandbox_used.notify_one();
+    }
     count += recover_executions(node, environment, &executions).await?;
+    list_deliveries(node, environment).await?;
     Ok(count + recover_deliveries(node, environment).await?)
 }
 
@@ -114,6 +124,36 @@ async fn recover_executions(
             }
         }
     }
+}
+
+/// Moves the deliveries of a version that did not list them to their list.
+async fn list_deliveries(node: &Node, environment: Environment) -> Result<(), Error> {
+    let (store, number) = (node.store(), environment.number());
+    for (from, to) in UNLISTED_DELIVERIES.iter().zip([LIVE_DELIVERIES, ENDED_DELIVERIES]) {
+        loop {
+            let page = from.scan(store, number, None, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            let tickets: Vec<_> = page
+                .into_iter()
+                .map(|(id, found)| {
+                    let listed = Some(tables::deliveries::listed(environment, &found));
+                    let ops = vec![from.delete(number, &id), to.put(number, &id, &found, listed)];
+                    let partition = partition_of(id);
+                    durable::commit_rows(node.shard(partition), partition, ops)
+                })
+                .collect();
+            for ticket in tickets {
+                match ticket.await {
+                    Outcome::Committed => {}
+                    Outcome::NotApplied(error) | Outcome::Unknown(error) => return Err(error),
+                    Outcome::Fenced | Outcome::Conflict(_) => return Err(Error::Stopped),
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Deliveries are made when they are due; what was under way is due again.

@@ -13,7 +13,8 @@
 //! mark, from which the next look goes on, or an execution's tasks, which it finds without their
 //! execution. Looks pause after each lot, so that users do not notice, unless more comes than goes.
 //! Deliberately absent: when something goes ([`callboard_domain::retention`] decides); events,
-//! keys and deliveries, which are [`crate::housekeeping`]'s; the track record, which is kept for good.
+//! keys and deliveries, which are [`crate::housekeeping`]'s, but for this: a task is kept while its
+//! webhook is pending; the track record, which is kept for good.
 
 mod holds;
 mod rows;
@@ -31,7 +32,7 @@ use crate::execution;
 use crate::node::Node;
 use crate::tables::{
     self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, HISTORY, HeadRow, LIVE_APPROVALS, PLANS, REMOVALS,
-    approvals, execution_list, execution_term, executions,
+    approvals, deliveries, execution_list, execution_term, executions,
 };
 
 pub(crate) use holds::{Holds, Leaving, Used};
@@ -259,7 +260,8 @@ impl Look<'_> {
                 if !self.policy.task_expired(ended, Parent::None, self.now) {
                     continue;
                 }
-                let held = LIVE_APPROVALS.get(store, number, id).await?.is_some();
+                let held = LIVE_APPROVALS.get(store, number, id).await?.is_some()
+                    || deliveries::is_awaited(store, self.environment, task).await?;
                 if held || !self.policy.task_expired(ended, self.part_of(task).await?, self.now) {
                     continue;
                 }

@@ -98,6 +98,7 @@ mod tests {
             tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
             must_change_password: false,
+            external: None,
             created_at: Timestamp::default(),
         };
         let item = |number: u128| TaskAddress {

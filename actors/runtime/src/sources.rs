@@ -3,8 +3,9 @@
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Asked, Policy, Wanted};
 use callboard_domain::budget::Money;
+use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment, TaskId};
-use callboard_domain::task::Inputs;
+use callboard_domain::task::{Inputs, Spec};
 use callboard_domain::unit::Sources;
 
 use crate::node::Node;
@@ -27,18 +28,26 @@ impl Sources for NodeSources<'_> {
     }
 
     /// No session sees the sandbox, so nobody is asked there.
-    fn ask(&mut self, task: TaskId, wanted: Wanted) -> Asked {
-        let users = match self.environment {
+    fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked {
+        let mut users = match self.environment {
             Environment::Live => self.node.accounts.users(),
             Environment::Test => Vec::new(),
         };
-        let item = TaskAddress { environment: self.environment, task };
+        if self.policy().four_eyes {
+            let submitter = self.node.accounts.person_of(&task.account);
+            users.retain(|user| user.id.to_string() != submitter);
+        }
+        let item = TaskAddress { environment: self.environment, task: task.id };
         let reviewer = self.node.reviewers.choose(item, &users, wanted);
         Asked { reviewer, by_mail: self.node.ports.mailer.is_some() }
     }
 
     fn policy(&self) -> Policy {
         self.node.settings.approvals
+    }
+
+    fn announces(&self, event: EventName) -> bool {
+        self.node.settings.webhooks.events.contains(&event)
     }
 
     fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money> {

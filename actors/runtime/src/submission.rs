@@ -18,6 +18,8 @@ use callboard_domain::id::{BatchId, Environment, PlanId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::PlanSource;
 use callboard_domain::task::{Request, Task};
+use callboard_domain::trace::TraceContext;
+use callboard_domain::unit::MAX_RENDERED;
 use callboard_domain::{Error, Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Map, Value};
@@ -45,6 +47,7 @@ pub(crate) struct Submission {
     pub(crate) environment: Environment,
     pub(crate) account: String,
     pub(crate) concurrent: Option<u32>,
+    pub(crate) trace: Option<Box<TraceContext>>,
     pub(crate) order: Order,
     pub(crate) key: Option<Key>,
     /// The partition it lives in: that of the key, if there is one.
@@ -56,17 +59,36 @@ pub(crate) struct Submission {
 impl Order {
     /// About how much memory it takes, in KiB.
     pub(crate) fn weight(&self) -> usize {
-        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let task = |request: &Request| {
-            let texts = request.inputs.prompt.len() + text(&request.inputs.system_prompt);
-            OVERHEAD + texts / 1024
+            let context =
+                request.inputs.context.as_ref().map_or(0, |context| length(context.values()));
+            OVERHEAD + (request.inputs.length() + context) / 1024
         };
         match self {
             Self::Tasks(requests, _) => requests.iter().map(task).sum(),
-            Self::Plan(source, _) => OVERHEAD * (1 + source.steps.len()),
-            Self::Execution(begin) => OVERHEAD * (1 + begin.compiled.graph.len()),
+            Self::Plan(source, _) => OVERHEAD * (1 + source.steps.len()) + source.size() / 1024,
+            Self::Execution(begin) => {
+                let (steps, input) = (begin.compiled.graph.len(), length(begin.input.values()));
+                // Each step may render the whole input, until a commit is full.
+                let rendered = begin.compiled.plan.source().size() + steps * input;
+                OVERHEAD * (1 + steps) + (input + rendered.min(MAX_RENDERED)) / 1024
+            }
         }
     }
+}
+
+/// About how long values are as JSON, in bytes.
+fn length<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
+    values
+        .map(|value| match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => length(items.iter()),
+            Value::Object(members) => {
+                members.keys().map(String::len).sum::<usize>() + length(members.values())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        })
+        .sum()
 }
 
 /// What is to be made.

@@ -27,6 +27,7 @@ use crate::catalog::Publisher;
 use crate::delivery::DeliveryItem;
 use crate::execution::ExecutionItem;
 use crate::handle::Handle;
+use crate::holdings;
 use crate::housekeeping;
 use crate::item::{Item, ItemKind};
 use crate::node::{Node, Settings};
@@ -84,6 +85,7 @@ impl System {
         let node = Arc::clone(&system.node);
         system.spawn_background(async move { node.review_stats.load(node.store()).await });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
+        system.spawn_background(holdings::run(Arc::clone(&system.node)));
         Ok(system)
     }
 

@@ -25,14 +25,14 @@ use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::table::{Records, Table, Texts};
-use callboard_store::{LogId, Op};
+use callboard_store::{Error, LogId, Op, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub(crate) use approvals::ApprovalRow;
 pub use events::{Event, Subject, WorkerRow};
-pub(crate) use events::{EventRow, append_of_task};
+pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
@@ -61,7 +61,7 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
             Change::Execution(before, step) => {
                 ops.extend(executions::rows(environment, before.as_deref(), step, now));
             }
-            Change::Delivery(step) => ops.extend(deliveries::rows(environment, step)),
+            Change::Delivery(step) => ops.extend(deliveries::rows(environment, now, step)),
             Change::Review(task, _, after) => {
                 if !after.is_open() {
                     ops.push(REVIEW_RECORDS.put(number, &task.as_u128(), after, None));
@@ -72,8 +72,35 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
     ops
 }
 
+/// The bytes of texts among some rows: long ones, and ended tasks with their short outputs.
+pub(crate) fn text_bytes(ops: &[Op]) -> u64 {
+    let is_text = |table| matches!(table, Some(TEXTS_NUMBER | ENDED_TASKS_NUMBER));
+    let length = |op: &Op| {
+        let Op::Put { key, value, .. } = op else { return 0 };
+        if is_text(key.table()) { value.len() as u64 } else { 0 }
+    };
+    ops.iter().map(length).sum()
+}
+
+/// The bytes of the long texts of an item.
+pub(crate) async fn stored_texts(
+    store: &dyn Store,
+    environment: Environment,
+    id: u128,
+) -> Result<u64, Error> {
+    let mut bytes = 0;
+    for field in [text::MADE, text::OUTPUT, text::INPUTS, text::EDIT, text::REMARK] {
+        let length = TEXTS.stored_length(store, environment.number(), id, field).await?;
+        bytes += u64::from(length.unwrap_or_default());
+    }
+    Ok(bytes)
+}
+
+const TEXTS_NUMBER: u8 = 0x10;
+const ENDED_TASKS_NUMBER: u8 = 0x81;
+
 /// Long texts, by task and field.
-pub(crate) const TEXTS: Texts = Texts::new(0x10).compressed_with(words::OF_TEXTS);
+pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::OF_TEXTS);
 /// Idempotency keys, by a digest of their scope.
 pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11, 1);
 /// Users, by identifier.
@@ -93,16 +120,15 @@ pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions that do not stand in their head's row, by execution and number.
 pub(crate) const STEPS: Table<(u128, u16), StepState> =
     Table::new(0x18, 1).compressed_with(words::OF_STEPS);
-/// Deliveries that have not ended.
-pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x1c, 1);
-/// Deliveries that have ended; kept for a while.
-pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x1d, 1);
+/// Where deliveries stood before they were listed: first those that have not ended. A start moves them.
+pub(crate) const UNLISTED_DELIVERIES: [Table<u128, Delivery>; 2] =
+    [Table::new(0x1c, 1), Table::new(0x1d, 1)];
 /// Tasks that have not ended. Only those that wait for a reviewer are squeezed: others move on soon.
 pub(crate) const LIVE_TASKS: Table<u128, TaskRow> =
     Table::new(0x80, 1).compressed_with(words::OF_TASKS);
 /// Tasks that have ended.
 pub(crate) const ENDED_TASKS: Table<u128, Ended> =
-    Table::new(0x81, 1).compressed_with(words::OF_TASKS);
+    Table::new(ENDED_TASKS_NUMBER, 1).compressed_with(words::OF_TASKS);
 
 /// Executions that have not ended, or whose tasks have not.
 pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> =
@@ -148,6 +174,11 @@ pub(crate) mod text {
     pub(crate) const REMARK: u8 = 4;
 }
 
+/// Deliveries that have not ended.
+pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);
+/// Deliveries that have ended; kept for a while.
+pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x8a, 1);
+
 /// The list of tasks of an environment.
 pub(crate) const fn task_list(environment: Environment) -> [u8; 2] {
     [0x80, environment.number()]
@@ -166,6 +197,11 @@ pub(crate) const fn approval_list(environment: Environment) -> [u8; 2] {
 /// The list of plans of an environment.
 pub(crate) const fn plan_list(environment: Environment) -> [u8; 2] {
     [0x84, environment.number()]
+}
+
+/// The list of deliveries of an environment.
+pub(crate) const fn delivery_list(environment: Environment) -> [u8; 2] {
+    [0x89, environment.number()]
 }
 
 /// The list of the audit log, which both environments share.
@@ -230,12 +266,22 @@ pub(crate) mod approval_term {
     pub(crate) const REVIEWER: u8 = 3;
 }
 
+/// What deliveries can be filtered by.
+pub(crate) mod delivery_term {
+    /// The status on the wire.
+    pub(crate) const STATUS: u8 = 0;
+    /// The task.
+    pub(crate) const TASK: u8 = 1;
+}
+
 /// What plans can be filtered by.
 pub(crate) mod plan_term {
     /// Name and description, by a digest.
     pub(crate) const NAME: u8 = 0;
     /// A tag; a plan has any number of them.
     pub(crate) const TAG: u8 = 1;
+    /// The version of a template that a deploy made it of, by its number.
+    pub(crate) const TEMPLATE: u8 = 2;
 }
 
 /// What tasks can be sorted by, besides their creation.

@@ -10,7 +10,7 @@ mod message;
 use std::sync::Arc;
 
 use callboard_domain::Error;
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{
@@ -157,11 +157,25 @@ impl Held<TaskItem> {
             joined
         };
         Ok(joined.map(|committed| {
-            self.item.task = Some(committed.task);
+            let before = self.item.task.replace(committed.task);
             if self.item.is_idle() {
                 self.item.running = None;
             }
+            self.report_attempt(before.as_ref());
         }))
+    }
+
+    /// Counts and traces an attempt, if it is over now.
+    fn report_attempt(&self, before: Option<&Task>) {
+        let (Some(before), Some(after)) = (before, &self.item.task) else { return };
+        let Some(leased_at) = before.leased_at().filter(|_| self.item.is_idle()) else { return };
+        let now = self.node.now();
+        if self.address.environment == Environment::Live {
+            self.node.metrics.attempt_ended(before, after, now.since(leased_at));
+        }
+        if let Some(tracer) = &self.node.ports.tracer {
+            tracer.attempt_ended(before, after, now);
+        }
     }
 
     /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
@@ -189,8 +203,9 @@ impl Held<TaskItem> {
             let store = &*self.node.shard(partition).store;
             Box::pin(tables::inputs(store, environment, self.address.task)).await?
         };
+        let trace = self.node.trace_of_attempt(&task, lease);
         let lease = LeaseToken { task: self.address.task, lease };
-        slot.assign(Assignment { lease, deadline, task, inputs });
+        slot.assign(Assignment { lease, deadline, task, inputs, trace });
         Ok(())
     }
 

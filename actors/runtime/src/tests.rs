@@ -1,10 +1,13 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
 mod approvals;
+mod caps;
 mod deliveries;
 mod executions;
+mod figures;
 mod model;
 mod retention;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +15,13 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval;
+use callboard_domain::caps::Caps;
+use callboard_domain::delivery::WebhookPolicy;
+use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Tasks;
 use callboard_domain::retention::Policy as Keeping;
+use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::task::{
     Completion, Ending, EndingCode, Failure, Inputs, LeaseToken, Request, State, Status, Task,
 };
@@ -44,7 +51,7 @@ pub(crate) fn settings() -> Settings {
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
         prices: Arc::default(),
-        approvals: approval::Policy { escalate_after: 0.5, rejects: false },
+        approvals: approval::Policy { escalate_after: 0.5, rejects: false, four_eyes: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
         retention: Keeping::default(),
@@ -52,7 +59,13 @@ pub(crate) fn settings() -> Settings {
         env_allow: Vec::new(),
         built_in: Vec::new(),
         refresh_token: Duration::from_hours(30 * 24),
+        signing_keys: SigningKeys::new(SigningKeyId::of("a key")),
         keep_audit: None,
+        caps: Caps::default(),
+        webhooks: WebhookPolicy {
+            events: vec![EventName::TaskCompleted],
+            waits: [5, 300, 1_800].map(Duration::from_secs).into(),
+        },
     }
 }
 
@@ -192,7 +205,7 @@ impl Worker {
             match self.told.recv().await? {
                 WorkerCommand::Assign(assignment) => return Some(*assignment),
                 WorkerCommand::Close => return None,
-                WorkerCommand::Leases(_)
+                WorkerCommand::Leases(..)
                 | WorkerCommand::Ack(..)
                 | WorkerCommand::Cancel(..)
                 | WorkerCommand::Drain(_) => {}
@@ -203,7 +216,7 @@ impl Worker {
     /// The next task, with a heartbeat now and then while there is none.
     async fn assignment_while_beating(&mut self) -> Assignment {
         loop {
-            self.link.say(WorkerMessage::Heartbeat(vec![]));
+            self.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
             let next = tokio::time::timeout(Duration::from_secs(5), self.assignment());
             if let Ok(assignment) = next.await {
                 return assignment;
@@ -229,7 +242,13 @@ impl Worker {
 }
 
 fn owner() -> Owner {
-    Owner { id: "usr_1".into(), environment: Environment::Live, concurrent: None }
+    Owner {
+        id: "usr_1".into(),
+        environment: Environment::Live,
+        concurrent: None,
+        role: callboard_domain::access::Role::Operator,
+        trace: None,
+    }
 }
 
 pub(crate) fn request() -> Request {
@@ -360,8 +379,10 @@ async fn a_zombie_changes_nothing() {
     assert_eq!(third.complete(old, "zombie").await, AckResult::Stale);
     third.link.say(WorkerMessage::Failed(old, failure(false)));
     assert_eq!(third.ack(old, Of::Fail).await, AckResult::Stale);
-    third.link.say(WorkerMessage::Heartbeat(vec![old]));
-    let Some(WorkerCommand::Leases(leases)) = third.told.recv().await else { panic!("an answer") };
+    third.link.say(WorkerMessage::Heartbeat(vec![old], vec![]));
+    let Some(WorkerCommand::Leases(leases, _)) = third.told.recv().await else {
+        panic!("an answer")
+    };
     assert_eq!((leases.renewed.len(), leases.lost.len()), (0, 1));
     third.link.say(WorkerMessage::Delta(old, "zombie".into()));
     assert_eq!(bench.task(id).await, before);

@@ -8,18 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::task::LeaseToken;
+use callboard_domain::task::{LeaseToken, Spec, Task};
 use callboard_domain::worker::Status;
 use foldhash::{HashMap, HashMapExt};
 use tokio::sync::mpsc;
 
 use crate::capacity::{SlotPermit, WorkerCapacity};
+use crate::events::Delta;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
 use crate::tables::WorkerRow;
 use crate::task;
+use crate::texts::{LiveText, Run};
 
 mod message;
 mod roster;
@@ -50,10 +52,25 @@ pub(crate) struct WorkerItem {
     view: Arc<Mutex<View>>,
     link: Option<Link>,
     links: u64,
-    /// The slots of the leases that the worker holds.
-    slots: HashMap<LeaseToken, SlotPermit>,
-    /// The length of each output streamed so far, in characters.
-    streamed: HashMap<LeaseToken, u64>,
+    /// The slots of the leases that the worker holds, and what it streams under each.
+    slots: HashMap<LeaseToken, (SlotPermit, Option<Output>)>,
+}
+
+/// The output of an attempt that this connection saw from its beginning. Pieces may be lost with a
+/// connection, so the rest of an attempt that goes on over another one is not streamed.
+struct Output {
+    task: Arc<Spec>,
+    run: Run,
+    /// How many characters came so far.
+    length: u64,
+    text: Option<Arc<LiveText>>,
+}
+
+impl Output {
+    fn of(task: &Task) -> Self {
+        let run = Run { version: task.version, attempt: task.attempt };
+        Self { task: Arc::clone(&task.spec), run, length: 0, text: None }
+    }
 }
 
 /// A connection.
@@ -77,7 +94,6 @@ impl WorkerItem {
 
     fn release(&mut self, lease: LeaseToken) -> bool {
         self.slots.remove(&lease);
-        self.streamed.remove(&lease);
         self.view().worker.release(lease)
     }
 
@@ -97,8 +113,7 @@ impl Item for WorkerItem {
 
     fn new(node: &Arc<Node>, address: &Address) -> Self {
         let view = node.workers.enter(*address, node);
-        let (slots, streamed) = (HashMap::new(), HashMap::new());
-        Self { view, link: None, links: 0, slots, streamed }
+        Self { view, link: None, links: 0, slots: HashMap::new() }
     }
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
@@ -123,7 +138,7 @@ impl Item for WorkerItem {
             Message::Assign(assignment, slot) => {
                 let lease = assignment.lease;
                 item.view().worker.assign(lease, held.node.ports.clock.moment());
-                item.slots.insert(lease, slot);
+                item.slots.insert(lease, (slot, Some(Output::of(&assignment.task))));
                 item.tell(WorkerCommand::Assign(assignment));
             }
             Message::Watch(lease) => {
@@ -185,8 +200,8 @@ impl Held<WorkerItem> {
         let directory = Arc::clone(&self.node.workers.directory);
         let capacity =
             WorkerCapacity::new(self.address, profile, directory, Arc::clone(&self.node.queues));
-        self.item.slots =
-            resumed.leases.renewed.iter().map(|lease| (*lease, capacity.occupy())).collect();
+        let slot = |lease: &LeaseToken| (*lease, (capacity.occupy(), None));
+        self.item.slots = resumed.leases.renewed.iter().map(slot).collect();
         self.item.links += 1;
         self.item.link =
             Some(Link { number: self.item.links, outgoing, capacity: Arc::clone(&capacity) });
@@ -222,9 +237,9 @@ impl Held<WorkerItem> {
             link.capacity.set_open(!self.item.view().worker.is_draining());
         }
         match said {
-            WorkerMessage::Heartbeat(leases) => {
+            WorkerMessage::Heartbeat(leases, unreadable) => {
                 let answer = self.item.view().worker.renew(&leases, self.node.ports.clock.moment());
-                self.item.tell(WorkerCommand::Leases(answer));
+                self.item.tell(WorkerCommand::Leases(answer, unreadable));
             }
             WorkerMessage::Delta(lease, text) => self.delta(lease, text),
             WorkerMessage::Completed(lease, output, completion) => {
@@ -239,14 +254,19 @@ impl Held<WorkerItem> {
 
     /// A piece of output of a lease that is not its own is nobody's.
     fn delta(&mut self, lease: LeaseToken, text: String) {
-        if !self.item.view().worker.holds(lease) {
+        if text.is_empty() || !self.item.view().worker.holds(lease) {
             return;
         }
+        let Some((_, Some(output))) = self.item.slots.get_mut(&lease) else { return };
+        let environment = self.address.environment;
         let length = text.chars().count() as u64;
-        let streamed = self.item.streamed.entry(lease).or_default();
-        let offset = *streamed;
-        *streamed += length;
-        self.node.events.delta(self.address.environment, lease.task, offset, text);
+        let offset = output.length;
+        output.length += length;
+        let so_far = output.text.get_or_insert_with(|| self.node.texts.of(environment, lease.task));
+        so_far.push(output.run, &text, length);
+        let (task, version) = (&output.task, output.run.version);
+        let delta = || Delta { task: Arc::clone(task), version, offset, text, at: self.node.now() };
+        self.node.events.delta(environment, delta);
     }
 
     /// The task compares the lease: an answer under one that this worker lost may be a duplicate.

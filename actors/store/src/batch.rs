@@ -25,6 +25,12 @@ impl Key {
         Self(bytes.into())
     }
 
+    /// The table number.
+    #[must_use]
+    pub fn table(&self) -> Option<u8> {
+        self.0.first().copied()
+    }
+
     /// True if this is the key of a listed row.
     #[must_use]
     pub fn is_listed(&self) -> bool {

@@ -8,11 +8,11 @@
 //!
 //! Figures of one machine move from run to run. So each target that is a ratio is measured round by
 //! round, floor and program in turn, and the median of the rounds' ratios is judged. Deliberately
-//! absent: any other code of the program. It is spoken to from outside, as anybody would; and T8,
-//! which has to wait for events over WebSockets.
+//! absent: any other code of the program. It is spoken to from outside, as anybody would.
 
 mod complete;
 mod error;
+mod events;
 mod floor;
 mod growth;
 mod http;
@@ -63,6 +63,8 @@ pub enum Target {
     T6,
     /// Lists over a million tasks.
     T7,
+    /// Events to subscribers.
+    T8,
     /// Start and idle memory.
     T9,
     /// T2 with a million tasks stored.
@@ -92,7 +94,7 @@ impl Target {
     pub const fn is_seen_from_outside(self) -> bool {
         match self {
             Self::T1 | Self::T2 | Self::T3 | Self::T4 | Self::T7 => true,
-            Self::T5 | Self::T6 | Self::T9 | Self::T10 => false,
+            Self::T5 | Self::T6 | Self::T8 | Self::T9 | Self::T10 => false,
         }
     }
 }
@@ -129,6 +131,7 @@ pub async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error>
             Target::T5 => waiting::memory(&ground).await?,
             Target::T6 => waiting::recovery(&ground).await?,
             Target::T7 => lists::run(&ground, stored.as_mut()).await?,
+            Target::T8 => events::run(&ground).await?,
             Target::T9 => start::run(&ground).await?,
             Target::T10 => growth::run(&ground, stored.as_mut()).await?,
         });

@@ -54,6 +54,24 @@ struct Task<'f> {
     prompt: &'f str,
 }
 
+/// A WebSocket of the server.
+pub(super) async fn socket(site: &Site, path: &str) -> Result<WebSocketStream<TcpStream>, Error> {
+    let url = format!("ws://{}{}{path}", site.host(), site.prefix());
+    let request = url.into_client_request();
+    let mut request = request.map_err(Error::of("the server has no address"))?;
+    let bearer = format!("Bearer {}", site.token().unwrap_or_default()).parse();
+    let bearer = bearer.map_err(|_| broken("the key holds characters that no key has"))?;
+    request.headers_mut().insert("authorization", bearer);
+    let stream = TcpStream::connect(site.address()).await;
+    let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
+    let stream = stream.map_err(Error::of("the server cannot be reached"))?;
+    let config = WebSocketConfig::default().read_buffer_size(READ_AT_ONCE);
+    let upgraded = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
+    let what = "the server takes no socket with this key (an admin's is needed)";
+    let (socket, _) = upgraded.map_err(Error::of(what))?;
+    Ok(socket)
+}
+
 impl Worker {
     /// A worker for the queue [`QUEUE`] and any model. A prompt that somebody waits for begins with
     /// that submitter's number; it is told when the result was applied.
@@ -82,20 +100,7 @@ impl Worker {
         queues: &[String],
         models: &str,
     ) -> Result<Self, Error> {
-        let url = format!("ws://{}{}/api/workers/connect", site.host(), site.prefix());
-        let request = url.into_client_request();
-        let mut request = request.map_err(Error::of("the server has no address"))?;
-        let bearer = format!("Bearer {}", site.token().unwrap_or_default()).parse();
-        let bearer = bearer.map_err(|_| broken("the key holds characters that no key has"))?;
-        request.headers_mut().insert("authorization", bearer);
-        let stream = TcpStream::connect(site.address()).await;
-        let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
-        let stream = stream.map_err(Error::of("the server cannot be reached"))?;
-        let config = WebSocketConfig::default().read_buffer_size(READ_AT_ONCE);
-        let upgraded =
-            tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
-        let what = "the server takes no worker with this key (an admin's is needed)";
-        let (mut socket, _) = upgraded.map_err(Error::of(what))?;
+        let mut socket = socket(site, "/api/workers/connect").await?;
         let register = json!({
             "type": "register", "name": "bench", "version": env!("CARGO_PKG_VERSION"),
             "queues": queues, "models": [models], "concurrency": concurrency,

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 
 use super::access::{Access, Remote, tell_retry};
 use super::failure::Failure;
+use super::input::Body;
 use super::login::Store;
 use super::output::{details, note};
 use super::secret;
+
+mod browser;
 
 /// What to do about the stored login.
 #[derive(Debug, Clone, Subcommand)]
@@ -16,8 +19,21 @@ pub enum Auth {
     /// Sign in; the password comes from `CALLBOARD_PASSWORD(_FILE)`, the terminal or standard input.
     Login {
         /// Who signs in.
+        #[arg(long, required_unless_present = "oidc")]
+        email: Option<String>,
+        /// Sign in at the identity provider, in a browser on this machine.
+        #[arg(long, conflicts_with = "email")]
+        oidc: bool,
+    },
+    /// Make the first admin and sign in; the token of the setup link comes from `CALLBOARD_SETUP_TOKEN(_FILE)`,
+    /// the terminal or standard input, the password as for login.
+    Setup {
+        /// The admin's address.
         #[arg(long)]
         email: String,
+        /// The admin's name; by default the part of the address before the @.
+        #[arg(long)]
+        name: Option<String>,
     },
     /// End the stored login, at the server too.
     Logout {
@@ -28,6 +44,12 @@ pub enum Auth {
     /// Change the own password; the current one comes from `CALLBOARD_PASSWORD(_FILE)` or the terminal, the
     /// new one from `CALLBOARD_NEW_PASSWORD(_FILE)` or the terminal.
     Password,
+    /// Make a new key that signs access tokens; tokens and sessions of the old one end after the overlap.
+    RotateSigningKey {
+        /// How long the old key counts: 0s, 1h, 24h, 7d.
+        #[arg(long, default_value = "24h")]
+        overlap: String,
+    },
     /// Say who is signed in, and whether the server agrees.
     Status,
 }
@@ -35,7 +57,10 @@ pub enum Auth {
 /// Does it.
 pub(super) async fn run(Remote { access, command }: Remote<Auth>) -> Result<(), Failure> {
     match command {
-        Auth::Login { email } => login(&access, &email).await,
+        Auth::Login { email: Some(email), .. } => login(&access, &email).await,
+        Auth::Login { email: None, .. } => browser::login(&access).await,
+        Auth::Setup { email, name } => setup(&access, &email, name).await,
+        Auth::RotateSigningKey { overlap } => rotate_signing_key(&access, &overlap).await,
         Auth::Logout { all } => logout(&access, all).await,
         Auth::Password => password(&access).await,
         Auth::Status => status(&access).await,
@@ -43,21 +68,70 @@ pub(super) async fn run(Remote { access, command }: Remote<Auth>) -> Result<(), 
 }
 
 async fn login(access: &Access, email: &str) -> Result<(), Failure> {
-    let store = Store::of_user()?;
-    let client = Client::new(access.address(Some(&store))?, Credential::None)?;
-    let client = client.on_retry(tell_retry);
-    let server = client.server();
-    if !server.is_local() && !server.is_encrypted() {
-        note(&format!("warning: the password travels to {server} unencrypted"));
-    }
+    let (store, client) = anonymous(access)?;
     let password = secret::password("CALLBOARD_PASSWORD", "Password").await?;
     let login = client.log_in(email, &password).await?;
-    let server = server.to_string();
+    keep(access, &store, &client, &login).await
+}
+
+async fn setup(access: &Access, email: &str, name: Option<String>) -> Result<(), Failure> {
+    let (store, client) = anonymous(access)?;
+    let token = secret::password("CALLBOARD_SETUP_TOKEN", "Setup token").await?;
+    // The whole link will do.
+    let token = token.expose().rsplit("#token=").next().unwrap_or_default();
+    let password = secret::password("CALLBOARD_PASSWORD", "Password").await?;
+    let body = Body::default()
+        .set("token", Some(token))
+        .set("email", Some(email))
+        .set("password", Some(password.expose()))
+        .set("name", name)
+        .value();
+    let made = client.data(Call::post(&["auth", "setup"]).json(&body)).await?;
+    keep(access, &store, &client, &session(&made)?).await
+}
+
+async fn rotate_signing_key(access: &Access, overlap: &str) -> Result<(), Failure> {
+    let call = Call::post(&["auth", "signing-key", "rotate"]).json(&json!({"overlap": overlap}));
+    let keys = access.client()?.data(call).await?;
+    access.output.item(&keys, |keys| {
+        let mut text = format!("{} signs from now on", keys["id"].as_str().unwrap_or_default());
+        for key in keys["previous"].as_array().into_iter().flatten() {
+            let part = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
+            text = format!("{text}\n{} counts until {}", part("id"), part("validUntil"));
+        }
+        text
+    })
+}
+
+/// A client without credentials, and the store that keeps its login.
+fn anonymous(access: &Access) -> Result<(Store, Client), Failure> {
+    let store = Store::of_user()?;
+    let client = Client::new(access.address(Some(&store))?, Credential::None)?;
+    let server = client.server();
+    if !server.is_local() && !server.is_encrypted() {
+        note(&format!("warning: what is secret travels to {server} unencrypted"));
+    }
+    Ok((store, client.on_retry(tell_retry)))
+}
+
+/// The login that the server answers a sign-in with.
+fn session(answer: &Value) -> Result<Login, Failure> {
+    let strange = || Failure::Other("the server answered without a session".to_owned());
+    Login::read(answer).ok_or_else(strange)
+}
+
+/// Stores a login, and shows it.
+async fn keep(
+    access: &Access,
+    store: &Store,
+    client: &Client,
+    login: &Login,
+) -> Result<(), Failure> {
+    let server = client.server().to_string();
     let lock = store.lock().await?;
     store.change(&lock, |logins| logins.keep(&server, login.clone()))?;
     drop(lock);
-    let known = known(&server, &login);
-    access.output.item(&known, shown)
+    access.output.item(&known(&server, login), shown)
 }
 
 async fn password(access: &Access) -> Result<(), Failure> {

@@ -33,10 +33,11 @@ pub enum Keys {
     },
 }
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     ("ID", "id"),
     ("NAME", "name"),
     ("ROLE", "role"),
+    ("QUEUES", "queues"),
     ("ENV", "environment"),
     ("STATUS", "status"),
     ("ENDS WITH", "last4"),
@@ -63,6 +64,9 @@ pub struct Create {
     /// free, pro or enterprise; by default the server's.
     #[arg(long)]
     plan: Option<String>,
+    /// Queues that a worker's key may serve; by default every queue.
+    #[arg(long, value_name = "QUEUE", value_delimiter = ',')]
+    queues: Vec<String>,
 }
 
 /// Does it.
@@ -102,6 +106,7 @@ async fn create(client: &Client, asked: Create) -> Result<Value, Failure> {
         .set("expiresIn", asked.expires_in)
         .set("environment", asked.environment)
         .set("plan", asked.plan)
+        .list("queues", &asked.queues)
         .value();
     Ok(client.data(Call::post(&["auth", "keys"]).json(&body)).await?)
 }

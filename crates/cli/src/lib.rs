@@ -12,6 +12,7 @@ mod auth;
 pub mod bench;
 pub mod completions;
 mod doctor;
+mod events;
 mod executions;
 mod failure;
 mod gate;
@@ -30,9 +31,11 @@ mod templates;
 mod users;
 mod wait;
 mod watch;
+mod webhooks;
 pub mod worker;
 mod workers;
 
+pub use login::Loan;
 pub use templates::ValidateTemplate;
 
 use access::{Access, Remote};
@@ -49,6 +52,8 @@ pub enum Command {
     Executions(Remote<executions::Executions>),
     /// List, show, validate, publish and deploy templates.
     Templates(Remote<templates::Templates>),
+    /// Follow events as they happen.
+    Events(Remote<events::Events>),
     /// Review outputs that wait for a person: list, show, approve, reject, verify.
     Hitl(Remote<hitl::Hitl>),
     /// Sign in and out.
@@ -61,6 +66,8 @@ pub enum Command {
     Sessions(Remote<sessions::Sessions>),
     /// List the audit log, and verify its chain.
     Audit(Remote<audit::Audit>),
+    /// List deliveries of webhooks and mails, send one again, show the secret that signs them.
+    Webhooks(Remote<webhooks::Webhooks>),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
     /// Find out what stands between this machine and a server that works.
@@ -75,12 +82,14 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Plans(asked) => block_on(plans::run(asked)),
         Command::Executions(asked) => block_on(executions::run(asked)),
         Command::Templates(asked) => block_on(templates::run(asked, validate)),
+        Command::Events(asked) => block_on(events::run(asked)),
         Command::Hitl(asked) => block_on(hitl::run(asked)),
         Command::Auth(asked) => block_on(auth::run(asked)),
         Command::Keys(asked) => block_on(keys::run(asked)),
         Command::Users(asked) => block_on(users::run(asked)),
         Command::Sessions(asked) => block_on(sessions::run(asked)),
         Command::Audit(asked) => block_on(audit::run(asked)),
+        Command::Webhooks(asked) => block_on(webhooks::run(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Doctor(access) => block_on(doctor::run(&access)),
     }

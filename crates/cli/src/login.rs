@@ -11,8 +11,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_client::{LockFuture, LockedLogin, Login, LoginStore, StoreError};
+use callboard_client::{LockFuture, LockedLogin, Login, LoginStore, Server, StoreError};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::failure::Failure;
 
@@ -45,6 +46,66 @@ pub(super) struct Stored {
 struct Locked<'a> {
     stored: &'a Stored,
     lock: Lock,
+}
+
+/// A login that a program stored for as long as its server runs.
+#[derive(Debug)]
+pub struct Loan {
+    store: Store,
+    server: String,
+    email: String,
+    /// The usual server until then.
+    before: Option<String>,
+}
+
+impl Loan {
+    /// Stores the answer to a sign-in at `server` as `callboard auth login` does: later commands use it.
+    /// Other logins stay.
+    ///
+    /// # Errors
+    /// The reason why the login cannot be stored.
+    pub async fn take(server: &str, session: &Value) -> Result<Self, String> {
+        let words = |failure: Failure| failure.words();
+        let login = Login::read(session).ok_or("the sign-in has no session")?;
+        let server = Server::parse(server).map_err(|error| error.to_string())?.to_string();
+        let store = Store::of_user().map_err(words)?;
+        let (email, mut before) = (login.email.clone(), None);
+        let lock = store.lock().await.map_err(words)?;
+        let stored = store.change(&lock, |logins| {
+            before = logins.current.take().filter(|usual| *usual != server);
+            logins.keep(&server, login);
+        });
+        stored.map_err(words)?;
+        Ok(Self { store, server, email, before })
+    }
+
+    /// The file of the login.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// Removes the login, unless somebody else signed in at the server meanwhile. The usual server is the
+    /// one of before, unless it was changed.
+    ///
+    /// # Errors
+    /// The reason why the login stays.
+    pub async fn give_back(self) -> Result<(), String> {
+        let Self { store, server, email, before } = self;
+        let words = |failure: Failure| failure.words();
+        let lock = store.lock().await.map_err(words)?;
+        let removed = store.change(&lock, |logins| {
+            if logins.login(&server).is_none_or(|login| login.email != email) {
+                return;
+            }
+            let was_usual = logins.current.as_deref() == Some(&*server);
+            logins.forget(&server);
+            if was_usual {
+                logins.current = before.filter(|before| logins.login(before).is_some());
+            }
+        });
+        removed.map_err(words)
+    }
 }
 
 /// Held while a login is renewed. Given back when dropped, by the system if the process dies.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_client::{Call, Client};
+use callboard_client::{Call, Client, EventStream};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -11,8 +11,10 @@ use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};
-use super::output::{Column, details};
+use super::output::{Column, Format, details};
 use super::wait;
+
+mod stream;
 
 const COLUMNS: [Column; 9] = [
     ("ID", "id"),
@@ -124,6 +126,9 @@ pub struct Submit {
     /// Wait until it has ended; exits with 10 if it failed, with 8 if its time ran out.
     #[arg(long)]
     wait: bool,
+    /// Print the text as the model writes it; exits as with --wait.
+    #[arg(long, conflicts_with = "wait")]
+    stream: bool,
     /// How long to wait at most.
     #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
     wait_timeout: Option<Duration>,
@@ -189,6 +194,15 @@ async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), F
     let body = asked.body()?;
     let key = asked.idempotency_key.as_deref();
     let call = Call::post(&["tasks"]).json(&body).idempotency_key(key)?;
+    if asked.stream {
+        let call = call.query("stream", Some(true)).events_after(None);
+        let stream = EventStream::open(client, &call).await?;
+        let task = stream::follow(client, access.output, stream).await?;
+        if access.output != Format::Table {
+            access.output.item(&task, shown)?;
+        }
+        return wait::verdict("task", &task);
+    }
     let task = client.data(call).await?;
     match task["id"].as_str() {
         Some(id) if asked.wait => ended(client, access, id, asked.wait_timeout).await,

@@ -88,6 +88,16 @@ pub enum Templates {
         /// The template, in JSON or YAML; `-` reads standard input.
         file: PathBuf,
     },
+    /// Delete a template, or one version of it. What was made of it stays.
+    #[command(disable_version_flag = true)]
+    Delete {
+        /// The template.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// A version; by default all of them.
+        #[arg(long)]
+        version: Option<String>,
+    },
     /// Run a template.
     #[command(disable_version_flag = true)]
     Deploy(Box<Deploy>),
@@ -176,6 +186,13 @@ pub(super) async fn run(
             };
             let template = client.data(Call::post(&["templates"]).raw(kind, text)).await?;
             show(&access, &template)
+        }
+        Templates::Delete { id, version } => {
+            let call = Call::delete(&["templates", &id]).query("version", version);
+            let deleted = client.data(call).await?;
+            access.output.item(&deleted, |deleted| {
+                details(deleted, &[("id", "id"), ("deleted", "versions")], &[])
+            })
         }
         Templates::Deploy(deploy) => run_deploy(&client, &access, &deploy).await,
     }

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_common::secret::Secret;
 use callboard_domain::usage::Prices;
-use callboard_worker::{Options, provider};
+use callboard_otlp::Exporter;
+use callboard_worker::{Identity, Options, provider};
 use clap::{Args, ValueEnum};
+use url::Url;
 
 use super::process::{block_on, signal};
 use super::secret::api_key;
@@ -56,6 +59,12 @@ pub struct Worker {
     /// A file that holds the worker's key; or `CALLBOARD_API_KEY`, or `CALLBOARD_API_KEY_FILE`.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// The certificate to present where the server asks for one (`[tls] client_ca`), in PEM.
+    #[arg(long, value_name = "FILE", requires = "client_key_file")]
+    pub client_cert: Option<PathBuf>,
+    /// The key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    pub client_key_file: Option<PathBuf>,
     /// What people see in the list of workers; by default the host's name.
     #[arg(long)]
     pub name: Option<String>,
@@ -68,6 +77,12 @@ pub struct Worker {
     /// Who runs the model.
     #[command(flatten)]
     pub provider: Provider,
+    /// Where the spans of model calls go, by OTLP over HTTP; or `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    #[arg(long, value_name = "URL")]
+    pub otel_endpoint: Option<Url>,
+    /// A file that holds headers for that receiver, name=value; or `OTEL_EXPORTER_OTLP_HEADERS`.
+    #[arg(long, value_name = "FILE")]
+    pub otel_headers_file: Option<PathBuf>,
 }
 
 /// Runs tasks until a signal.
@@ -75,19 +90,47 @@ pub struct Worker {
 /// # Errors
 /// There is no key, the provider cannot be used, or the server refuses the worker.
 pub fn run(worker: Worker) -> Result<(), String> {
-    let options = Options {
+    let otel = (worker.otel_endpoint, worker.otel_headers_file);
+    let mut options = Options {
         server: worker.server,
         key: key(worker.key_file.as_deref())?,
+        identity: worker
+            .client_cert
+            .zip(worker.client_key_file)
+            .map(|(cert, key)| Identity { cert, key }),
         name: worker.name.unwrap_or_else(host_name),
         queues: worker.queues,
         models: worker.models,
         concurrency: u32::from(worker.provider.concurrency),
         provider: provider(&worker.provider)?,
+        spans: None,
     };
     block_on(async {
         let signal = signal()?;
-        callboard_worker::run(options, signal).await.map_err(|error| error.to_string())
+        let exporter = exporter(otel)?;
+        options.spans = exporter.as_ref().map(Exporter::spans);
+        let ended = callboard_worker::run(options, signal).await;
+        if let Some(exporter) = exporter {
+            exporter.finish().await;
+        }
+        ended.map_err(|error| error.to_string())
     })
+}
+
+/// The export of spans, if a receiver is named.
+fn exporter(
+    (endpoint, headers_file): (Option<Url>, Option<PathBuf>),
+) -> Result<Option<Exporter>, String> {
+    if endpoint.is_none() && !callboard_otlp::named_by_environment() {
+        return Ok(None);
+    }
+    let headers = headers_file.map(|path| {
+        let read = std::fs::read_to_string(&path).map(Secret::new);
+        read.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    });
+    let headers = headers.transpose()?;
+    let options = callboard_otlp::Options { service: "callboard-worker", endpoint, headers };
+    Exporter::start(options).map(Some).map_err(|error| error.to_string())
 }
 
 /// Sets up the client of the model provider.

@@ -2,15 +2,17 @@
 
 use std::fmt;
 
-/// A secret. Debug prints `***`; there is no Display.
+use zeroize::Zeroizing;
+
+/// A secret. Debug prints `***`; there is no Display. Dropping it overwrites it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// Wraps a text.
     #[must_use]
-    pub const fn new(text: String) -> Self {
-        Self(text)
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
     }
 
     /// The text itself, for the one place that needs it.

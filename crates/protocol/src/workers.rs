@@ -14,6 +14,7 @@
 use std::fmt;
 
 use callboard_domain::confidence::Source;
+use callboard_domain::task::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -238,6 +239,9 @@ pub struct Task {
     /// The second system message, in its own member order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Map<String, Value>>,
+    /// The earlier turns, between the system messages and the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
     /// The longest output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
@@ -250,6 +254,9 @@ pub struct Task {
     /// The step's identifier in its plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<String>,
+    /// The W3C trace context of the attempt: the parent of the worker's own spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// What became of a result.

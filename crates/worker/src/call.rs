@@ -12,6 +12,9 @@ use futures_util::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::trace::CallSpan;
+use callboard_otlp::Spans;
+
 use crate::provider::{Code, Completion, Failure, Provider, Request};
 use callboard_protocol::workers::{Assign, Complete, ErrorBody, Fail, FromWorker, Task, Usage};
 
@@ -34,13 +37,17 @@ pub(super) struct Means {
     pub(super) slots: Arc<Semaphore>,
     /// Where the text goes.
     pub(super) text: mpsc::Sender<Text>,
+    /// Where the spans of calls go.
+    pub(super) spans: Option<Spans>,
 }
 
 /// Runs the lease to its end and gives the frame that tells it. `remaining` is the time until
 /// the attempt's deadline. Dropping the future drops the model call.
 pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> FromWorker {
-    let Assign { lease, task, .. } = assign;
+    let Assign { lease, mut task, .. } = assign;
+    let context = task.traceparent.take();
     let request = request(task);
+    let span = CallSpan::begin(&means, context.as_deref(), &request);
     let called = AssertUnwindSafe(limited(&lease, &request, &means)).catch_unwind();
     let result = match timeout(remaining, called).await {
         Ok(Ok(result)) => result,
@@ -54,6 +61,7 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
             true,
         )),
     };
+    span.end(&result);
     match result {
         Ok(completion) => complete(lease, completion),
         Err(failure) => fail(lease, failure),
@@ -100,6 +108,7 @@ fn request(task: Task) -> Request {
         model: task.model,
         system_prompt: task.system_prompt,
         context: task.context,
+        messages: task.messages,
         prompt: task.prompt,
         max_tokens: task.max_tokens,
         temperature: task.temperature,

@@ -2,19 +2,26 @@
 //!
 //! Deliberately absent: when to try again (the runner), and what is said afterwards.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Sink, Stream};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use reqwest::Url;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::{HeaderMap, HeaderValue, Response};
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+};
 
 use super::Error;
 
@@ -67,15 +74,53 @@ pub(super) enum DialError {
     Away(String),
 }
 
+/// Where a client certificate and its key are, in PEM. They are read anew for each connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate, then those of its issuers.
+    pub cert: PathBuf,
+    /// The key of the certificate.
+    pub key: PathBuf,
+}
+
+impl Identity {
+    /// TLS that presents this certificate, and trusts the authorities of the system.
+    fn connector(&self) -> Result<Connector, String> {
+        callboard_common::tls::install_provider();
+        let Self { cert, key } = self;
+        let of =
+            |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(cert).map_err(|error| of(cert, &error))?.collect();
+        let chain = chain.map_err(|error| of(cert, &error))?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, private)
+            .map_err(|error| of(cert, &error))?;
+        Ok(Connector::Rustls(Arc::new(config)))
+    }
+}
+
 /// The way over TCP, with TLS where the address says so.
 pub(super) struct Tcp {
     request: Request,
+    identity: Option<Identity>,
 }
 
 impl Tcp {
-    /// Checks the address and the key.
-    pub(super) fn new(server: &str, key: &str) -> Result<Self, Error> {
+    /// Checks the address, the key and the certificate.
+    pub(super) fn new(server: &str, key: &str, identity: Option<Identity>) -> Result<Self, Error> {
         let address = address(server)?;
+        if let Some(identity) = &identity {
+            if address.scheme() == "ws" {
+                let reason = "a client certificate needs https";
+                return Err(Error::Address { address: server.to_owned(), reason });
+            }
+            identity.connector().map_err(Error::Certificate)?;
+        }
         let local = address.host_str().is_some_and(|host| {
             let host = host.trim_matches(['[', ']']);
             host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
@@ -93,7 +138,7 @@ impl Tcp {
             HeaderValue::try_from(format!("Bearer {}", key.trim())).map_err(|_| Error::Key)?;
         value.set_sensitive(true);
         request.headers_mut().insert("authorization", value);
-        Ok(Self { request })
+        Ok(Self { request, identity })
     }
 }
 
@@ -103,7 +148,11 @@ impl Dial for Tcp {
     async fn dial(&mut self) -> Result<Dialed<Self::Socket>, DialError> {
         callboard_common::tls::install_provider();
         let without_delay = true;
-        match connect_async_with_config(self.request.clone(), None, without_delay).await {
+        let connector = self.identity.as_ref().map(Identity::connector).transpose();
+        // Its files may be about to change.
+        let connector = connector.map_err(DialError::Away)?;
+        let request = self.request.clone();
+        match connect_async_tls_with_config(request, None, without_delay, connector).await {
             Ok((socket, response)) => {
                 let clock_ahead_ms = clock_ahead_ms(response.headers(), Timestamp::now());
                 Ok(Dialed { socket, clock_ahead_ms })
@@ -193,8 +242,17 @@ mod tests {
 
     #[test]
     fn a_key_that_no_header_can_hold_is_refused_without_showing_it() {
-        let error = Tcp::new("http://127.0.0.1:1", "sk\n1").err().unwrap();
+        let error = Tcp::new("http://127.0.0.1:1", "sk\n1", None).err().unwrap();
         assert_eq!(error, Error::Key);
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_read_or_would_not_be_sent_is_refused_at_once() {
+        let missing = || Some(Identity { cert: "/nowhere.pem".into(), key: "/nowhere.key".into() });
+        let error = Tcp::new("https://127.0.0.1:1", "k", missing()).err().unwrap();
+        assert!(error.to_string().contains("/nowhere.pem"), "{error}");
+        let error = Tcp::new("http://127.0.0.1:1", "k", missing()).err().unwrap();
+        assert!(error.to_string().contains("needs https"), "{error}");
     }
 
     #[tokio::test]
@@ -205,7 +263,7 @@ mod tests {
             let (mut socket, _) = listener.accept().await.unwrap();
             socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         };
-        let mut tcp = Tcp::new(&server, "k").unwrap();
+        let mut tcp = Tcp::new(&server, "k", None).unwrap();
         let (dialed, ()) = tokio::join!(tcp.dial(), answer);
         assert!(matches!(dialed, Err(DialError::Away(_))), "{dialed:?}");
     }

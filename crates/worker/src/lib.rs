@@ -21,13 +21,16 @@ mod outbox;
 pub mod provider;
 mod runner;
 mod session;
+mod trace;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use callboard_otlp::Spans;
 use callboard_protocol::workers::Register;
 
+pub use dial::Identity;
 use provider::Provider;
 use runner::Runner;
 use session::Session;
@@ -38,6 +41,8 @@ pub struct Options {
     pub server: String,
     /// A worker key. Its `Debug` doesn't show it.
     pub key: String,
+    /// The certificate to present, where the server asks for one.
+    pub identity: Option<Identity>,
     /// The worker's name, for people.
     pub name: String,
     /// The queues to take tasks from.
@@ -48,6 +53,8 @@ pub struct Options {
     pub concurrency: u32,
     /// What runs them.
     pub provider: Arc<dyn Provider>,
+    /// Where the spans of model calls go, if they go anywhere.
+    pub spans: Option<Spans>,
 }
 
 /// Why a worker gave up. A server that is away is no reason.
@@ -61,6 +68,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The certificate or its key can't be used.
+    #[error("the client certificate can't be used: {0}")]
+    Certificate(String),
     /// The key has characters that no header may have. It is not shown.
     #[error("the worker's key can't be sent in a header")]
     Key,
@@ -81,7 +91,7 @@ pub enum Error {
 /// # Errors
 /// The address or the key can't be used, or the server refuses the key.
 pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
-    let dial = dial::Tcp::new(&options.server, &options.key)?;
+    let dial = dial::Tcp::new(&options.server, &options.key, options.identity)?;
     let session = Session::new(Register {
         name: options.name,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -90,7 +100,7 @@ pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) ->
         concurrency: options.concurrency.max(1),
         resume: None,
     });
-    Runner::new(dial, session, options.provider).run(shutdown).await
+    Runner::new(dial, session, options.provider, options.spans).run(shutdown).await
 }
 
 impl fmt::Debug for Options {

@@ -9,7 +9,7 @@
 //!                        └──Completion | Failure──▶
 //! ```
 //!
-//! Deliberately absent: tools, images, multi-turn conversations, and any log of a prompt, an
+//! Deliberately absent: tools, images, and any log of a prompt, an
 //! output or a key. The types that hold them say so in their `Debug`.
 
 pub mod anthropic;
@@ -24,9 +24,10 @@ mod testing;
 use std::fmt;
 
 use callboard_domain::confidence::Source;
+use callboard_domain::task::Message;
 use callboard_domain::usage::Tokens;
 use futures_util::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 pub use failure::{Code, Failure};
@@ -62,6 +63,8 @@ pub struct Request {
     pub system_prompt: Option<String>,
     /// The second system message, in its own member order.
     pub context: Option<Map<String, Value>>,
+    /// The earlier turns, between the system messages and the prompt.
+    pub messages: Vec<Message>,
     /// The last user message, exactly as it is.
     pub prompt: String,
     /// The longest output, in tokens. `None` leaves it to the provider.
@@ -97,11 +100,21 @@ impl Request {
         self.system_prompt.iter().cloned().chain(context).collect()
     }
 
+    /// The earlier turns and the prompt, as the user's last, in the form that providers share.
+    fn turns(&self) -> impl Iterator<Item = Value> {
+        let earlier = self
+            .messages
+            .iter()
+            .map(|Message { role, content }| json!({"role": role, "content": content}));
+        earlier.chain([json!({"role": "user", "content": self.prompt})])
+    }
+
     /// The prompt's tokens where the provider doesn't count them.
     fn estimated_tokens(&self) -> u64 {
         use callboard_domain::usage::estimate_tokens;
         let system = self.system_messages();
-        let texts = system.iter().chain([&self.prompt]);
+        let earlier = self.messages.iter().map(|message| &message.content);
+        let texts = system.iter().chain(earlier).chain([&self.prompt]);
         texts.map(|text| estimate_tokens(text)).sum()
     }
 }

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::provider::Provider;
+use callboard_otlp::Spans;
 use callboard_protocol::workers::{Assign, FromWorker, ToWorker};
 
 use super::Error;
@@ -43,6 +44,8 @@ const TEXTS: usize = 64;
 #[derive(Debug, PartialEq)]
 enum End {
     Lost(String),
+    /// The server does not take this worker, in its own words.
+    Refused(String),
     Leave,
 }
 
@@ -63,11 +66,18 @@ struct State {
     beat_every: Option<Duration>,
     leave_at: Option<Instant>,
     clock_ahead_ms: i64,
+    /// Why the server does not take this worker, once the server has said so.
+    refusal: Option<String>,
 }
 
 impl<D: Dial> Runner<D> {
     /// A worker that reaches its server by `dial`.
-    pub(super) fn new(dial: D, session: Session, provider: Arc<dyn Provider>) -> Self {
+    pub(super) fn new(
+        dial: D,
+        session: Session,
+        provider: Arc<dyn Provider>,
+        spans: Option<Spans>,
+    ) -> Self {
         let (text, texts) = mpsc::channel(TEXTS);
         let slots = Arc::new(Semaphore::new(session.concurrency() as usize));
         let state = State {
@@ -75,11 +85,12 @@ impl<D: Dial> Runner<D> {
             outbox: Outbox::default(),
             calls: JoinSet::new(),
             handles: HashMap::new(),
-            means: Means { provider, slots, text },
+            means: Means { provider, slots, text, spans },
             texts,
             beat_every: None,
             leave_at: None,
             clock_ahead_ms: 0,
+            refusal: None,
         };
         Self { dial, state, backoff: Backoff::default() }
     }
@@ -101,6 +112,7 @@ impl<D: Dial> Runner<D> {
             self.state.outbox.clear();
             match end {
                 End::Leave => break,
+                End::Refused(message) => return Err(Error::Refused { status: 403, message }),
                 End::Lost(reason) => {
                     let held = self.state.session.held();
                     tracing::warn!(
@@ -208,7 +220,10 @@ impl State {
                     let was_up = self.session.is_up();
                     match heard {
                         Some(Ok(Message::Text(text))) => self.received(&text),
-                        Some(Ok(Message::Close(frame))) => return End::Lost(closed(frame)),
+                        Some(Ok(Message::Close(frame))) => {
+                            let refused = self.refusal.take().map(End::Refused);
+                            return refused.unwrap_or_else(|| End::Lost(closed(frame)));
+                        }
                         Some(Ok(_)) => {}
                         Some(Err(error)) => return End::Lost(error.to_string()),
                         None => return End::Lost("the server closed the connection".to_owned()),
@@ -246,6 +261,11 @@ impl State {
             return;
         };
         tell(&frame);
+        if let ToWorker::Error { error } = &frame
+            && error.code == "FORBIDDEN"
+        {
+            self.refusal = Some(error.message.clone());
+        }
         let effects = self.session.received(frame);
         self.perform(effects);
     }

@@ -68,7 +68,7 @@ impl Bench {
             resume: None,
         });
         let provider = Arc::new(Simulated::new(options));
-        let runner = Runner::new(Pipes { ready, refusals }, session, provider);
+        let runner = Runner::new(Pipes { ready, refusals }, session, provider, None);
         let worker = tokio::spawn(runner.run(async move {
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;
@@ -142,6 +142,19 @@ fn ack(lease: &str, of: &str) -> Value {
 
 fn slowly() -> simulated::Options {
     simulated::Options { latency: Duration::from_secs(3), ..simulated::Options::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_the_key_forbids_ends_the_worker() {
+    let bench = Bench::new(simulated::Options::default());
+    let mut line = bench.accept().await;
+    line.hear_a("register").await;
+    let message = "queue default is not one of this key's, which are letters";
+    let error = json!({"code": "FORBIDDEN", "message": message});
+    line.say(json!({"type": "error", "error": error})).await;
+    line.0.close(None).await.unwrap();
+    let refused = Error::Refused { status: 403, message: message.into() };
+    assert_eq!(bench.worker.await.unwrap(), Err(refused));
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,6 +336,7 @@ async fn a_key_that_is_refused_later_ends_the_worker() {
 async fn over_tcp_the_key_is_in_the_header_and_a_refusal_is_final() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = Options {
+        identity: None,
         server: format!("http://{}", listener.local_addr().unwrap()),
         key: "svc_worker_1\n".into(),
         name: "w".into(),
@@ -330,6 +344,7 @@ async fn over_tcp_the_key_is_in_the_header_and_a_refusal_is_final() {
         models: None,
         concurrency: 0,
         provider: Arc::new(Simulated::default()),
+        spans: None,
     };
     assert!(!format!("{options:?}").contains("svc_worker_1"));
     let worker = tokio::spawn(run(options, std::future::pending()));

@@ -9,7 +9,7 @@ use reqwest::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{Call, Client};
+use crate::{Call, Client, Error};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub struct Events {
 enum State {
     Closed { again: Instant },
     Open(Box<Open>),
-    Refused,
+    Refused(Option<Error>),
 }
 
 struct Open {
@@ -83,7 +83,7 @@ impl Events {
     /// Waits for the next item. Dropping the future loses no item.
     pub async fn next(&mut self) -> StreamItem {
         match &mut self.state {
-            State::Refused => std::future::pending().await,
+            State::Refused(_) => std::future::pending().await,
             State::Closed { again } => {
                 tokio::time::sleep_until(*again).await;
                 self.open().await
@@ -121,10 +121,18 @@ impl Events {
             }
             Err(error) if error.is_transient() => self.broken(),
             // The caller may not read events, or the server has none.
-            Err(_) => {
-                self.state = State::Refused;
+            Err(error) => {
+                self.state = State::Refused(Some(error));
                 StreamItem::Broken
             }
+        }
+    }
+
+    /// The error with which the server refused the stream for good, once.
+    pub fn take_refusal(&mut self) -> Option<Error> {
+        match &mut self.state {
+            State::Refused(error) => error.take(),
+            State::Closed { .. } | State::Open(_) => None,
         }
     }
 
@@ -132,5 +140,35 @@ impl Events {
         self.state = State::Closed { again: Instant::now() + self.pause };
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         StreamItem::Broken
+    }
+}
+
+/// The events of one answer, such as the stream of a task. Ends with its connection.
+pub struct EventStream {
+    open: Open,
+}
+
+impl EventStream {
+    /// Sends a call for server-sent events.
+    ///
+    /// # Errors
+    /// Those of [`Client::send`].
+    pub async fn open(client: &Client, call: &Call<'_>) -> Result<Self, Error> {
+        let response = client.stream(call).await?;
+        Ok(Self { open: Open { response, parser: Parser::default() } })
+    }
+
+    /// The next event; `None` once the server has closed the stream, or the connection is gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.open.parser.pop() {
+                let body = serde_json::from_str(&event.data).unwrap_or_default();
+                return Some(Event { name: event.name, body });
+            }
+            match tokio::time::timeout(SILENCE, self.open.response.chunk()).await {
+                Ok(Ok(Some(chunk))) if self.open.parser.push(&chunk).is_ok() => {}
+                Ok(Ok(_) | Err(_)) | Err(_) => return None,
+            }
+        }
     }
 }

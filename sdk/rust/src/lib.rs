@@ -36,7 +36,7 @@ pub use call::Call;
 pub use callboard_common::secret::Secret;
 pub use client::{Answer, Client, Credential, Page, Retry};
 pub use error::{ApiError, Error};
-pub use events::{Event, Events, StreamItem};
+pub use events::{Event, EventStream, Events, StreamItem};
 pub use reqwest::header::HeaderMap;
 pub use server::Server;
 pub use session::{LockFuture, LockedLogin, Login, LoginStore, Session, StoreError};

@@ -140,7 +140,8 @@ impl Session {
 
 impl Login {
     /// Reads the data with which the server answers a login or a refresh; `None` if it lacks a member.
-    pub(crate) fn read(session: &Value) -> Option<Self> {
+    #[must_use]
+    pub fn read(session: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Some(Self {
             email: text(&session["user"]["email"])?,

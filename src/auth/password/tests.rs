@@ -10,6 +10,15 @@ fn passwords(cores: usize, waiting: usize) -> Passwords {
     Passwords::with(params, cores, waiting)
 }
 
+async fn check(
+    passwords: &Passwords,
+    password: String,
+    hash: Option<PasswordHash>,
+) -> Result<(), Error> {
+    let slot = passwords.slot().await?;
+    passwords.verify(slot, password, hash).await
+}
+
 fn text(text: &str) -> String {
     text.to_owned()
 }
@@ -18,10 +27,10 @@ fn text(text: &str) -> String {
 async fn the_password_that_was_hashed_is_right_and_any_other_is_wrong() {
     let passwords = passwords(1, 1);
     let hash = passwords.hash(text("gravel-otter-9")).await.expect("room");
-    let right = passwords.verify(text("gravel-otter-9"), Some(hash.clone()));
+    let right = check(&passwords, text("gravel-otter-9"), Some(hash.clone()));
     assert_eq!(right.await, Ok(()));
     for wrong in ["", "gravel-otter-", "gravel-otter-9 ", "Gravel-otter-9"] {
-        let answer = passwords.verify(text(wrong), Some(hash.clone())).await;
+        let answer = check(&passwords, text(wrong), Some(hash.clone())).await;
         assert_eq!(answer, Err(Error::InvalidCredentials), "{wrong:?}");
     }
 }
@@ -44,7 +53,7 @@ async fn the_hash_says_owasps_cost() {
 #[tokio::test]
 async fn a_user_that_does_not_exist_is_answered_as_a_wrong_password_is() {
     let passwords = passwords(1, 1);
-    let answer = passwords.verify(text("gravel-otter-9"), None).await;
+    let answer = check(&passwords, text("gravel-otter-9"), None).await;
     assert_eq!(answer, Err(Error::InvalidCredentials));
 }
 
@@ -69,7 +78,7 @@ async fn a_hash_of_another_cost_is_still_checked() {
     let hash = Passwords::with(other, 1, 1).hash(text("gravel-otter-9")).await;
     let hash = hash.expect("room");
     let passwords = passwords(1, 1);
-    let answer = passwords.verify(text("gravel-otter-9"), Some(hash)).await;
+    let answer = check(&passwords, text("gravel-otter-9"), Some(hash)).await;
     assert_eq!(answer, Ok(()));
 }
 
@@ -77,7 +86,7 @@ async fn a_hash_of_another_cost_is_still_checked() {
 async fn a_stored_hash_that_cannot_be_read_is_our_fault_and_lets_nobody_in() {
     for stored in ["", "gravel-otter-9", "$argon2id$v=19$m=8,t=1,p=1"] {
         let hash = PasswordHash::new(text(stored));
-        let answer = passwords(1, 1).verify(text("gravel-otter-9"), Some(hash)).await;
+        let answer = check(&passwords(1, 1), text("gravel-otter-9"), Some(hash)).await;
         assert!(answer.is_err(), "{stored:?}");
     }
 }
@@ -87,7 +96,7 @@ async fn whoever_finds_the_queue_full_is_turned_away_at_once() {
     let passwords = passwords(1, 1);
     let (release, wait) = mpsc::channel::<()>();
     let (running, waiting) = (passwords.clone(), passwords.clone());
-    let running = tokio::spawn(async move { running.run(move || wait.recv()).await });
+    let running = tokio::spawn(async move { running.slot().await?.run(move || wait.recv()).await });
     while passwords.cores.available_permits() > 0 {
         task::yield_now().await;
     }
@@ -96,13 +105,13 @@ async fn whoever_finds_the_queue_full_is_turned_away_at_once() {
         task::yield_now().await;
     }
 
-    let refused = passwords.verify(text("gravel-otter-9"), None).await;
+    let refused = check(&passwords, text("gravel-otter-9"), None).await;
     assert_eq!(refused, Err(Error::Unavailable(BUSY)));
 
     release.send(()).expect("the work waits for it");
     assert!(running.await.expect("no panic").is_ok());
     assert!(waiting.await.expect("no panic").is_ok());
-    let answer = passwords.verify(text("gravel-otter-9"), None).await;
+    let answer = check(&passwords, text("gravel-otter-9"), None).await;
     assert_eq!(answer, Err(Error::InvalidCredentials));
 }
 
@@ -111,7 +120,7 @@ async fn work_whose_caller_left_keeps_its_core_until_it_is_done() {
     let passwords = passwords(1, 1);
     let (release, wait) = mpsc::channel::<()>();
     let leaver = passwords.clone();
-    let leaver = tokio::spawn(async move { leaver.run(move || wait.recv()).await });
+    let leaver = tokio::spawn(async move { leaver.slot().await?.run(move || wait.recv()).await });
     while passwords.cores.available_permits() > 0 {
         task::yield_now().await;
     }
@@ -120,6 +129,29 @@ async fn work_whose_caller_left_keeps_its_core_until_it_is_done() {
     assert_eq!(passwords.cores.available_permits(), 0);
 
     release.send(()).expect("the work goes on");
-    let answer = passwords.verify(text("gravel-otter-9"), None).await;
+    let answer = check(&passwords, text("gravel-otter-9"), None).await;
     assert_eq!(answer, Err(Error::InvalidCredentials));
+}
+
+#[test]
+fn hashing_leaves_half_the_cores_to_the_rest() {
+    let cores = thread::available_parallelism().expect("the system says so").get();
+    assert_eq!(Passwords::new().cores.available_permits(), (cores / 2).max(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_too_long_is_turned_away_and_whoever_leaves_holds_nobody_up() {
+    let passwords = passwords(1, 2);
+    let held = passwords.slot().await.expect("it is free");
+    let leaver = passwords.clone();
+    let leaver = tokio::spawn(async move { leaver.slot().await });
+    task::yield_now().await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(passwords.slot().await.err(), Some(Error::Unavailable(BUSY)));
+    assert_eq!(began.elapsed(), WAITING);
+    leaver.abort();
+    assert!(leaver.await.is_err() || began.elapsed() >= WAITING);
+    drop(held);
+    assert!(passwords.slot().await.is_ok());
+    assert_eq!(passwords.places.available_permits(), 3);
 }

@@ -4,6 +4,7 @@ use jsonwebtoken::crypto::sign;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::key::SigningKey;
 use super::*;
 
 const SECRET: &str = "a signing key of thirty-two bytes";
@@ -13,12 +14,11 @@ const USER: UserId = UserId::from_u128(7 << 10);
 const SESSION: SessionId = SessionId::from_u128(9 << 10);
 
 fn key(text: &str) -> SigningKey {
-    let nowhere = std::path::Path::new("unused");
-    key::signing_key(nowhere, Some(text)).expect("long enough")
+    SigningKey::configured(text).expect("long enough")
 }
 
 fn tokens() -> AccessTokens {
-    AccessTokens::new(&key(SECRET), DEFAULT_LIFETIME).expect("an allowed lifetime")
+    AccessTokens::new(key(SECRET).into(), DEFAULT_LIFETIME).expect("an allowed lifetime")
 }
 
 fn encoded(json: &Value) -> String {
@@ -92,7 +92,7 @@ fn a_token_says_what_the_protocol_lists() {
     let issued = tokens().issue(USER, SESSION, "one", NOW);
     let parts: Vec<&str> = issued.token.split('.').collect();
     let header: Value = part(parts[0]).expect("JSON");
-    assert_eq!(header, json!({"typ": "JWT", "alg": "HS256"}));
+    assert_eq!(header, json!({"typ": "JWT", "alg": "HS256", "kid": key(SECRET).id().to_string()}));
     let claims: Value = part(parts[1]).expect("JSON");
     let expected = json!({
         "iss": "callboard", "aud": "callboard-api", "sub": USER.to_string(),
@@ -104,8 +104,6 @@ fn a_token_says_what_the_protocol_lists() {
 #[test]
 fn key_hints_are_not_looked_at_whatever_they_hold() {
     for (name, value) in [
-        ("kid", json!("../../dev/null")),
-        ("kid", json!(5)),
         ("jku", json!("https://keys.example/jwks.json")),
         ("jwk", json!({"kty": "oct", "k": "AAAA"})),
         ("jwk", json!("nonsense")),
@@ -120,6 +118,35 @@ fn key_hints_are_not_looked_at_whatever_they_hold() {
         let access = tokens().verify(&signed(&header, &claims()), NOW);
         assert_eq!(access.map(|access| access.user), Ok(USER), "{header}");
     }
+}
+
+#[test]
+fn kid_selects_among_our_own_keys_alone() {
+    let other = "another key of thirty-two bytes!";
+    let until = NOW.after(Duration::from_secs(30));
+    let mut keys = Keyring::from(key(SECRET));
+    keys.previous = vec![(key(other), Some(until))];
+    let tokens = AccessTokens::new(keys, DEFAULT_LIFETIME).expect("an allowed lifetime");
+    let verified = |kid: Value, secret: &str, now| {
+        let mut header = header();
+        header["kid"] = kid;
+        let token = signed_as(&header, &claims(), secret, Algorithm::HS256);
+        tokens.verify(&token, now).map(|access| access.expires_at)
+    };
+    let id = |secret: &str| json!(key(secret).id().to_string());
+    let exp = Timestamp::from_millis((SECONDS + 60) * 1000);
+    assert_eq!(verified(id(SECRET), SECRET, NOW), Ok(exp));
+    assert_eq!(verified(id(other), other, NOW), Ok(until), "the token ends with its key");
+    assert!(verified(id(other), other, until).is_err());
+    assert!(verified(id(other), SECRET, NOW).is_err());
+    assert!(verified(id(SECRET), other, NOW).is_err());
+    let unknown = [json!("../../dev/null"), json!(""), json!(5), json!(null), json!(["a"])];
+    for kid in unknown.into_iter().chain([json!("0123456789abcdef"), json!(SECRET)]) {
+        assert!(verified(kid.clone(), SECRET, NOW).is_err(), "{kid}");
+    }
+    tokens.adopt(key(other).into());
+    assert!(verified(id(SECRET), SECRET, NOW).is_err());
+    assert_eq!(verified(id(other), other, NOW), Ok(exp));
 }
 
 #[test]
@@ -266,7 +293,7 @@ fn texts_of_another_shape_are_refused() {
 
 #[test]
 fn a_lifetime_is_at_most_seven_days() {
-    let with = |lifetime| AccessTokens::new(&key(SECRET), lifetime).is_some();
+    let with = |lifetime| AccessTokens::new(key(SECRET).into(), lifetime).is_some();
     assert!(with(MAX_LIFETIME));
     assert!(!with(MAX_LIFETIME + Duration::from_secs(1)));
     assert!(!with(Duration::ZERO));

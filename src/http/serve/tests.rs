@@ -1,14 +1,14 @@
-use axum::Router;
-use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::*;
-use crate::http::{Edge, body};
+use crate::http::{Edge, Share, body};
+use crate::ws::{self, upgrade::Upgrade};
 
 /// A service on a port of its own.
 struct Service {
@@ -31,8 +31,10 @@ impl Service {
             goes.notified().await;
             "done"
         };
-        let echo = async |upgrade: WebSocketUpgrade| {
-            upgrade.on_upgrade(async |mut socket| {
+        let echo = async |upgrade: Upgrade, Extension(share): Extension<Share>| {
+            let within = Duration::from_secs(30);
+            let limits = ws::Limits { max_message: 1 << 20, within, share };
+            upgrade.answer(limits, async |mut socket| {
                 while let Some(Ok(Message::Text(text))) = socket.next().await {
                     if socket.send(Message::Text(text)).await.is_err() {
                         break;
@@ -213,12 +215,12 @@ async fn a_socket_is_upgraded_and_keeps_its_slot_until_it_closes() {
     let address = format!("ws://{}/ws", service.address);
     let (mut socket, answer) = tokio_tungstenite::connect_async(address).await.expect("upgraded");
     assert_eq!(answer.headers()["x-frame-options"], "DENY");
-    socket.send(tungstenite::Message::text("hi")).await.expect("it is open");
+    socket.send(Message::text("hi")).await.expect("it is open");
     let echoed = socket.next().await.expect("an answer").expect("a frame");
-    assert_eq!(echoed, tungstenite::Message::text("hi"));
+    assert_eq!(echoed, Message::text("hi"));
 
     service.stop.send(()).expect("it is serving");
-    socket.send(tungstenite::Message::text("still")).await.expect("it is open");
+    socket.send(Message::text("still")).await.expect("it is open");
     assert!(socket.next().await.is_some());
     assert!(!service.ended.is_finished());
     socket.close(None).await.expect("it is open");

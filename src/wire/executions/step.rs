@@ -45,6 +45,9 @@ pub struct StepResult<'a> {
     /// The worker's confidence in the output, 0 to 1 (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
+    /// Why the model stopped, in the provider's word (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a str>,
     /// Whether its output waits for a reviewer (+).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
@@ -74,7 +77,8 @@ impl<'a> StepResult<'a> {
             }
             Stage::Dispatched => {
                 let task = row.task.and_then(|id| detail.tasks.get(&id));
-                let of = |task| Self::dispatched(row, task, waiting_for(task));
+                let output = detail.outputs.get(&number).map(String::as_str);
+                let of = |task| Self { output, ..Self::dispatched(row, task, waiting_for(task)) };
                 task.map_or_else(|| Self::row("running", row), of)
             }
             Stage::Completed => {
@@ -101,6 +105,7 @@ impl<'a> StepResult<'a> {
             task_id: row.task.map(Text),
             attempt: Some(row.attempt).filter(|attempt| *attempt > 0),
             confidence: row.confidence,
+            finish_reason: row.finish_reason.as_deref(),
             error: row.error.as_ref().map(TaskErrorBody::from),
             ..Self::default()
         }
@@ -108,7 +113,7 @@ impl<'a> StepResult<'a> {
 
     /// A step whose task has it. One that has ended, of which the execution has not heard yet, is
     /// still running.
-    fn dispatched(row: &'a StepState, task: &Task, waiting_for: Option<&'static str>) -> Self {
+    fn dispatched(row: &'a StepState, task: &'a Task, waiting_for: Option<&'static str>) -> Self {
         let status = match task.state {
             State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => "pending",
             State::Running { .. }
@@ -124,6 +129,7 @@ impl<'a> StepResult<'a> {
             usage: used(usage),
             attempt: Some(task.attempt).filter(|attempt| *attempt > 0),
             confidence: result.and_then(|result| result.confidence),
+            finish_reason: result.and_then(|result| result.finish_reason.as_deref()),
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
             waiting_for,
             ..Self::row(status, row)

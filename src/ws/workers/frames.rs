@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard_domain::id::WorkerId;
 use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken, MAX_TARGET};
 use callboard_domain::usage::Usage;
-use callboard_domain::worker::Profile;
+use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
     Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
 };
@@ -13,8 +13,6 @@ use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, Work
 
 /// The most leases that one worker may hold.
 const MAX_CONCURRENCY: u32 = 10_000;
-/// The most queues or models that one worker may name.
-const MAX_NAMES: usize = 256;
 /// How much is kept of a worker's own name and version, in characters.
 const KEPT: usize = 128;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
@@ -33,11 +31,17 @@ pub(super) fn parse(text: &str) -> Result<FromWorker, String> {
     serde_json::from_str(text).map_err(|error| format!("the frame is not understood: {error}"))
 }
 
-/// The worker and the leases that a registration resumes.
-type Resumed = (WorkerId, Vec<LeaseToken>);
+/// What a worker registers with.
+pub(super) struct Registration {
+    pub(super) profile: Profile,
+    /// The worker and the leases that it resumes.
+    pub(super) resume: Option<(WorkerId, Vec<LeaseToken>)>,
+    /// Leases that are not resumed, because they or the worker cannot be read.
+    pub(super) unreadable: Vec<String>,
+}
 
-/// What a worker registers with, and the worker and leases that it resumes.
-pub(super) fn registration(register: Register) -> Result<(Profile, Option<Resumed>), String> {
+/// What a worker registers with, from its frame.
+pub(super) fn registration(register: Register) -> Result<Registration, String> {
     let names = |field: &str, names: &[String]| {
         let fits = |name: &String| (1..=MAX_TARGET).contains(&name.chars().count());
         if (1..=MAX_NAMES).contains(&names.len()) && names.iter().all(fits) {
@@ -60,22 +64,37 @@ pub(super) fn registration(register: Register) -> Result<(Profile, Option<Resume
         concurrency: register.concurrency as usize,
     };
     // What cannot be read was never given out: the worker registers as a new one.
-    let resume = register.resume.and_then(|resume| {
-        let leases = resume.leases.iter().filter_map(|lease| lease.parse().ok()).collect();
-        Some((resume.worker_id.parse().ok()?, leases))
-    });
-    Ok((profile, resume))
+    let Some(resume) = register.resume else {
+        return Ok(Registration { profile, resume: None, unreadable: Vec::new() });
+    };
+    let Ok(worker) = resume.worker_id.parse() else {
+        let unreadable = resume.leases.iter().map(|lease| shown(lease)).collect();
+        return Ok(Registration { profile, resume: None, unreadable });
+    };
+    let (leases, unreadable) = leases(&resume.leases);
+    Ok(Registration { profile, resume: Some((worker, leases)), unreadable })
+}
+
+/// The leases among these texts, and the other texts.
+fn leases(texts: &[String]) -> (Vec<LeaseToken>, Vec<String>) {
+    let (mut leases, mut unreadable) = (Vec::with_capacity(texts.len()), Vec::new());
+    for text in texts {
+        match text.parse() {
+            Ok(lease) => leases.push(lease),
+            Err(_) => unreadable.push(shown(text)),
+        }
+    }
+    (leases, unreadable)
 }
 
 /// What the worker's actor is told of a frame.
 pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
     match frame {
         FromWorker::Register(_) => Err("this connection is registered already".into()),
-        FromWorker::Heartbeat { leases } => leases
-            .iter()
-            .map(|lease| lease.parse().map_err(|_| format!("{} is no lease", shown(lease))))
-            .collect::<Result<_, _>>()
-            .map(|leases| Heard::WorkerMessage(WorkerMessage::Heartbeat(leases))),
+        FromWorker::Heartbeat { leases: texts } => {
+            let (leases, unreadable) = leases(&texts);
+            Ok(Heard::WorkerMessage(WorkerMessage::Heartbeat(leases, unreadable)))
+        }
         FromWorker::Delta(delta) => match delta.lease.parse() {
             Ok(lease) => Ok(Heard::WorkerMessage(WorkerMessage::Delta(lease, delta.text))),
             Err(_) => Err(format!("{} is no lease", shown(&delta.lease))),
@@ -108,6 +127,20 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
 
+/// What a worker says whose confidence does not count; its source stays.
+pub(super) fn untrusted(said: WorkerMessage) -> WorkerMessage {
+    match said {
+        WorkerMessage::Completed(lease, output, completion) => {
+            let completion = Completion { confidence: None, ..completion };
+            WorkerMessage::Completed(lease, output, completion)
+        }
+        WorkerMessage::Heartbeat(..)
+        | WorkerMessage::Delta(..)
+        | WorkerMessage::Failed(..)
+        | WorkerMessage::Draining => said,
+    }
+}
+
 fn failed(lease: LeaseToken, fail: &Fail) -> Heard {
     let ending = Ending {
         code: EndingCode::of_worker(&fail.error.code),
@@ -137,17 +170,19 @@ fn stale(lease: String, of: Of) -> Heard {
     Heard::Answered(ToWorker::Ack(Ack { lease, of, result: Outcome::Stale }))
 }
 
+/// A text that is no lease, as it is told; a lease is shorter.
 fn shown(lease: &str) -> String {
-    lease.chars().take(64).collect()
+    lease.chars().take(128).collect()
 }
 
 /// The frame for what the worker is told; none for the end of the connection.
 pub(super) fn told(told: WorkerCommand) -> Option<ToWorker> {
     Some(match told {
         WorkerCommand::Assign(assignment) => ToWorker::Assign(Box::new(assign(*assignment))),
-        WorkerCommand::Leases(leases) => {
-            ToWorker::Leases { renewed: texts(&leases.renewed), lost: texts(&leases.lost) }
-        }
+        WorkerCommand::Leases(leases, unreadable) => ToWorker::Leases {
+            renewed: texts(&leases.renewed),
+            lost: lost(unreadable, &leases.lost),
+        },
         WorkerCommand::Ack(lease, of, settled) => ToWorker::Ack(Ack {
             lease: lease.to_string(),
             of: match of {
@@ -169,7 +204,7 @@ pub(super) fn told(told: WorkerCommand) -> Option<ToWorker> {
 }
 
 fn assign(assignment: Assignment) -> Assign {
-    let Assignment { lease, deadline, task, inputs } = assignment;
+    let Assignment { lease, deadline, task, inputs, trace } = assignment;
     let spec = &task.spec;
     let (execution, step) = spec.origin.step.clone().unzip();
     Assign {
@@ -183,10 +218,12 @@ fn assign(assignment: Assignment) -> Assign {
             prompt: inputs.prompt,
             system_prompt: inputs.system_prompt,
             context: inputs.context,
+            messages: inputs.messages,
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
             plan_execution_id: execution.map(|id| id.to_string()),
             step_id: step,
+            traceparent: trace.map(|trace| trace.to_string()),
         },
     }
 }
@@ -194,6 +231,11 @@ fn assign(assignment: Assignment) -> Assign {
 /// Leases as texts.
 pub(super) fn texts(leases: &[LeaseToken]) -> Vec<String> {
     leases.iter().map(LeaseToken::to_string).collect()
+}
+
+/// What a worker does not hold: texts that are no leases, and leases that are not its own.
+pub(super) fn lost(unreadable: Vec<String>, lost: &[LeaseToken]) -> Vec<String> {
+    unreadable.into_iter().chain(texts(lost)).collect()
 }
 
 /// A duration in whole milliseconds.

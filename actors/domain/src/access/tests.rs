@@ -23,12 +23,14 @@ const SPECIFIED: &str = "
     | executions: cancel | yes | yes | no | no |
     | executions: retry | yes | yes | no | no |
     | hitl: claim | yes | yes | no | no |
+    | templates: delete | yes | yes | no | no |
     | deliveries: redeliver | yes | yes | no | no |
     | executions: read | yes | yes | yes | no |
     | deliveries: read | yes | yes | yes | no |
     | workers: read | yes | yes | yes | no |
     | metrics: read | yes | yes | yes | no |
     | events: read | yes | yes | yes | no |
+    | webhooks: read secret | yes | no | no | no |
     | audit: read | yes | no | no | no |
 ";
 
@@ -36,7 +38,18 @@ fn caller(account: Account, role: Role, environment: Environment) -> Caller {
     let name = "ada@example.com".to_owned();
     let (tier, session, expires_at) = (None, None, None);
     let must_change_password = false;
-    Caller { account, name, role, environment, tier, session, must_change_password, expires_at }
+    let queues = Vec::new();
+    Caller {
+        account,
+        name,
+        role,
+        environment,
+        tier,
+        queues,
+        session,
+        must_change_password,
+        expires_at,
+    }
 }
 
 fn user(role: Role) -> Caller {
@@ -94,6 +107,7 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::WorkersManage,
         Action::KeysManage,
         Action::UsersManage,
+        Action::WebhookSecretRead,
         Action::MetricsRead,
         Action::AuditRead,
     ];
@@ -125,4 +139,16 @@ fn a_password_that_must_be_changed_comes_before_every_action() {
     for action in Action::ALL {
         assert_eq!(caller.may(action), Err(Error::PasswordChangeRequired), "{action}");
     }
+}
+
+#[test]
+fn a_bound_worker_serves_its_own_queues() {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let free = key(Role::Worker, Environment::Live);
+    assert_eq!((free.is_bound(), free.may_serve(&names(&["a", "b"]))), (false, Ok(())));
+    let bound = Caller { queues: names(&["a", "b"]), ..free };
+    assert_eq!((bound.is_bound(), bound.may_serve(&names(&["b"]))), (true, Ok(())));
+    let message = "queue c is not one of this key's, which are a, b".to_owned();
+    assert_eq!(bound.may_serve(&names(&["a", "c", "d"])), Err(Error::Forbidden(message)));
+    assert!(bound.may_serve(&names(&["*"])).is_err());
 }

@@ -13,6 +13,7 @@ fn user(number: u128, role: Role) -> User {
         tier: None,
         password_hash: PasswordHash::new("$argon2id$secret".to_owned()),
         must_change_password: false,
+        external: None,
         created_at: Timestamp::from_millis(0),
     }
 }

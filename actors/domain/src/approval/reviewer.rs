@@ -3,11 +3,14 @@
 //! Deliberately absent: how many items each reviewer has, which the runtime counts; and who may decide
 //! at all, which is [`crate::access`]'s.
 
+use std::iter;
+
 use super::Decider;
 use crate::access::{Account, Caller, Role};
 use crate::account::User;
 use crate::error::{Error, Rule};
 use crate::id::UserId;
+use crate::task::Spec;
 
 /// Among whom a reviewer is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +62,30 @@ pub fn decider(
     Ok(Decider { account, reviewer })
 }
 
+/// Passes if an approval is by another person than the submitter of the task (`[hitl] four_eyes`).
+/// `person` names the person of an account: a user, or the user who answers for a key. Nobody approves
+/// in the submitter's name either.
+///
+/// # Errors
+/// [`Error::Forbidden`].
+pub fn check_four_eyes(
+    spec: &Spec,
+    by: &Decider,
+    person: impl Fn(&str) -> String,
+) -> Result<(), Error> {
+    let submitter = person(&spec.account);
+    let mut names = iter::once(&by.account).chain(&by.reviewer);
+    if names.any(|name| person(name) == submitter) {
+        let message = format!(
+            "{} was submitted by the same person: under hitl.four_eyes another one approves it, and \
+             the submitter may only reject",
+            spec.id
+        );
+        return Err(Error::Forbidden(message));
+    }
+    Ok(())
+}
+
 /// What the model is asked after a rejection: the reviewer's prompt, or the one before, and the
 /// reason. Both are taken as text, never as a template.
 #[must_use]
@@ -82,6 +109,7 @@ mod tests {
             tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
             must_change_password: false,
+            external: None,
             created_at: Timestamp::from_millis(u64::try_from(number).expect("small")),
         }
     }
@@ -137,6 +165,7 @@ mod tests {
                 role,
                 environment,
                 tier,
+                queues: Vec::new(),
                 session: None,
                 must_change_password: false,
                 expires_at: None,

@@ -8,7 +8,7 @@ use crate::task::{Channels, Gate, Origin};
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const HALF: Timestamp = Timestamp::from_millis(1_030_000);
 const END: Timestamp = Timestamp::from_millis(1_060_000);
-const POLICY: Policy = Policy { escalate_after: 0.5, rejects: false };
+const POLICY: Policy = Policy { escalate_after: 0.5, rejects: false, four_eyes: false };
 const TASK: TaskId = TaskId::from_u128(1 << 10);
 const RETRY: TaskId = TaskId::from_u128(2 << 10);
 const ANN: UserId = UserId::from_u128(3 << 10);
@@ -308,5 +308,37 @@ proptest! {
             let row = serde_json::to_string(entry).expect("an entry is written");
             prop_assert_eq!(&serde_json::from_str::<Entry>(&row).expect("and read"), entry);
         }
+    }
+}
+
+#[test]
+fn with_four_eyes_another_person_than_the_submitter_approves() {
+    let spec = spec(Channels::default());
+    // Two keys of usr_1, and one that nobody answers for.
+    let person = |account: &str| match account {
+        "key_a" | "key_b" => "usr_1".to_owned(),
+        other => other.to_owned(),
+    };
+    let check = |account: &str, submitter: &str, reviewer: Option<&str>| {
+        let spec = task::Spec { account: submitter.into(), ..(*spec).clone() };
+        let by = Decider { account: account.into(), reviewer: reviewer.map(str::to_owned) };
+        check_four_eyes(&spec, &by, person).is_ok()
+    };
+    for (account, submitter, reviewer, expected) in [
+        ("usr_1", "usr_1", None, false),
+        ("usr_2", "usr_1", None, true),
+        ("key_a", "usr_1", None, false),
+        ("usr_1", "key_a", None, false),
+        ("key_b", "key_a", None, false),
+        ("key_c", "key_a", None, true),
+        ("key_c", "key_c", None, false),
+        // In the submitter's name is as by the submitter.
+        ("usr_2", "usr_1", Some("usr_1"), false),
+        ("usr_2", "key_a", Some("usr_1"), false),
+        ("usr_2", "usr_1", Some("usr_3"), true),
+        ("key_c", "usr_1", Some("ada"), true),
+    ] {
+        let found = check(account, submitter, reviewer);
+        assert_eq!(found, expected, "{account} for {reviewer:?}, submitted by {submitter}");
     }
 }

@@ -44,7 +44,7 @@ impl RefreshToken {
     /// [`Error::InvalidToken`] if the text cannot be a token.
     pub fn parse(text: &str) -> Result<Self, Error> {
         match checked(PREFIX, text) {
-            Some(_) => Ok(Self(Secret(text.to_owned()))),
+            Some(_) => Ok(Self(Secret(text.to_owned().into()))),
             None => Err(Error::InvalidToken("the refresh token is malformed".to_owned())),
         }
     }

@@ -30,6 +30,7 @@ fn record() -> ApiKey {
         role: Role::Operator,
         environment: Environment::Live,
         tier: None,
+        queues: Vec::new(),
         digest: secret.digest(),
         prefix: Kind::Live.prefix().to_owned(),
         last4: secret.last4().to_owned(),

@@ -2,11 +2,9 @@
 //!
 //! Deliberately absent: outputs; a placeholder for one stays in the prompt as written.
 
-use std::iter;
-
 use super::{Estimate, PastRun, of_run, of_step, received};
 use crate::names::names;
-use crate::plan::{HitlSource, Plan, gate_of};
+use crate::plan::{HitlSource, Plan, Step, gate_of};
 use crate::render::{self, Scope};
 use crate::task::Hold;
 use crate::usage::Prices;
@@ -79,8 +77,7 @@ names! {
 /// True if a dry run takes about a millisecond.
 #[must_use]
 pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
-    let texts =
-        plan.steps().iter().flat_map(|step| iter::once(step.prompt()).chain(step.system_prompt()));
+    let texts = plan.steps().iter().flat_map(Step::texts);
     texts.map(|text| text.weight(scope)).fold(0, usize::saturating_add) <= BRIEF_WEIGHT
 }
 
@@ -102,11 +99,10 @@ pub fn dry_run(
     let (mut left, mut weight) = (MAX_PROMPTS, 0);
     for (index, step) in (0..).zip(plan.steps()) {
         let failed = |error| (step.id().to_owned(), error);
-        let texts = || iter::once(step.prompt()).chain(step.system_prompt());
-        weight = texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
+        weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
         let is_rendered = weight <= MAX_WEIGHT;
         let mut prompt = if is_rendered {
-            if let Some(text) = step.system_prompt() {
+            for text in step.texts().skip(1) {
                 text.render_known(scope).map_err(failed)?;
             }
             step.prompt().render_known(scope).map_err(failed)?

@@ -99,7 +99,7 @@ pub struct Retry {
 }
 
 /// How a task went that ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The task. Only the step's current one moves the step.
     pub task: TaskId,
@@ -111,6 +111,8 @@ pub struct Report {
     pub usage: Usage,
     /// The confidence in its output.
     pub confidence: Option<f64>,
+    /// Why the model stopped, in the provider's word.
+    pub finish_reason: Option<String>,
 }
 
 /// A fact for the event log (PROTOCOL.md 10). That a step started, backs off or waits for a

@@ -8,6 +8,7 @@ use crate::Timestamp;
 use crate::budget::{Budget, Money};
 use crate::id::{ExecutionId, PlanId};
 use crate::task::Ending;
+use crate::trace::TraceContext;
 
 /// Everything but the texts that an execution was started with; never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct Spec {
     pub output_checked: Option<u16>,
     /// When it was asked for.
     pub created_at: Timestamp,
+    /// The request that asked for it, in the trace of its caller. Boxed, because few executions have one.
+    #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// A version of a template.

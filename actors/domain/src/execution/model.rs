@@ -70,6 +70,7 @@ impl World {
             max_cost: max.map(Money::from_nanos),
             output_checked: chance.percent(40).then_some(last),
             created_at: NOW,
+            trace: None,
         };
         let naive = Naive {
             dependencies: lists.clone(),
@@ -173,8 +174,14 @@ impl World {
         let step = self.tasks[&task].step;
         let usage =
             Usage { input: 7, output: 3, total_cost: self.chance.usd(), ..Usage::default() };
-        let report =
-            Report { task, started_at: Some(self.now), attempt: 1, usage, confidence: Some(0.5) };
+        let report = Report {
+            task,
+            started_at: Some(self.now),
+            attempt: 1,
+            usage,
+            confidence: Some(0.5),
+            finish_reason: None,
+        };
         let message = "does not match".to_owned();
         let end = match self.chance.below(100) {
             _ if cancel && self.chance.percent(70) => Event::StepCancelled { step, report },

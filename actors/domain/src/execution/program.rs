@@ -3,7 +3,6 @@
 //! Deliberately absent: the order of events. The machine names the step to decide.
 
 use std::collections::HashMap;
-use std::iter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,10 +14,11 @@ use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::Graph;
 use crate::id::{ExecutionId, TaskId};
 use crate::plan::{HitlSource, Plan, Step, gate_of};
-use crate::render::{Meta, Output, Scope};
+use crate::render::{self, Meta, Output, PromptTemplate, Scope};
 use crate::retry::Policy;
 use crate::schema::{self, Schema};
-use crate::task::{Ending, EndingCode, Inputs, Request, Task};
+use crate::task::{Ending, EndingCode, Inputs, MAX_MESSAGES, Message, Request, Role, Task};
+use crate::template::{Deployment, Template};
 
 /// The size of the outputs that an awake execution remembers, in bytes.
 const REMEMBERED: usize = 256 << 10;
@@ -46,6 +46,10 @@ pub struct CompiledPlan {
     pub graph: Arc<Graph>,
     /// The schema of the last step's output.
     pub output_schema: Option<Schema>,
+    /// The schema of the input; `None` for a plan that no deploy made.
+    pub input_schema: Option<Schema>,
+    /// The gates of every execution, unless its request replaces a member.
+    pub hitl: Option<HitlSource>,
 }
 
 impl CompiledPlan {
@@ -53,7 +57,22 @@ impl CompiledPlan {
     #[must_use]
     pub fn new(plan: Plan, output_schema: Option<Schema>) -> Self {
         let graph = Arc::clone(plan.graph());
-        Self { plan, graph, output_schema }
+        Self { plan, graph, output_schema, input_schema: None, hitl: None }
+    }
+
+    /// The plan that a deployment of a template made.
+    #[must_use]
+    pub fn of_template(template: &Template, deployment: Deployment) -> Self {
+        let Deployment { plan, hitl } = deployment;
+        let input_schema = Some(template.input_schema().clone());
+        Self { input_schema, hitl, ..Self::new(plan, template.output_schema().cloned()) }
+    }
+
+    /// About how many bytes the plan has as it was given, with its schemas.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let schemas = self.input_schema.iter().chain(&self.output_schema);
+        self.plan.source().size() + schemas.map(Schema::length).sum::<usize>()
     }
 
     /// The step whose output is checked against the schema.
@@ -175,17 +194,17 @@ impl Program {
                 (Err(error), _) => return Some(failed(EndingCode::ConditionFailed, &error)),
             }
         }
-        let texts = || iter::once(step.prompt()).chain(step.system_prompt());
         if effort == Effort::Brief
-            && texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
+            && step.texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
         {
             return None;
         }
         let prompt = step.prompt().render(&scope);
         let system_prompt = step.system_prompt().map(|text| text.render(&scope)).transpose();
-        let (mut prompt, system_prompt) = match (prompt, system_prompt) {
-            (Ok(prompt), Ok(system_prompt)) => (prompt, system_prompt),
-            (Err(error), _) | (_, Err(error)) => {
+        let messages = rendered_messages(step, &scope);
+        let (mut prompt, system_prompt, messages) = match (prompt, system_prompt, messages) {
+            (Ok(prompt), Ok(system_prompt), Ok(messages)) => (prompt, system_prompt, messages),
+            (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => {
                 return Some(failed(EndingCode::RenderFailed, &error));
             }
         };
@@ -194,7 +213,7 @@ impl Program {
             prompt.push_str(message);
             prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
         }
-        let inputs = Inputs { prompt, system_prompt, context: None };
+        let inputs = Inputs { prompt, system_prompt, context: None, messages };
         Some(Evaluation::Run(Box::new(self.request(step, inputs)), step.retry()))
     }
 
@@ -238,6 +257,17 @@ pub fn check_output(schema: &Schema, output: &str, effort: Effort) -> Option<Res
             Some(Err("the output takes too many steps to check against its schema".to_owned()))
         }
     }
+}
+
+/// The messages of a step, rendered; with [`MAX_MESSAGES`] in all.
+fn rendered_messages(step: &Step, scope: &impl Scope) -> Result<Vec<Message>, render::Error> {
+    let mut left = MAX_MESSAGES;
+    let mut message = |(role, content): (Role, &PromptTemplate)| {
+        let content = content.render(scope)?;
+        left = left.checked_sub(content.len()).ok_or(render::Error::MessagesTooLong)?;
+        Ok(Message { role, content })
+    };
+    step.messages().map(&mut message).collect()
 }
 
 fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {

@@ -87,6 +87,9 @@ pub struct StepState {
     /// The confidence in its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// Why its model stopped, in the provider's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
     /// Why it did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
@@ -128,6 +131,7 @@ impl StepState {
             + number(11, self.attempt)
             + usage
             + self.confidence.map_or(0, |_| 14 + FLOAT)
+            + self.finish_reason.as_ref().map_or(0, |text| 19 + written(text))
             + error
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
             + self.held.map_or(0, |held| money(8, held))
@@ -158,6 +162,19 @@ const fn digits(number: u64) -> usize {
     }
 }
 
+/// What a text takes as JSON, without its quotes.
+fn written(text: &str) -> usize {
+    text.chars().map(json_bytes).sum()
+}
+
+fn json_bytes(character: char) -> usize {
+    match character {
+        '"' | '\\' => 2,
+        character if character.is_control() => 6,
+        character => character.len_utf8(),
+    }
+}
+
 /// What a text that was [`clipped`] takes at most as JSON.
 fn longest(text: &str) -> usize {
     (6 * text.len()).min(MAX_MESSAGE)
@@ -168,11 +185,7 @@ fn longest(text: &str) -> usize {
 pub(crate) fn clipped(mut message: String) -> String {
     let mut bytes = 0;
     let end = message.char_indices().find(|(_, c)| {
-        bytes += match c {
-            '"' | '\\' => 2,
-            c if c.is_control() => 6,
-            c => c.len_utf8(),
-        };
+        bytes += json_bytes(*c);
         bytes > MAX_MESSAGE
     });
     if let Some((end, _)) = end {
@@ -214,6 +227,7 @@ mod tests {
                     price_unknown: true,
                 },
                 confidence: Some(1.0 / 3.0),
+                finish_reason: Some(word.chars().cycle().take(64).collect()),
                 error: Some(Ending { code: EndingCode::ProviderRateLimited, message }),
                 correction: None,
                 held: Some(Money::from_nanos(u64::MAX)),
@@ -221,7 +235,7 @@ mod tests {
                 stopping: vec![task; MAX_STOPPING],
             };
             let json = serde_json::to_string(&row).expect("a row is written");
-            assert!(json.len() < 2_300, "{} bytes", json.len());
+            assert!(json.len() < 2_700, "{} bytes", json.len());
             assert!(json.len() <= row.json_bound(), "{} bytes", json.len());
         }
     }
@@ -247,6 +261,7 @@ mod tests {
                 completed_at: Some(now),
                 attempt: 1,
                 usage,
+                finish_reason: Some("stop".into()),
                 ..Default::default()
             },
         ];

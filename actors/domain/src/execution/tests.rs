@@ -35,6 +35,7 @@ fn spec() -> Spec {
         max_cost: None,
         output_checked: None,
         created_at: NOW,
+        trace: None,
     }
 }
 
@@ -57,7 +58,14 @@ const fn task(step: u16, run: u16) -> TaskId {
 
 fn costing(task: TaskId, cents: f64) -> Report {
     let usage = Usage { input: 10, output: 5, total_cost: cents * CENT, price_unknown: false };
-    Report { task, started_at: Some(NOW), attempt: 2, usage, confidence: Some(0.5) }
+    Report {
+        task,
+        started_at: Some(NOW),
+        attempt: 2,
+        usage,
+        confidence: Some(0.5),
+        finish_reason: None,
+    }
 }
 
 fn report(step: u16) -> Report {

@@ -206,6 +206,7 @@ impl Turn {
         row.started_at = report.started_at;
         row.attempt = report.attempt;
         row.confidence = report.confidence;
+        row.finish_reason.clone_from(&report.finish_reason);
         row.usage += report.usage;
         let reserved = std::mem::take(&mut row.reserved);
         self.next.head.budget.release(reserved);

@@ -19,7 +19,7 @@ use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
 use crate::render::{MAX_PROMPT, PromptTemplate, Reference};
 use crate::schema::Schema;
-use crate::task::MAX_TARGET;
+use crate::task::{MAX_MESSAGES, MAX_TARGET, Message};
 
 /// The input fields that steps may refer to.
 pub(crate) enum Inputs<'a> {
@@ -89,12 +89,14 @@ impl<'a> Checker<'a> {
             let mut checked = StepChecker { checker: self, positions, source, index };
             checked.id();
             let (prompt, system_prompt) = checked.prompts();
+            let messages = checked.messages();
             checked.targets();
             checked.depends_on();
             checked.cycle(sources, cycle);
             let condition = checked.condition();
             checked.numbers();
-            steps.push(Step { source: source.clone(), prompt, system_prompt, condition });
+            let source = source.clone();
+            steps.push(Step { source, prompt, system_prompt, messages, condition });
         }
         for index in downstream {
             let id = shortened(&sources[usize::from(index)].id, MAX_ID);
@@ -161,10 +163,26 @@ impl StepChecker<'_, '_, '_> {
         (prompt, system_prompt.map(|text| self.text("systemPrompt", text)))
     }
 
+    fn messages(&mut self) -> Vec<PromptTemplate> {
+        let messages = &self.source.messages;
+        if Message::length(messages) > MAX_MESSAGES {
+            let says = format!("must have at most {MAX_MESSAGES} bytes of content in all");
+            self.breaks(Rule::Length, "messages", &says);
+        }
+        let content = |(index, message): (usize, &Message)| {
+            self.template(&format!("messages[{index}].content"), &message.content)
+        };
+        messages.iter().enumerate().map(content).collect()
+    }
+
     fn text(&mut self, name: &str, source: &str) -> PromptTemplate {
         if source.is_empty() || source.len() > MAX_PROMPT {
             self.breaks(Rule::Length, name, &format!("must have 1 to {MAX_PROMPT} bytes"));
         }
+        self.template(name, source)
+    }
+
+    fn template(&mut self, name: &str, source: &str) -> PromptTemplate {
         let (text, faults) = PromptTemplate::parse(source);
         for fault in faults {
             self.breaks(Rule::Placeholder, name, &fault);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::StepSource;
 use super::{check_fraction, check_timeout};
-use crate::error::Rule;
+use crate::error::{Error, Rule};
 use crate::problem::{Problem, shortened};
 use crate::task::{Channels, Gate, Hold};
 
@@ -44,6 +44,54 @@ impl HitlSource {
             sample_rate: given.sample_rate.or(template.sample_rate),
             notify: given.notify.or(template.notify),
         })
+    }
+
+    /// Passes if a run with these settings holds every output that `template` holds (PROTOCOL.md 4).
+    /// A review time and channels hold nothing: any may be asked for.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`], which names the member that asks for less.
+    pub fn check_not_less(
+        run: Option<&Self>,
+        template: Option<&Self>,
+        steps: &[StepSource],
+    ) -> Result<(), Error> {
+        let Some(template) = template else { return Ok(()) };
+        let forbidden = |less: String| {
+            let says = "a request may hold more outputs than the template, never fewer, except an \
+                        admin's";
+            Err(Error::Forbidden(format!("{less}: {says}")))
+        };
+        let missing = template.required_for.iter().flatten();
+        if let Some(step) = missing.into_iter().find(|id| !run.is_some_and(|run| run.requires(id)))
+        {
+            let less = "hitl.requiredFor leaves out step";
+            return forbidden(format!("{less} {step}, which the template always holds"));
+        }
+        let least =
+            |name: &str, of: fn(&Self) -> Option<f64>| match (run.and_then(of), of(template)) {
+                (given, Some(least)) if given.is_none_or(|given| given < least) => {
+                    let given = given.unwrap_or_default();
+                    Some(format!("hitl.{name} {given} is lower than the template's {least}"))
+                }
+                (_, Some(_) | None) => None,
+            };
+        let lower = least("confidenceThreshold", |hitl| hitl.confidence_threshold)
+            .or_else(|| least("sampleRate", |hitl| hitl.sample_rate));
+        if let Some(less) = lower {
+            return forbidden(less);
+        }
+        // A list of steps takes the threshold from all others.
+        let is_freed = |step: &&StepSource| {
+            let [before, after] =
+                [Some(template), run].map(|hitl| gate_of(step, hitl, false).map(|gate| gate.hold));
+            before == Some(Hold::Below) && matches!(after, None | Some(Hold::Never))
+        };
+        if let Some(step) = steps.iter().find(is_freed) {
+            let less = format!("hitl.requiredFor lets step {} pass", step.id);
+            return forbidden(format!("{less}, which the template holds below its threshold"));
+        }
+        Ok(())
     }
 
     /// The faults: a step that does not exist (rule `step`), a number out of its range.
@@ -156,6 +204,47 @@ mod tests {
         let expected = HitlSource { timeout_ms: Some(5), ..hitl(Some(&["b"]), Some(0.9)) };
         assert_eq!(run, Some(expected));
         assert_eq!(HitlSource::for_run(Some(&template), None), Some(template));
+    }
+
+    #[test]
+    fn a_run_holds_what_the_template_holds_or_more() {
+        let steps = [step("a", false), step("b", false)];
+        let sampled = |rate| HitlSource { sample_rate: Some(rate), ..HitlSource::default() };
+        let timed = HitlSource { timeout_ms: Some(5), ..hitl(Some(&["a"]), Some(0.6)) };
+        let list = hitl(Some(&["a"]), Some(0.6));
+        let threshold = hitl(None, Some(0.6));
+        for (template, run, less) in [
+            (None, None, None),
+            (None, Some(hitl(Some(&[]), Some(0.0))), None),
+            (Some(&list), Some(list.clone()), None),
+            (Some(&list), Some(timed.clone()), None),
+            (Some(&timed), Some(list.clone()), None),
+            (Some(&list), Some(hitl(Some(&["b", "a"]), Some(0.9))), None),
+            (Some(&list), Some(hitl(Some(&["b"]), Some(0.9))), Some("hitl.requiredFor")),
+            (Some(&list), Some(hitl(Some(&[]), Some(0.9))), Some("hitl.requiredFor")),
+            (Some(&list), None, Some("hitl.requiredFor")),
+            (
+                Some(&list),
+                Some(hitl(Some(&["a"]), Some(0.5))),
+                Some("hitl.confidenceThreshold 0.5"),
+            ),
+            (Some(&threshold), Some(hitl(Some(&[]), Some(0.6))), None),
+            (Some(&threshold), Some(hitl(Some(&["a", "b"]), Some(0.6))), None),
+            (Some(&threshold), Some(list.clone()), Some("hitl.requiredFor lets step b pass")),
+            (Some(&sampled(0.2)), Some(sampled(0.2)), None),
+            (Some(&sampled(0.2)), Some(sampled(0.1)), Some("hitl.sampleRate 0.1 is lower")),
+        ] {
+            let found = HitlSource::check_not_less(run.as_ref(), template, &steps);
+            match (found, less) {
+                (Ok(()), None) => {}
+                (Err(Error::Forbidden(message)), Some(less)) if message.starts_with(less) => {}
+                (found, _) => panic!("{found:?} for {run:?} of {template:?}"),
+            }
+        }
+        // A step that always needs an approval is held whatever is listed.
+        let steps = [step("a", false), step("b", true)];
+        let list = hitl(Some(&["a"]), Some(0.6));
+        assert_eq!(HitlSource::check_not_less(Some(&list), Some(&threshold), &steps), Ok(()));
     }
 
     #[test]

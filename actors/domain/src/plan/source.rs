@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::retry::Policy;
+use crate::task::Message;
 
 /// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -58,6 +59,9 @@ pub struct StepSource {
     /// The template of the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// The earlier turns, with templates as contents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
 }
 
 /// The source of a retry policy.
@@ -104,7 +108,7 @@ impl StepSource {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
-        size_of::<Self>() + texts + depends_on
+        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::problem::Code;
 use crate::render::MAX_PROMPT;
+use crate::task::{MAX_MESSAGES, Message};
 
 fn step(id: &str, depends_on: &[&str]) -> StepSource {
     StepSource {
@@ -163,6 +164,11 @@ fn every_rule_of_a_field_is_told() {
         change(&mut changed);
         faults(vec![changed])
     };
+    let says = |content: &str| {
+        let content = ["x", content].map(str::to_owned);
+        let message = |content| Message { content, ..Message::default() };
+        faults(vec![StepSource { messages: content.map(message).into(), ..step("a", &[]) }])
+    };
     let retry = |max_attempts, backoff_ms| Some(RetrySource { max_attempts, backoff_ms });
     let cases: Vec<(Faults, &str, Code)> = vec![
         (with(|step| step.id = String::new()), "steps[0].id", rule(Rule::Length)),
@@ -191,6 +197,11 @@ fn every_rule_of_a_field_is_told() {
             "steps[0].systemPrompt",
             rule(Rule::Placeholder),
         ),
+        (says("{{"), "steps[0].messages[1].content", rule(Rule::Placeholder)),
+        (says("{{b.output}}"), "steps[0].messages[1].content", Code::MissingDependency),
+        (says("{{a.output}}"), "steps[0].messages[1].content", Code::UndeclaredDependency),
+        (says("{{env.HOME}}"), "steps[0].messages[1].content", Code::EnvNotAllowed),
+        (says(&"x".repeat(MAX_MESSAGES)), "steps[0].messages", rule(Rule::Length)),
         (with(|step| step.model = Some(String::new())), "steps[0].model", rule(Rule::Length)),
         (with(|step| step.queue = Some("q".repeat(129))), "steps[0].queue", rule(Rule::Length)),
         (with(|step| step.timeout_ms = Some(0)), "steps[0].timeoutMs", rule(Rule::Range)),

@@ -213,7 +213,7 @@ fn last(path: &str) -> &str {
 }
 
 /// The target of a reference within the document: a pointer, an anchor, or a part with this `$id`.
-fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
+pub(super) fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
     let (document, fragment) = to.split_once('#').unwrap_or((to, ""));
     let resource = if document.is_empty() {
         root

@@ -352,3 +352,47 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_example_is_a_value_of_its_schema() {
+    for source in [
+        json!({}),
+        json!(true),
+        json!({"type": "string", "minLength": 20}),
+        json!({"type": "string", "maxLength": 3}),
+        json!({"type": "string", "format": "date-time"}),
+        json!({"type": "string", "pattern": "^[A-Z]{3}$", "examples": ["EUR"]}),
+        json!({"type": ["integer", "null"], "minimum": 3}),
+        json!({"type": "integer", "exclusiveMinimum": 3, "multipleOf": 5}),
+        json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+        json!({"type": "number", "maximum": -2.5}),
+        json!({"type": "number", "exclusiveMaximum": 0}),
+        json!({"enum": ["a", "b"]}),
+        json!({"const": {"a": 1}}),
+        json!({"type": "array", "items": {"type": "boolean"}, "minItems": 2}),
+        json!({"type": "array", "contains": {"const": 5}}),
+        json!({"prefixItems": [{"type": "integer"}, {"type": "null"}], "minItems": 2}),
+        json!({"type": "object", "minProperties": 2, "propertyNames": {"enum": ["x", "y"]},
+            "additionalProperties": {"type": "number"}}),
+        json!({"required": ["a"], "allOf": [{"properties": {"a": {"type": "integer"}}}, {"required": ["b"]}]}),
+        json!({"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "required": ["name"],
+            "properties": {"name": {"type": "string"}, "children": {"items": {"$ref": "#/$defs/tree"}}}}}}),
+        json!({"$ref": "#leaf", "$defs": {"leaf": {"$anchor": "leaf", "type": "null"}}}),
+        json!({"anyOf": [{"type": "integer", "minimum": 7}, {"type": "string"}]}),
+    ] {
+        let schema = schema(&source);
+        let example = schema.example(&mut Fuel::new(FUEL)).expect("the fuel lasts");
+        assert_eq!(schema.output(&example.to_string()), Ok(()), "{source}: {example}");
+    }
+}
+
+#[test]
+fn an_example_without_end_is_none() {
+    for source in [
+        json!({"required": ["a"], "properties": {"a": {"$ref": "#"}}}),
+        json!({"type": "string", "minLength": 1_000_000_000}),
+        json!({"type": "array", "minItems": 1_000_000_000}),
+    ] {
+        assert_eq!(schema(&source).example(&mut Fuel::new(FUEL)), Err(OutOfFuel), "{source}");
+    }
+}

@@ -21,11 +21,18 @@ fn token(number: usize) -> Digest {
 
 fn session() -> Session {
     let state = open(id_at(START, 1), token(0), START, MONTH, Vec::new());
-    Session { id: id_at(START, 1), user: USER, family: Digest::of("family"), state }
+    let signing_key = Some(SigningKeyId::of("first"));
+    Session { id: id_at(START, 1), user: USER, family: Digest::of("family"), signing_key, state }
 }
 
 fn presented(number: usize, successor: usize) -> Event {
-    Event::Presented { token: token(number), successor: token(successor), lifetime: MONTH }
+    let signing_key = SigningKeyId::of("second");
+    Event::Presented {
+        token: token(number),
+        successor: token(successor),
+        lifetime: MONTH,
+        signing_key,
+    }
 }
 
 impl Session {
@@ -49,12 +56,13 @@ fn the_current_token_is_replaced_by_another_that_lives_anew() {
     let again = renewed.renewed(2 * day, 1);
     assert_eq!(again.expires_at(), Some(START.after(2 * day).after(MONTH)));
     assert_eq!((again.id, again.user, again.family), (session().id, USER, session().family));
+    assert_eq!(again.signing_key, Some(SigningKeyId::of("second")), "the key that signs now");
 }
 
 #[test]
 fn a_login_begins_with_the_token_it_was_given() {
     let token = RefreshToken::new_family(&[7; crate::credential::ENTROPY_BYTES]).expect("enough");
-    let begun = Session::new(id_at(START, 1), USER, &token, MONTH);
+    let begun = Session::new(id_at(START, 1), USER, &token, MONTH, SigningKeyId::of("first"));
     let state = open(begun.id, token.digest(), START, MONTH, Vec::new());
     assert_eq!((begun.family, begun.state), (token.family(), state));
 }
@@ -149,7 +157,13 @@ fn of_a_hundred_sessions_the_one_not_renewed_for_longest_makes_room() {
         let at = START.after(Duration::from_secs(number));
         let id = id_at(at, u128::from(number));
         let state = open(id, token(0), at, MONTH, Vec::new());
-        Session { id, user: USER, family: Digest::of(&number.to_string()), state }
+        Session {
+            id,
+            user: USER,
+            family: Digest::of(&number.to_string()),
+            signing_key: None,
+            state,
+        }
     };
     let mut sessions: Vec<_> = (0..100).map(begun).collect();
     assert_eq!(evicted_by_login(&sessions[..99]), None);

@@ -20,6 +20,10 @@ impl LeaseId {
         Self(bits)
     }
 
+    pub(crate) const fn bits(self) -> u128 {
+        self.0
+    }
+
     /// Its text: all 128 bits in hexadecimal.
     fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         let (mut text, mut rest) = ([0; 32], self.0);

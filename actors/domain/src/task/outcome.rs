@@ -117,6 +117,23 @@ pub enum EndingCode {
 }
 
 impl EndingCode {
+    /// Every code, in the order of declaration.
+    pub const ALL: [Self; 13] = [
+        Self::TaskTimeout,
+        Self::WorkerLost,
+        Self::ProviderError,
+        Self::ProviderRateLimited,
+        Self::RenderFailed,
+        Self::ConditionFailed,
+        Self::OutputInvalid,
+        Self::DependencyFailed,
+        Self::ExecutionTimeout,
+        Self::BudgetExceeded,
+        Self::Rejected,
+        Self::Cancelled,
+        Self::InternalError,
+    ];
+
     /// Its name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Gate;
+use super::{Gate, Message};
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
+use crate::trace::TraceContext;
 
 /// The longest name of a model or a queue, in characters: of a task, of a step and of a worker.
 pub const MAX_TARGET: usize = 128;
@@ -127,6 +128,24 @@ pub struct Inputs {
     /// The second system message, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<serde_json::Map<String, serde_json::Value>>,
+    /// The earlier turns, between the system messages and the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
+}
+
+impl Inputs {
+    /// The prompt, the system prompt and the contents of the messages.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let messages = self.messages.iter().map(|message| message.content.as_str());
+        [self.prompt.as_str()].into_iter().chain(self.system_prompt.as_deref()).chain(messages)
+    }
+
+    /// About how long they are, in bytes; without the context.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        let system_prompt = self.system_prompt.as_ref().map_or(0, String::len);
+        self.prompt.len() + system_prompt + Message::weight(&self.messages)
+    }
 }
 
 /// Where a task comes from.
@@ -144,12 +163,16 @@ pub struct Origin {
     /// The rejected task that it tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<TaskId>,
+    /// The request that asked for it, in the trace of its caller. Boxed, because few tasks have one.
+    #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<TraceContext>>,
 }
 
 impl Origin {
     /// Whether it was submitted by itself.
     #[must_use]
     pub const fn is_alone(&self) -> bool {
-        self.batch.is_none() && self.step.is_none() && self.retry_of.is_none()
+        let Self { batch, step, template: _, retry_of, trace } = self;
+        batch.is_none() && step.is_none() && retry_of.is_none() && trace.is_none()
     }
 }

@@ -77,8 +77,14 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
 pub(super) fn restored(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
     let mut problems = Vec::new();
     for (index, step) in source.steps.iter().enumerate() {
-        let texts = [("prompt", Some(&step.prompt)), ("systemPrompt", step.system_prompt.as_ref())];
-        for (name, text) in texts {
+        let prompts =
+            [("prompt", Some(&step.prompt)), ("systemPrompt", step.system_prompt.as_ref())];
+        let prompts = prompts.into_iter().map(|(name, text)| (name.to_owned(), text));
+        let messages =
+            step.messages.iter().enumerate().map(|(index, message)| {
+                (format!("messages[{index}].content"), Some(&message.content))
+            });
+        for (name, text) in prompts.chain(messages) {
             let (text, _) = PromptTemplate::parse(text.map_or("", String::as_str));
             for reference in text.references() {
                 if let Reference::Env(variable) = reference

@@ -152,6 +152,21 @@ fn an_override_of_a_step_that_does_not_exist_is_refused() {
 }
 
 #[test]
+fn a_fault_of_an_override_names_the_override() {
+    let of = |id: &str, target: &str| BTreeMap::from([(id.to_owned(), target.to_owned())]);
+    let overrides = Overrides {
+        models: of("extract", ""),
+        queues: of("report", &"q".repeat(129)),
+        ..Overrides::default()
+    };
+    let problems = compile(review()).deploy(&overrides, &[]).unwrap_err();
+    let found: Vec<_> =
+        problems.all().iter().map(|problem| (problem.field.as_str(), problem.code)).collect();
+    let expected = ["modelOverrides.extract", "queueOverrides.report"];
+    assert_eq!(found, expected.map(|field| (field, Code::Validation(Rule::Length))));
+}
+
+#[test]
 fn the_same_content_is_the_same_whatever_is_left_to_its_default() {
     let explicit = TemplateSource { visibility: Some("private".to_owned()), ..review() };
     assert!(compile(explicit).same_content(&compile(review())));
@@ -181,7 +196,8 @@ fn private_templates_are_for_their_author_and_admins() {
     assert_eq!(sees(Visibility::Organization), [true, true, true]);
     assert_eq!(sees(Visibility::Public), [true, true, true]);
     let adds = |name, owner| {
-        [author, other, admin].map(|caller| may_add_version("t-v1", name, owner, caller).is_ok())
+        [author, other, admin]
+            .map(|caller| may_change("t-v1", name, owner, caller, "add to it").is_ok())
     };
     assert_eq!(adds("a@x", owner), [true, false, true]);
     assert_eq!(adds("a@x", None), [false, false, true]);

@@ -3,7 +3,7 @@
 //! ```text
 //!   task ends ─▶ join ─▶ step ends ─▶ due steps ─▶ decide ─▶ new tasks ─┐
 //!                  ▲                     ▲                              │
-//!                  └── further events    └── until no step is due ◀─────┘     or 8 MiB are rendered
+//!                  └── further events    └── until no step is due ◀─────┘     or 6 MiB are rendered
 //! ```
 //!
 //! Deliberately absent: the reads. A due step may refer to outputs that the owner reads first.
@@ -16,7 +16,7 @@ use crate::execution::program::{Effort, Evaluation, Outputs, Program};
 use crate::execution::{self, Execution, Report, Retry, StepDecision};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
-use crate::task::{self, Ending, EndingCode, Inputs, Origin, State, Task};
+use crate::task::{self, Ending, EndingCode, Origin, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Joint<'p> {
 
 /// The most that one commit of an execution renders, in bytes. PROTOCOL.md 4 allows 16 MiB; a commit takes
 /// about ten times as much in memory on its way to the disk.
-pub const MAX_RENDERED: usize = 8 << 20;
+pub const MAX_RENDERED: usize = 6 << 20;
 
 /// The most that one step renders, in bytes: two texts, and a correction.
 const MAX_STEP: usize = 2 * MAX_PROMPT + (64 << 10);
@@ -178,8 +178,7 @@ impl<'p> Joint<'p> {
             Evaluation::Fail(ending) => (StepDecision::Fail(ending), None),
             Evaluation::Run(request, retry) => {
                 let task = sources.task_id(self.unit.now);
-                let Inputs { prompt, system_prompt, .. } = &request.inputs;
-                self.rendered += prompt.len() + system_prompt.as_ref().map_or(0, String::len);
+                self.rendered += request.inputs.length();
                 let worst_cost =
                     sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
                 (StepDecision::Run { task, worst_cost }, Some((task, request, retry)))
@@ -195,7 +194,8 @@ impl<'p> Joint<'p> {
         let spec = Arc::clone(&self.step.next.head.spec);
         let name = self.step.next.graph().name(step).to_owned();
         let template = spec.template.as_ref().map(|template| template.id.clone());
-        let origin = Origin { step: Some((spec.id, name)), template, ..Origin::default() };
+        let (step_of, trace) = (Some((spec.id, name)), spec.trace.clone());
+        let origin = Origin { step: step_of, template, trace, ..Origin::default() };
         let (mut created, inputs) =
             request.accepted(task, spec.account.clone(), spec.concurrent, origin);
         created.retry = retry;
@@ -223,6 +223,7 @@ fn report(task: &Task) -> Report {
         attempt: task.attempt,
         usage: result.map(|result| result.usage).unwrap_or_default(),
         confidence: result.and_then(|result| result.confidence),
+        finish_reason: result.and_then(|result| result.finish_reason.clone()),
     }
 }
 

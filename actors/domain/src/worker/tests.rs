@@ -1,5 +1,6 @@
 use super::*;
-use crate::id::TaskId;
+use crate::access::{Account, Role};
+use crate::id::{Environment, KeyId, TaskId};
 use crate::task::LeaseId;
 
 const POLICY: LeasePolicy =
@@ -135,4 +136,26 @@ fn a_draining_worker_keeps_its_leases() {
     worker.drain();
     assert_eq!((worker.is_draining(), worker.status(at(1))), (true, Status::Draining));
     assert!(worker.holds(lease(1)));
+}
+
+#[test]
+fn the_confidence_of_trusted_workers_counts() {
+    let id = KeyId::from_u128(1 << 10);
+    let worker = Caller {
+        account: Account::Key(id),
+        name: "gpu".into(),
+        role: Role::Worker,
+        environment: Environment::Live,
+        tier: None,
+        queues: Vec::new(),
+        session: None,
+        must_change_password: false,
+        expires_at: None,
+    };
+    let only = |keys: &[&str]| {
+        ConfidenceTrust::Only(keys.iter().map(|&key| key.to_owned()).collect()).includes(&worker)
+    };
+    assert!(ConfidenceTrust::All.includes(&worker) && !ConfidenceTrust::None.includes(&worker));
+    assert!(only(&["cpu", "gpu"]) && only(&[&id.to_string()]));
+    assert!(!only(&[]) && !only(&["gpus", "GPU", "all"]));
 }

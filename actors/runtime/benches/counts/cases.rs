@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::program::TaskDefaults;
 use callboard_domain::execution::{self, Execution, Report, StepDecision, StepState};
 use callboard_domain::graph::Graph;
@@ -21,6 +22,7 @@ use callboard_domain::query::Tasks;
 use callboard_domain::queue::{Queue, Ready};
 use callboard_domain::render::{Meta, Output, PromptTemplate, Scope};
 use callboard_domain::retry::Policy;
+use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::task::{
     Chance, Completion, Event, Inputs, LeaseId, Origin, Request, Spec, Task,
 };
@@ -124,14 +126,21 @@ fn chain(times: usize) {
             max_cost: None,
             output_checked: None,
             created_at: NOW,
+            trace: None,
         };
         let first = Execution::started(spec, Arc::clone(&graph), NOW).next;
         black_box((0..5).fold(first, |execution, step| {
             let task = TaskId::from_u128(id(step.into()));
             let decision = StepDecision::Run { task, worst_cost: None };
             let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
-            let report =
-                Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None };
+            let report = Report {
+                task,
+                started_at: Some(NOW),
+                attempt: 1,
+                usage,
+                confidence: None,
+                finish_reason: None,
+            };
             let on = |execution: Execution, event| {
                 execution.transition(event, NOW).expect("it applies").next
             };
@@ -202,6 +211,7 @@ fn step() -> StepState {
         max_cost: None,
         output_checked: None,
         created_at: NOW,
+        trace: None,
     };
     let decision = StepDecision::Run { task: TaskId::from_u128(id(2)), worst_cost: None };
     let first = Execution::started(spec, graph, NOW).next;
@@ -304,7 +314,11 @@ impl Whole {
             heartbeat: Duration::from_secs(10),
             drain_deadline: Duration::from_secs(20),
             prices: Arc::default(),
-            approvals: callboard_domain::approval::Policy { escalate_after: 0.5, rejects: false },
+            approvals: callboard_domain::approval::Policy {
+                escalate_after: 0.5,
+                rejects: false,
+                four_eyes: false,
+            },
             keep_events: Duration::from_hours(24),
             keep_events_max: 100_000,
             retention: callboard_domain::retention::Policy::default(),
@@ -316,10 +330,13 @@ impl Whole {
             env_allow: Vec::new(),
             built_in: Vec::new(),
             keep_audit: None,
+            caps: callboard_domain::caps::Caps::default(),
+            webhooks: WebhookPolicy { events: Vec::new(), waits: Arc::new([]) },
             refresh_token: Duration::from_hours(30 * 24),
+            signing_keys: SigningKeys::new(SigningKeyId::of("a key")),
         };
         let entropy = Arc::new(Counted(AtomicU64::new(1)));
-        let ports = Ports { clock: Arc::new(Standing), entropy, mailer: None };
+        let ports = Ports { clock: Arc::new(Standing), entropy, ..Ports::of_this_machine() };
         let on_break = Box::new(|why| panic!("the system broke: {why}"));
         let store = Arc::new(MemoryStore::new());
         let system = System::start(store, settings, ports, on_break).await.expect("it starts");
@@ -371,7 +388,7 @@ impl Whole {
                     ));
                 }
                 WorkerCommand::Ack(..) => left -= 1,
-                WorkerCommand::Leases(_)
+                WorkerCommand::Leases(..)
                 | WorkerCommand::Cancel(..)
                 | WorkerCommand::Drain(_)
                 | WorkerCommand::Close => {}
@@ -381,7 +398,13 @@ impl Whole {
 }
 
 fn owner() -> Owner {
-    Owner { id: "usr_1".into(), environment: Environment::Live, concurrent: None }
+    Owner {
+        id: "usr_1".into(),
+        environment: Environment::Live,
+        concurrent: None,
+        role: callboard_domain::access::Role::Operator,
+        trace: None,
+    }
 }
 
 fn submit(times: usize) {

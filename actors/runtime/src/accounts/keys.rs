@@ -21,7 +21,10 @@ impl Accounts {
         self.permit(&by, Permission::KeysManage)?;
         let (key, secret) = self.new_key(new, by)?;
         let record = Record::new(Action::KeyCreated, by).of(key.id).with("name", &key.name);
-        let record = record.with("role", key.role).with("expiresAt", key.expires_at);
+        let mut record = record.with("role", key.role).with("expiresAt", key.expires_at);
+        if !key.queues.is_empty() {
+            record = record.with("queues", key.queues.join(", "));
+        }
         let ops = vec![KEYS.put(NUMBER, &key.id.as_u128(), &key, None)];
         self.store(ops, vec![record]).await?;
         self.0.accounts.put_key(key.clone());
@@ -38,6 +41,7 @@ impl Accounts {
             role: new.role,
             environment: new.environment,
             tier: new.tier,
+            queues: new.queues,
             digest: secret.digest(),
             prefix: kind.prefix().to_owned(),
             last4: secret.last4().to_owned(),
@@ -85,6 +89,7 @@ impl Accounts {
             role: old.role,
             environment: old.environment,
             tier: old.tier,
+            queues: old.queues.clone(),
             lifetime: old.lifetime(),
         };
         let (key, secret) = self.new_key(new, by)?;

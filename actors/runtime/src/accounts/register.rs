@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use callboard_domain::Timestamp;
+use callboard_domain::access::Role;
+use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{KeyId, SessionId, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::session::Session;
+use callboard_domain::session::signing::SigningKeys;
+use callboard_domain::{Error, Timestamp};
 use tokio::sync::watch;
 
 use self::sessions::Sessions;
@@ -21,14 +24,9 @@ mod sessions;
 #[derive(Debug)]
 pub(crate) struct Register {
     inner: RwLock<Inner>,
+    signing_keys: RwLock<SigningKeys>,
     /// Sends after every change that may take somebody's right away.
     changes: watch::Sender<()>,
-}
-
-impl Default for Register {
-    fn default() -> Self {
-        Self { inner: RwLock::default(), changes: watch::Sender::new(()) }
-    }
 }
 
 /// An API key and its last use.
@@ -64,15 +62,47 @@ impl KnownKey {
 struct Inner {
     users: BTreeMap<UserId, User>,
     emails: HashMap<String, UserId>,
+    externals: BTreeMap<ExternalId, UserId>,
     keys: HashMap<[u8; 32], Arc<KnownKey>>,
     digests: BTreeMap<KeyId, [u8; 32]>,
     sessions: Sessions,
 }
 
 impl Register {
+    /// Nobody yet; access tokens are signed with these keys.
+    pub(crate) fn new(signing_keys: SigningKeys) -> Self {
+        Self {
+            inner: RwLock::default(),
+            signing_keys: RwLock::new(signing_keys),
+            changes: watch::Sender::new(()),
+        }
+    }
+
+    pub(crate) fn signing_keys(&self) -> SigningKeys {
+        self.signing_keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn put_signing_keys(&self, keys: SigningKeys) {
+        *self.signing_keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        self.changes.send_replace(());
+    }
+
+    /// The instant at which a session ends with its signing key; `None` is never.
+    pub(crate) fn end_of_key(
+        &self,
+        session: &Session,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let keys = self.signing_keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.end_of(session.signing_key, now)
+    }
+
     pub(crate) fn put_user(&self, user: User) {
         let mut inner = self.write();
         inner.emails.insert(user.email.key(), user.id);
+        if let Some(external) = &user.external {
+            inner.externals.insert(external.clone(), user.id);
+        }
         inner.users.insert(user.id, user);
         drop(inner);
         self.changes.send_replace(());
@@ -81,6 +111,9 @@ impl Register {
     pub(crate) fn remove_user(&self, user: &User) {
         let mut inner = self.write();
         inner.emails.remove(&user.email.key());
+        if let Some(external) = &user.external {
+            inner.externals.remove(external);
+        }
         inner.users.remove(&user.id);
         drop(inner);
         self.changes.send_replace(());
@@ -128,6 +161,14 @@ impl Register {
         inner.digests.get(&id).and_then(|digest| inner.keys.get(digest)).cloned()
     }
 
+    /// The person behind an account, as an identifier: a user, the user who answers for a key, or a key
+    /// for which nobody does.
+    pub(crate) fn person_of(&self, account: &str) -> String {
+        let key = account.parse().ok().and_then(|id| self.key_by_id(id));
+        let user = key.and_then(|known| known.key.user);
+        user.map_or_else(|| account.to_owned(), |user| user.to_string())
+    }
+
     /// All keys, oldest first.
     pub(crate) fn keys(&self) -> Vec<Arc<KnownKey>> {
         let inner = self.read();
@@ -153,8 +194,13 @@ impl Register {
         self.read().users.values().cloned().collect()
     }
 
-    pub(crate) fn has_users(&self) -> bool {
-        !self.read().users.is_empty()
+    pub(crate) fn user_by_external(&self, id: &ExternalId) -> Option<User> {
+        let inner = self.read();
+        inner.externals.get(id).and_then(|id| inner.users.get(id)).cloned()
+    }
+
+    pub(crate) fn has_admin(&self) -> bool {
+        self.read().users.values().any(|user| user.role == Role::Admin)
     }
 
     /// The key of this digest. The digest of a secret of 190 bits tells nothing by the time that

@@ -42,12 +42,15 @@ pub(crate) fn caller_of_session(
     register: &Register,
     session: SessionId,
     user: UserId,
+    now: Timestamp,
 ) -> Result<Caller, Error> {
-    if register.user_of_session(session) != Some(user) {
-        return Err(Error::InvalidToken("the session was revoked".to_owned()));
-    }
+    let session = register
+        .session(session)
+        .filter(|session| session.user == user)
+        .ok_or_else(|| Error::InvalidToken("the session was revoked".to_owned()))?;
+    let expires_at = register.end_of_key(&session, now)?;
     let user = register.user(user).ok_or_else(user_is_gone)?;
-    Ok(of_user(&user, Some(session)))
+    Ok(Caller { expires_at, ..of_user(&user, Some(session.id)) })
 }
 
 /// The caller that an account is now, whatever its credential.
@@ -78,6 +81,7 @@ fn of_key(known: &KnownKey, now: Timestamp) -> Result<Caller, Error> {
         role: key.role,
         environment: key.environment,
         tier: key.tier,
+        queues: key.queues.clone(),
         session: None,
         must_change_password: false,
         expires_at: Some(key.ends_at()),
@@ -91,6 +95,7 @@ fn of_user(user: &User, session: Option<SessionId>) -> Caller {
         role: user.role,
         environment: Environment::Live,
         tier: user.tier,
+        queues: Vec::new(),
         session,
         must_change_password: user.must_change_password,
         expires_at: None,
@@ -110,6 +115,8 @@ pub struct Right {
     expires_at: Option<Timestamp>,
     action: Action,
     changes: watch::Receiver<()>,
+    /// The caller as of the last change, if it has any right left.
+    known: Option<Caller>,
 }
 
 impl std::fmt::Debug for Right {
@@ -122,7 +129,19 @@ impl Right {
     pub(crate) fn new(node: Arc<Node>, caller: &Caller, action: Action) -> Self {
         let changes = node.accounts.changes();
         let Caller { account, session, expires_at, .. } = *caller;
-        Self { node, account, session, expires_at, action, changes }
+        let mut right = Self { node, account, session, expires_at, action, changes, known: None };
+        right.changes.mark_changed();
+        right
+    }
+
+    /// True if the caller may do this now; asked for every event. The end of the credential's time is
+    /// left to [`Self::lost`].
+    pub fn permits(&mut self, action: Action) -> bool {
+        if self.changes.has_changed().unwrap_or(true) {
+            self.changes.borrow_and_update();
+            self.known = self.caller().ok();
+        }
+        self.known.as_ref().is_some_and(|caller| caller.may(action).is_ok())
     }
 
     /// Waits until the right is gone, and returns the error with which a request would be refused.
@@ -141,13 +160,17 @@ impl Right {
         }
     }
 
+    fn caller(&self) -> Result<Caller, Error> {
+        let (register, now) = (&self.node.accounts, self.node.now());
+        match (self.account, self.session) {
+            (Account::User(user), Some(session)) => caller_of_session(register, session, user, now),
+            (account, _) => caller_of(register, account, now),
+        }
+    }
+
     /// The time that is left.
     fn check(&self) -> Result<Duration, Error> {
-        let (register, now) = (&self.node.accounts, self.node.now());
-        let caller = match (self.account, self.session) {
-            (Account::User(user), Some(session)) => caller_of_session(register, session, user)?,
-            (account, _) => caller_of(register, account, now)?,
-        };
+        let (caller, now) = (self.caller()?, self.node.now());
         caller.may(self.action)?;
         let ends = [self.expires_at, caller.expires_at].into_iter().flatten().min();
         match ends {

@@ -11,6 +11,7 @@ use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::machine::{Machine, Step};
+use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::session::{Event, Session, evicted_by_login};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
@@ -60,7 +61,8 @@ impl Accounts {
         let refresh_token = self.random(RefreshToken::new_family);
         let id = SessionId::from_u128(self.0.fresh_id(self.0.now(), PARTITION));
         let lifetime = self.0.settings.refresh_token;
-        let session = Session::new(id, user.id, &refresh_token, lifetime);
+        let signing_key = register.signing_keys().current;
+        let session = Session::new(id, user.id, &refresh_token, lifetime, signing_key);
         let others = register.sessions_of(user.id);
         let crowded = match evicted_by_login(others.iter().map(AsRef::as_ref)) {
             Some(session) => Some(session.transition(Event::Evicted, self.0.now())?),
@@ -87,11 +89,13 @@ impl Accounts {
             .session_of_family(&token.family())
             .ok_or_else(|| Error::InvalidToken("the refresh token is not known".to_owned()))?;
         let user = register.user(session.user).ok_or_else(super::rights::user_is_gone)?;
+        register.end_of_key(&session, at)?;
         let refresh_token = self.random(|entropy| token.rotated(entropy));
         let event = Event::Presented {
             token: token.digest(),
             successor: refresh_token.digest(),
             lifetime: self.0.settings.refresh_token,
+            signing_key: register.signing_keys().current,
         };
         let step = session.transition(event, at)?;
         let is_over = step.next.is_finished();
@@ -137,6 +141,37 @@ impl Accounts {
             self.store(ops, Vec::new()).await?;
             for id in page {
                 self.0.accounts.forget_session(*id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes other keys sign: the record is durable when this returns.
+    pub(super) async fn change_signing_keys(&self, keys: SigningKeys, by: By) -> Result<(), Error> {
+        self.permit(&by, Permission::KeysManage)?;
+        let mut record = Record::new(Action::SigningKeyRotated, by).of(keys.current);
+        for (key, until) in &keys.previous {
+            let until =
+                until.map_or("the end of its setting".to_owned(), |until| until.to_string());
+            record = record.with(&format!("until.{key}"), until);
+        }
+        self.store(Vec::new(), vec![record]).await?;
+        self.0.accounts.put_signing_keys(keys);
+        self.end_sessions_without_key(by).await
+    }
+
+    /// Ends the sessions whose signing key is gone.
+    pub(super) async fn end_sessions_without_key(&self, by: By) -> Result<(), Error> {
+        let (register, now) = (&self.0.accounts, self.0.now());
+        let mut over = register.sessions();
+        over.retain(|session| register.end_of_key(session, now).is_err());
+        for page in over.chunks(PAGE) {
+            let record = Record::new(Action::SessionsEnded, by).with("count", page.len());
+            let record = record.with("reason", "their signing key is gone");
+            let rows = page.iter().map(|session| SESSIONS.delete(NUMBER, &session.id.as_u128()));
+            self.store(rows.collect(), vec![record]).await?;
+            for session in page {
+                register.forget_session(session.id);
             }
         }
         Ok(())

@@ -39,13 +39,30 @@ impl Accounts {
             tier: new.tier,
             password_hash: new.password_hash,
             must_change_password: false,
+            external: new.external,
             created_at: self.0.now(),
         };
         let record = Record::new(Action::UserCreated, by).of(user.id).with("role", user.role);
-        let record = record.with("email", &user.email);
+        let mut record = record.with("email", &user.email);
+        if let Some(external) = &user.external {
+            record = record.with("issuer", &external.issuer).with("subject", &external.subject);
+        }
         self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)], vec![record]).await?;
         register.put_user(user.clone());
         Ok(user)
+    }
+
+    /// The user of this identity, made or with this role (PROTOCOL.md 7, OIDC).
+    pub(super) async fn admit_external(&self, new: NewUser, by: By) -> Result<User, Error> {
+        let known = new.external.as_ref().and_then(|id| self.0.accounts.user_by_external(id));
+        match known {
+            None => self.create_user(new, by).await,
+            Some(user) if user.role == new.role => Ok(user),
+            Some(user) => {
+                let change = UserChange { role: Some(new.role), ..UserChange::default() };
+                self.change_user(user.id, change, by).await
+            }
+        }
     }
 
     pub(super) async fn change_user(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
+use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User};
 use callboard_domain::audit::{By, Entry, Record};
 use callboard_domain::credential::refresh::RefreshToken;
@@ -13,6 +14,7 @@ use callboard_domain::digest::Digest;
 use callboard_domain::id::{KeyId, SessionId, UserId};
 use callboard_domain::query::{AuditQuery, Page};
 use callboard_domain::session::Session;
+use callboard_domain::session::signing::SigningKeys;
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, STOPPING, unreadable, within};
@@ -33,9 +35,9 @@ impl Handle {
     /// Who a session stands for: the user as it is now.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`] if the session is over or not this user's, or the user is gone.
+    /// [`Error::InvalidToken`] if the session is over or not this user's, or its signing key or the user is gone.
     pub fn caller_of_session(&self, session: SessionId, user: UserId) -> Result<Caller, Error> {
-        accounts::caller_of_session(&self.node.accounts, session, user)
+        accounts::caller_of_session(&self.node.accounts, session, user, self.node.now())
     }
 
     /// A caller's right to an action, for a stream or socket that outlives its request.
@@ -120,12 +122,32 @@ impl Handle {
         self.account_command(|reply| Message::CreateUser(new, by, reply)).await
     }
 
-    /// Makes the first user, unless there is one; says whether it was made.
+    /// True if a user is an admin.
+    #[must_use]
+    pub fn has_admin(&self) -> bool {
+        self.node.accounts.has_admin()
+    }
+
+    /// Makes the first admin; `None` if there is one.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn create_first_user(&self, new: NewUser) -> Result<Option<User>, Error> {
-        self.account_command(|reply| Message::CreateFirstUser(new, reply)).await
+    /// [`Error::EmailExists`], [`Error::Unavailable`].
+    pub async fn create_first_admin(&self, new: NewUser, by: By) -> Result<Option<User>, Error> {
+        self.account_command(|reply| Message::CreateFirstAdmin(new, by, reply)).await
+    }
+
+    /// The user of this identity at a provider.
+    #[must_use]
+    pub fn user_by_external(&self, id: &ExternalId) -> Option<User> {
+        self.node.accounts.user_by_external(id)
+    }
+
+    /// Makes the user of an identity at a provider, or gives the known one the role of `new`.
+    ///
+    /// # Errors
+    /// [`Error::EmailExists`], [`Error::InvalidState`] for the last admin, [`Error::Unavailable`].
+    pub async fn admit_external(&self, new: NewUser, by: By) -> Result<User, Error> {
+        self.account_command(|reply| Message::AdmitExternal(new, by, reply)).await
     }
 
     /// Gives a user another role, tier or password, from the next request on. Ended with it are the
@@ -190,6 +212,14 @@ impl Handle {
         by: By,
     ) -> Result<(ApiKey, Secret), Error> {
         self.account_command(|reply| Message::RotateKey(id, overlap, by, reply)).await
+    }
+
+    /// Makes other keys sign access tokens. When this returns, the sessions whose key is gone are over.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn change_signing_keys(&self, keys: SigningKeys, by: By) -> Result<(), Error> {
+        self.account_command(|reply| Message::ChangeSigningKeys(keys, by, reply)).await
     }
 
     /// Writes a record to the audit log. When this returns it is durable.

@@ -1,6 +1,6 @@
 //! Human approval (SPEC.md, HITL; PROTOCOL.md 6).
 
-use callboard_domain::approval::{Approval, Decider};
+use callboard_domain::approval::{Approval, Decider, check_four_eyes};
 use callboard_domain::digest::Digest;
 use callboard_domain::execution::program::{Effort, check_output};
 use callboard_domain::id::{Environment, TaskId};
@@ -93,6 +93,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits,
+    /// [`Error::Forbidden`] for the submitter's own approval where that is not allowed,
     /// [`Error::Invalid`] if the edit is not what the template's outputSchema asks for,
     /// [`Error::Unavailable`].
     pub async fn approve(
@@ -103,6 +104,10 @@ impl Handle {
     ) -> Result<Approval, Error> {
         let Approve { by, modified_output, comment } = approve;
         let found = self.held(environment, task).await?;
+        if self.node.settings.approvals.four_eyes && found.decision.is_none() {
+            let person = |account: &str| self.node.accounts.person_of(account);
+            check_four_eyes(&found.task, &by, person)?;
+        }
         let edit = modified_output.filter(|edit| Digest::of(edit) != found.opening.shown);
         if let (Some(edit), false) = (&edit, found.decision.is_some()) {
             self.check_edit(environment, &found, edit).await?;

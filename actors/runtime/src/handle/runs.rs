@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callboard_domain::access::Role;
 use callboard_domain::estimate::{self, DryRun, Estimate, StepDefaults};
 use callboard_domain::execution;
 use callboard_domain::fuel::{Fuel, OutOfFuel};
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::catalog::{self, Author, Publication, Published, Publishing};
+use crate::catalog::{self, Author, Publication, Published, Publishing, Removal};
 use crate::execution::{Address, Message};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::submission::{Begin, Made, Options, Order, Runs, Submitted};
@@ -121,7 +122,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidDefinition`] for the input or `hitl`,
-    /// [`Error::BudgetExceeded`] if no first step fits, those of an idempotency key,
+    /// [`Error::Forbidden`] if `hitl` asks for fewer gates than the template, [`Error::BudgetExceeded`] if no first step fits, those of an idempotency key,
     /// [`Error::Unavailable`].
     pub async fn execute(
         &self,
@@ -135,7 +136,8 @@ impl Handle {
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
         let options = start.options;
         let plan = self.plan(owner.environment, id).await?;
-        let Prepared { compiled, template, review, input, .. } = of_plan(plan, start)?;
+        let prepared = self.of_plan(owner.role, plan, start).await?;
+        let Prepared { compiled, template, review, input, .. } = prepared;
         let runs = Runs::Plan(id, template);
         let begin = Begin { runs, compiled, review, input, options };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
@@ -145,14 +147,10 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Self::execute`], and a prompt that cannot be rendered.
-    pub async fn dry_run(
-        &self,
-        environment: Environment,
-        id: PlanId,
-        start: Start,
-    ) -> Result<DryRun, Error> {
-        let plan = self.plan(environment, id).await?;
-        self.would(environment, of_plan(plan, start)?).await
+    pub async fn dry_run(&self, owner: &Owner, id: PlanId, start: Start) -> Result<DryRun, Error> {
+        let plan = self.plan(owner.environment, id).await?;
+        let prepared = self.of_plan(owner.role, plan, start).await?;
+        self.would(owner.environment, prepared).await
     }
 
     /// Deploys a template: makes a plan of it and starts that. After `Ok` both survive a power cut.
@@ -207,17 +205,42 @@ impl Handle {
         let overrides = Overrides { models, queues, hitl: start.hitl };
         let made = template.deploy(&overrides, &self.node.settings.env_allow);
         let made = made.map_err(Error::InvalidDefinition)?;
+        if caller.role != Role::Admin {
+            let hitl = template.source().hitl.as_ref();
+            HitlSource::check_not_less(made.hitl.as_ref(), hitl, &made.plan.source().steps)?;
+        }
         let input = self.checked_input(template.input_schema(), start.input).await?;
         let deployed = Deployed {
             template: id.to_owned(),
             version: template.version().to_string(),
             models: overrides.models,
             queues: overrides.queues,
+            hitl: overrides.hitl,
         };
-        let compiled = Arc::new(CompiledPlan::new(made.plan, template.output_schema().cloned()));
-        let review = ReviewPolicy { hitl: made.hitl };
+        let review = ReviewPolicy { hitl: made.hitl.clone() };
+        let compiled = Arc::new(CompiledPlan::of_template(template, made));
         let template = Some(template_of(&deployed));
         Ok((deployed, Prepared { compiled, plan: None, template, review, input }))
+    }
+
+    /// An execution of a plan; one that a deploy made keeps the schema and the gates of its template.
+    async fn of_plan(&self, role: Role, plan: PlanDetail, start: Start) -> Result<Prepared, Error> {
+        let template = plan.deployed.as_ref().map(template_of);
+        let (id, compiled) = (plan.id, plan.compiled);
+        let steps = &compiled.plan.source().steps;
+        let faults = start.hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
+        Problems::none_of(faults).map_err(Error::InvalidDefinition)?;
+        let hitl = HitlSource::for_run(compiled.hitl.as_ref(), start.hitl.as_ref());
+        if role != Role::Admin {
+            HitlSource::check_not_less(hitl.as_ref(), compiled.hitl.as_ref(), steps)?;
+        }
+        let input = if let Some(schema) = &compiled.input_schema {
+            self.checked_input(schema, start.input).await?
+        } else {
+            compiled.plan.check_input(&start.input).map_err(Error::InvalidDefinition)?;
+            start.input
+        };
+        Ok(Prepared { compiled, plan: Some(id), template, review: ReviewPolicy { hitl }, input })
     }
 
     /// The input with its defaults, checked by the schema: here and now if that is brief, else on a
@@ -384,6 +407,28 @@ impl Handle {
         within(COMMAND, answer).await?
     }
 
+    /// Deletes a template, or one version of it; returns the versions, the highest first. Executions
+    /// that ended keep what they ran.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Forbidden`] if it is somebody else's or built in,
+    /// [`Error::InvalidState`] while an execution of it runs, [`Error::Unavailable`].
+    pub async fn remove_template(
+        &self,
+        environment: Environment,
+        author: Author,
+        id: &str,
+        version: Option<&str>,
+    ) -> Result<Vec<Version>, Error> {
+        let missing = || Error::not_found("template", id);
+        let version = version.map(|version| version.parse().map_err(|_| missing())).transpose()?;
+        let removal = Removal { environment, id: id.to_owned(), version, author };
+        let (reply, answer) = oneshot::channel();
+        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
+        publisher.cast(catalog::Message::Remove(removal, reply)).map_err(|_| super::STOPPING)?;
+        within(COMMAND, answer).await?
+    }
+
     /// A version of a template, or the highest.
     ///
     /// # Errors
@@ -464,17 +509,6 @@ impl Handle {
         self.node.catalog.keep_estimate(environment, template, now, estimate);
         Ok(estimate)
     }
-}
-
-fn of_plan(plan: PlanDetail, start: Start) -> Result<Prepared, Error> {
-    let Start { input, hitl, .. } = start;
-    let template = plan.deployed.as_ref().map(template_of);
-    let (id, compiled) = (plan.id, plan.compiled);
-    let steps = &compiled.plan.source().steps;
-    let faults = hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
-    Problems::none_of(faults).map_err(Error::InvalidDefinition)?;
-    compiled.plan.check_input(&input).map_err(Error::InvalidDefinition)?;
-    Ok(Prepared { compiled, plan: Some(id), template, review: ReviewPolicy { hitl }, input })
 }
 
 fn template_of(deployed: &Deployed) -> execution::Template {

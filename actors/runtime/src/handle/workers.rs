@@ -1,16 +1,20 @@
 //! Workers and their connections (SPEC.md, Workers; PROTOCOL.md 11).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
-use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::task::LeaseToken;
+use callboard_domain::id::{Environment, TaskId, WorkerId};
+use callboard_domain::query::{Page, Tasks};
+use callboard_domain::schema::Schema;
+use callboard_domain::task::{LeaseToken, Task};
 use callboard_domain::worker::{Leases, Profile};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{COMMAND, Handle, Owner, STOPPING, within};
+use super::{COMMAND, Handle, Owner, STOPPING, unreadable, within};
 use crate::node::Node;
+use crate::tables::{self, executions};
 use crate::worker::{self, Registration, View, WorkerCommand, WorkerMessage};
 
 impl Handle {
@@ -18,6 +22,33 @@ impl Handle {
     #[must_use]
     pub fn workers(&self, environment: Environment) -> Vec<View> {
         self.node.workers.list(environment)
+    }
+
+    /// The tasks whose leases the workers of an account hold now.
+    #[must_use]
+    pub fn held_by(&self, environment: Environment, account: &str) -> BTreeSet<TaskId> {
+        let views = self.node.workers.list(environment);
+        let own = views.iter().filter(|view| view.account.as_deref() == Some(account));
+        own.flat_map(|view| view.worker.tasks()).collect()
+    }
+
+    /// A page of the tasks whose leases the workers of an account hold now.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn tasks_held_by(
+        &self,
+        environment: Environment,
+        account: &str,
+        query: &Tasks,
+    ) -> Result<Page<Task>, Error> {
+        let mut tasks = Vec::new();
+        for id in self.held_by(environment, account) {
+            let store = &*self.node.shard(id.partition()).store;
+            let found = tables::task(store, environment, id).await;
+            tasks.extend(found.map_err(|error| unreadable(&error))?.map(|found| found.task));
+        }
+        Ok(query.page_of(tasks))
     }
 
     /// Tells a worker to take nothing new.
@@ -73,6 +104,34 @@ impl Handle {
         Ok((WorkerLink { node: Arc::clone(&self.node), address, number }, leases))
     }
 
+    /// Returns once the sandbox has work, since the start or since it was asked before.
+    pub async fn sandbox_used(&self) {
+        self.node.sandbox_used.notified().await;
+    }
+
+    /// The schema that the output of a task must fit; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn output_schema(
+        &self,
+        environment: Environment,
+        task: &Task,
+    ) -> Result<Option<Schema>, Error> {
+        let Some((execution, step)) = &task.spec.origin.step else { return Ok(None) };
+        let found = async {
+            let begun = executions::begun(self.node.store(), environment, *execution).await?;
+            let Some(begun) = begun else { return Ok(None) };
+            self.node.plan(environment, begun.spec.plan).await
+        };
+        let plan = found.await.map_err(|error| unreadable(&error))?;
+        Ok(plan.and_then(|plan| {
+            let checked = plan.compiled.checked()?;
+            let is_it = plan.compiled.graph.name(checked) == step;
+            plan.compiled.output_schema.clone().filter(|_| is_it)
+        }))
+    }
+
     /// How long leases last and how often workers are to speak.
     #[must_use]
     pub fn worker_terms(&self) -> (Duration, Duration) {
@@ -82,9 +141,7 @@ impl Handle {
     /// How many workers are connected and heard of.
     #[must_use]
     pub fn reachable_workers(&self) -> usize {
-        let moment = self.moment();
-        let live = self.node.workers.list(Environment::Live);
-        live.iter().filter(|view| view.worker.is_reachable(moment)).count()
+        self.node.reachable_workers()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use callboard_domain::approval::{Action, Approval, Entry};
+use callboard_domain::approval::{Action, Approval, Entry, State};
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{Approvals, Page};
+use callboard_domain::query::{Approvals, Page, Window};
 use callboard_domain::task::Inputs;
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
@@ -17,6 +17,9 @@ use crate::tables::{self, approval_list, approval_term as term, executions, term
 
 /// How the lists are ordered: by when the output was held.
 const SINCE: usize = 0;
+
+/// How many characters of a text a list shows. One more is read, which tells that there is more.
+pub const LISTED: usize = 2_000;
 
 /// An approval with all that a reviewer needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +36,22 @@ pub struct ApprovalDetail {
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
+}
+
+impl ApprovalDetail {
+    /// The same for a list, which holds a hundred of them: of long texts only the beginning.
+    fn listed(mut self) -> Self {
+        let prompt = std::mem::take(&mut self.inputs.prompt);
+        self.inputs = Inputs { prompt, ..Inputs::default() };
+        let texts = [&mut self.inputs.prompt, &mut self.output].into_iter().chain(&mut self.edit);
+        for text in texts {
+            if let Some((end, _)) = text.char_indices().nth(LISTED + 1) {
+                text.truncate(end);
+                text.shrink_to_fit();
+            }
+        }
+        self
+    }
 }
 
 /// An entry of a history with what was written, as long as the task is kept.
@@ -89,9 +108,18 @@ pub(crate) async fn approvals(
     let page = store.query(&asked(environment, query)).await?;
     let mut items = Vec::with_capacity(page.documents.len());
     for document in page.documents {
-        items.extend(approval(store, environment, TaskId::from_u128(document)).await?);
+        let item = approval(store, environment, TaskId::from_u128(document)).await?;
+        items.extend(item.map(ApprovalDetail::listed));
     }
     Ok(Page { items, total: page.total })
+}
+
+/// How many approvals of production are undecided, expired ones too.
+pub(crate) async fn undecided(store: &dyn Store) -> Result<u64, Error> {
+    let statuses = vec![State::Pending, State::Assigned, State::Escalated, State::Expired];
+    let window = Window { limit: 0, offset: 0 };
+    let query = Approvals { statuses, window, ..Approvals::default() };
+    Ok(store.query(&asked(Environment::Live, &query)).await?.total)
 }
 
 fn asked(environment: Environment, query: &Approvals) -> Query {

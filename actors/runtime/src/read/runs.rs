@@ -225,7 +225,7 @@ fn seen(execution: Execution, live: &HashMap<TaskId, Live>) -> Overview {
     Overview { execution, progress }
 }
 
-const fn how_far(state: &State) -> Live {
+pub(crate) const fn how_far(state: &State) -> Live {
     match state {
         State::Ready | State::Backoff { .. } => Live::Pending,
         State::AwaitingApproval { .. } => Live::AwaitingApproval,

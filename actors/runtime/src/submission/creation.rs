@@ -7,6 +7,7 @@ use callboard_domain::execution::{Execution, Spec, Status, Template};
 use callboard_domain::id::{BatchId, Environment, ExecutionId, PlanId, TaskId};
 use callboard_domain::plan::PlanSource;
 use callboard_domain::task::{EndingCode, Origin, Request, Task};
+use callboard_domain::trace::TraceContext;
 use callboard_domain::unit::{Change, Joint, Unit};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Ticket};
@@ -30,6 +31,7 @@ struct Creation<'n> {
     partition: u8,
     account: String,
     concurrent: Option<u32>,
+    trace: Option<Box<TraceContext>>,
     unit: Unit,
     records: Vec<Op>,
     begun: Option<Arc<Program>>,
@@ -40,7 +42,7 @@ struct Creation<'n> {
 
 /// Makes a submission durable, and sends what it made on its way.
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
-    let Submission { environment, account, concurrent, order, key, partition, admitted } =
+    let Submission { environment, account, concurrent, trace, order, key, partition, admitted } =
         submission;
     let mut creation = Creation {
         node: &node,
@@ -48,6 +50,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
         partition,
         account,
         concurrent,
+        trace,
         unit: Unit::at(node.now()),
         records: Vec::new(),
         begun: None,
@@ -60,6 +63,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
         // Boxed: tasks do without, and would pay for the larger future.
         super::Order::Execution(begin) => Box::pin(creation.execution(*begin)).await?,
     };
+    creation.admit()?;
     if let Some(key) = key {
         creation.records.push(idempotency_row(environment, &key, creation.unit.now, &made));
     }
@@ -85,6 +89,15 @@ fn idempotency_row(environment: Environment, key: &Key, at: Timestamp, made: &Ma
 }
 
 impl Creation<'_> {
+    /// Counts what is made for its account, if its caps have room.
+    fn admit(&self) -> Result<(), Error> {
+        let is_task = |change: &&Change| matches!(change, Change::NewTask(..));
+        let tasks = self.unit.changes.iter().filter(is_task).count();
+        self.node.holdings.admit(&self.account, tasks)?;
+        self.node.holdings.store(&self.account, &self.records);
+        Ok(())
+    }
+
     fn fresh_id(&self) -> u128 {
         self.node.fresh_id(self.unit.now, self.partition)
     }
@@ -94,7 +107,7 @@ impl Creation<'_> {
         let mut made = Vec::with_capacity(requests.len());
         for request in requests {
             let id = TaskId::from_u128(self.fresh_id());
-            let origin = Origin { batch, ..Origin::default() };
+            let origin = Origin { batch, trace: self.trace.clone(), ..Origin::default() };
             let (spec, inputs) =
                 request.accepted(id, self.account.clone(), self.concurrent, origin);
             let step = Task::submitted(spec);
@@ -165,6 +178,7 @@ impl Creation<'_> {
             max_cost: options.max_cost,
             output_checked: compiled.checked(),
             created_at: now,
+            trace: self.trace.clone(),
         };
         let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
         let made = first.next.clone();
@@ -199,7 +213,7 @@ impl Creation<'_> {
             let new = &node.shard(execution.partition()).new_executions;
             new.add(Address { environment, execution }, (step.next.clone(), program), size);
         }
-        durable::submit(node, environment, partition, unit, records)
+        durable::submit_admitted(node, environment, partition, unit, records)
     }
 }
 

@@ -1,29 +1,105 @@
 //! The rows of deliveries: those that are to be sent, and what became of the others.
 //!
 //! A row stands in `LIVE_DELIVERIES` and moves to `ENDED_DELIVERIES` with its last step, where it is
-//! kept for [`KEPT`], so that an operator can see what became of a mail. Deliberately absent: what
-//! was written, which is made anew for each attempt from what is true then.
+//! kept for [`KEPT`], so that an operator can see what became of it and send it again. Both stand in
+//! one list. Deliberately absent: what is said, which is made anew for each attempt.
 
 use std::time::Duration;
 
-use callboard_domain::delivery::Delivery;
-use callboard_domain::id::Environment;
+use callboard_domain::delivery::{Cargo, Delivery, Fact};
+use callboard_domain::event::EventName;
+use callboard_domain::id::{DeliveryId, Environment, TaskId};
 use callboard_domain::machine::{Machine, Step};
-use callboard_store::Op;
+use callboard_domain::{Timestamp, delivery};
+use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 
-use super::{ENDED_DELIVERIES, LIVE_DELIVERIES};
+use super::{
+    ENDED_DELIVERIES, EVENTS, EventRow, LIVE_DELIVERIES, delivery_list, delivery_term as term,
+    events,
+};
 
 /// How long a delivery is kept after it was made, once it is over.
 pub(crate) const KEPT: Duration = Duration::from_hours(30 * 24);
 
 /// The rows of a step of a delivery. Its first step is part of the unit that orders it.
-pub(super) fn rows(environment: Environment, step: &Step<Delivery>) -> Vec<Op> {
+pub(super) fn rows(environment: Environment, now: Timestamp, step: &Step<Delivery>) -> Vec<Op> {
     let delivery = &step.next;
     let (number, id) = (environment.number(), delivery.cargo.id().as_u128());
+    let entry = Some(listed(environment, delivery));
+    let mut ops = Vec::with_capacity(3);
     if delivery.is_finished() {
-        let ended = ENDED_DELIVERIES.put(number, &id, delivery, None);
-        vec![LIVE_DELIVERIES.delete(number, &id), ended]
+        ops.push(LIVE_DELIVERIES.delete(number, &id));
+        ops.push(ENDED_DELIVERIES.put(number, &id, delivery, entry));
     } else {
-        vec![LIVE_DELIVERIES.put(number, &id, delivery, None)]
+        if step.facts.contains(&Fact::Revived) {
+            ops.push(ENDED_DELIVERIES.delete(number, &id));
+        }
+        ops.push(LIVE_DELIVERIES.put(number, &id, delivery, entry));
     }
+    let told = step.facts.iter().filter_map(|fact| event(&delivery.cargo, *fact));
+    ops.extend(told.map(|event| {
+        let row = EventRow::of_delivery(event.as_str(), now, delivery.clone());
+        EVENTS.append(events(environment), &row)
+    }));
+    ops
+}
+
+/// The event of a fact; mails have none.
+const fn event(cargo: &Cargo, fact: Fact) -> Option<EventName> {
+    match (cargo, fact) {
+        (Cargo::Webhook(_), Fact::Delivered) => Some(EventName::WebhookDelivered),
+        (Cargo::Webhook(_), Fact::Failed) => Some(EventName::WebhookFailed),
+        (Cargo::Webhook(_), Fact::Revived)
+        | (Cargo::Mail(_), Fact::Delivered | Fact::Failed | Fact::Revived) => None,
+    }
+}
+
+pub(crate) fn listed(environment: Environment, delivery: &Delivery) -> Entry {
+    let terms = vec![
+        (term::STATUS, delivery.status().as_str().as_bytes().into()),
+        (term::TASK, task_term(delivery.cargo.task())),
+    ];
+    Entry { list: delivery_list(environment), terms, sort: [None; 2] }
+}
+
+/// A task as a term of the list.
+pub(crate) fn task_term(task: TaskId) -> Box<[u8]> {
+    Box::from(task.as_u128().to_be_bytes())
+}
+
+/// A delivery, wherever it stands.
+pub(crate) async fn delivery(
+    store: &dyn Store,
+    environment: Environment,
+    id: DeliveryId,
+) -> Result<Option<Delivery>, Error> {
+    let (number, id) = (environment.number(), id.as_u128());
+    // The third look is for one that was sent again between the first two.
+    for table in [LIVE_DELIVERIES, ENDED_DELIVERIES, LIVE_DELIVERIES] {
+        if let Some(row) = table.get(store, number, &id).await? {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// True if a delivery about the task is still to be sent.
+pub(crate) async fn is_awaited(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<bool, Error> {
+    let pending = delivery::Status::Pending.as_str().as_bytes();
+    let query = Query {
+        list: delivery_list(environment),
+        filters: vec![
+            Filter::AnyOf(term::TASK, vec![task_term(task)]),
+            Filter::AnyOf(term::STATUS, vec![pending.into()]),
+        ],
+        order: Order::Document,
+        descending: false,
+        offset: 0,
+        limit: 0,
+    };
+    Ok(store.query(&query).await?.total > 0)
 }

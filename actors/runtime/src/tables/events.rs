@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Approval;
-use callboard_domain::execution::Head;
+use callboard_domain::delivery::Delivery;
+use callboard_domain::execution::{Execution, Head, Live, Progress};
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
-use callboard_domain::task::Task;
+use callboard_domain::task::{Spec, Task};
 use callboard_store::{Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +20,10 @@ use super::EVENTS;
 use super::approvals::ApprovalRow;
 use super::executions::{self, HeadRow};
 use super::tasks::{self, TaskRow};
+use crate::read::runs::how_far;
 use crate::worker::View;
 
-/// One record of the event log: of a task, a worker, an execution or an approval. What happened to a step of an
+/// One record of the event log: of a task, a worker, an execution, an approval or a webhook. What happened to a step of an
 /// execution is told by the records of its task and of the execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EventRow {
@@ -43,6 +45,65 @@ pub(crate) struct EventRow {
     /// The approval that it happened to, as it was then, and all that happened to it at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     approval: Option<OfApproval>,
+    /// The webhook that it happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivery: Option<Delivery>,
+    /// How far the steps of the execution were.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressRow>,
+}
+
+/// How far the steps of an execution were. How far the tasks of dispatched steps are stands in their
+/// own rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProgressRow {
+    /// All, completed, dispatched, waiting, failed, cancelled and skipped.
+    #[serde(rename = "n")]
+    counts: [u32; 7],
+    /// The tasks of dispatched steps, as many as stand here.
+    #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskId>,
+}
+
+/// How many tasks of dispatched steps a record names; further ones count as running.
+const MAX_DISPATCHED: usize = 16;
+
+impl ProgressRow {
+    pub(crate) fn of(execution: &Execution) -> Self {
+        let progress = execution.progress(|_| Live::Running);
+        let Progress { total, completed, running, pending, failed, cancelled, skipped, .. } =
+            progress;
+        Self {
+            counts: [total, completed, running, pending, failed, cancelled, skipped],
+            tasks: execution.out().map(|(_, task)| task).take(MAX_DISPATCHED).collect(),
+        }
+    }
+
+    /// The counts, with the tasks of dispatched steps as they are now.
+    async fn read(self, store: &dyn Store, environment: Environment) -> Result<Progress, Error> {
+        let [total, completed, running, pending, failed, cancelled, skipped] = self.counts;
+        let awaiting_approval = 0;
+        let mut progress = Progress {
+            total,
+            completed,
+            running,
+            pending,
+            failed,
+            cancelled,
+            skipped,
+            awaiting_approval,
+        };
+        for task in self.tasks {
+            let state = super::unfinished_state(store, environment, task).await?;
+            let live = state.map_or(Live::Running, |state| how_far(&state));
+            if live != Live::Running && progress.running > 0 {
+                progress.running -= 1;
+                progress.pending += 1;
+                progress.awaiting_approval += u32::from(live == Live::AwaitingApproval);
+            }
+        }
+        Ok(progress)
+    }
 }
 
 /// An approval, by its task, and the names of facts.
@@ -80,14 +141,16 @@ pub enum Subject {
     Task(Arc<Task>),
     /// A step of an execution, as its task shows it.
     TaskOfStep(ExecutionId, String, Arc<Task>),
-    /// An execution.
-    Execution(Arc<Head>),
+    /// An execution, and how far its steps were if the record says so.
+    Execution(Arc<Head>, Option<Progress>),
     /// A step of an execution.
     Step(Arc<Head>, String),
     /// An approval.
     Approval(Arc<Approval>),
     /// A worker.
     Worker(WorkerRow),
+    /// A webhook, and its task unless that was removed.
+    Delivery(Box<Delivery>, Option<Arc<Spec>>),
 }
 
 /// The record of something that happened to a task; without a row, of its end.
@@ -113,15 +176,35 @@ impl EventRow {
     /// How many facts one record tells at most.
     pub(crate) const MAX_FACTS: usize = 60;
 
+    const fn blank(event: &'static str, at: Timestamp) -> Self {
+        Self {
+            event: Cow::Borrowed(event),
+            at,
+            task: None,
+            worker: None,
+            execution: None,
+            approval: None,
+            delivery: None,
+            progress: None,
+        }
+    }
+
     pub(crate) fn of_worker(event: &'static str, at: Timestamp, worker: WorkerRow) -> Self {
-        let event = Cow::Borrowed(event);
-        Self { event, at, task: None, worker: Some(worker), execution: None, approval: None }
+        Self { worker: Some(worker), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_delivery(event: &'static str, at: Timestamp, delivery: Delivery) -> Self {
+        Self { delivery: Some(delivery), ..Self::blank(event, at) }
     }
 
     /// At most [`Self::MAX_FACTS`] facts.
     pub(crate) fn of_execution(at: Timestamp, execution: OfExecution) -> Self {
-        let (event, execution) = (Cow::Borrowed(""), Some(execution));
-        Self { event, at, task: None, worker: None, execution, approval: None }
+        Self { execution: Some(execution), ..Self::blank("", at) }
+    }
+
+    /// The same, with how far the execution's steps are.
+    pub(crate) fn with_progress(self, progress: ProgressRow) -> Self {
+        Self { progress: Some(progress), ..self }
     }
 
     pub(crate) fn of_approval(
@@ -129,8 +212,7 @@ impl EventRow {
         (task, row, names): (TaskId, ApprovalRow, Vec<&'static str>),
     ) -> Self {
         let names = names.into_iter().map(Cow::Borrowed).collect();
-        let (event, approval) = (Cow::Borrowed(""), Some((task, row, names)));
-        Self { event, at, task: None, worker: None, execution: None, approval }
+        Self { approval: Some((task, row, names)), ..Self::blank("", at) }
     }
 
     /// When it happened.
@@ -158,12 +240,16 @@ impl EventRow {
             let begun = executions::begun(store, environment, id).await?;
             let Some(begun) = begun else { return Ok(Vec::new()) };
             let head = Arc::new(head.of(begun.spec));
+            let progress = match self.progress {
+                Some(row) => Some(row.read(store, environment).await?),
+                None => None,
+            };
             let event = |(event, step): (String, Option<String>)| Event {
                 event: event.into(),
                 at,
                 subject: match step {
                     Some(step) => Subject::Step(Arc::clone(&head), step),
-                    None => Subject::Execution(Arc::clone(&head)),
+                    None => Subject::Execution(Arc::clone(&head), progress),
                 },
             };
             return Ok(facts.into_iter().map(event).collect());
@@ -176,6 +262,11 @@ impl EventRow {
             let subject = || Subject::Approval(Arc::clone(&approval));
             let event = |event| Event { event, at, subject: subject() };
             return Ok(facts.into_iter().map(event).collect());
+        }
+        if let Some(delivery) = self.delivery {
+            let made = tasks::made(store, environment, delivery.cargo.task()).await?;
+            let subject = Subject::Delivery(Box::new(delivery), made.map(|made| made.spec));
+            return Ok(vec![Event { event: self.event, at, subject }]);
         }
         // One without any subject is of a kind that a newer program knows.
         let worker = self.worker.map(Subject::Worker);

@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, STEPS, TEXTS, events, execution_list,
-    execution_term, term_of, text,
+    ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, events,
+    execution_list, execution_term, term_of, text,
 };
 
 /// What of an execution changes, as it is stored.
@@ -183,9 +183,13 @@ pub(super) fn rows(
         begun.for_each(&mut write);
     }
     for facts in step.facts.chunks(EventRow::MAX_FACTS) {
+        let is_of_whole = facts.iter().any(|fact| fact.step().is_none());
         let facts = facts.iter().map(|fact| told(next, *fact)).collect();
         let head = HeadRow::without_steps(&next.head);
-        let event = EventRow::of_execution(now, (id, head, facts));
+        let mut event = EventRow::of_execution(now, (id, head, facts));
+        if is_of_whole {
+            event = event.with_progress(ProgressRow::of(next));
+        }
         ops.push(EVENTS.append(events(environment), &event));
     }
     let entry = Some(entry(environment, next));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::access::{Account, Role};
+use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::approval::{
     self, Approval, Asked, Decider, Entry, Fate, Held, Mail, MailCause, Policy as Hurry,
@@ -14,7 +15,7 @@ use callboard_domain::approval::{
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
 use callboard_domain::credential::ApiKey;
-use callboard_domain::delivery::{Cargo, Delivery};
+use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
 use callboard_domain::event::EventName;
 use callboard_domain::execution::{
@@ -29,11 +30,13 @@ use callboard_domain::machine::Machine;
 use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
 use callboard_domain::rate::Tier;
 use callboard_domain::retry::Policy;
+use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::task::{
-    Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Origin, Spec,
-    State as TaskState, Task, Why,
+    Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Message,
+    Origin, Spec, State as TaskState, Task, Why,
 };
+use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_store::memory::MemoryStore;
 use callboard_store::table::Table;
@@ -45,8 +48,8 @@ use super::{
     AUDIT_ENDS, ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS,
     ENDED_TASKS, EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEY_USES,
     KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
-    REVIEW_RECORDS, SESSIONS, STEPS, TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task,
-    audit_row, events, tasks::Made, words,
+    ProgressRow, REVIEW_RECORDS, SESSIONS, STEPS, TEMPLATES, TaskRow, USERS, WorkerRow,
+    append_of_task, audit_row, events, tasks::Made, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -79,6 +82,7 @@ fn full_task() -> Task {
             step: Some((ExecutionId::from_u128(ID), "step-1".into())),
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
+            trace: None,
         },
         checked: true,
     };
@@ -145,12 +149,29 @@ fn the_rows_of_tasks_are_pinned() {
         "task-fresh-v1",
         &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &TaskRow::from(&fresh), None)),
     );
+    let spec = fresh.spec.as_ref().clone();
+    let origin =
+        Origin { trace: Some(Box::new(TraceContext::new(ID, 7, true))), ..spec.origin.clone() };
+    let traced = Task::submitted(Spec { origin, ..spec }).next;
+    pinned(
+        "task-fresh-v1-traced",
+        &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &TaskRow::from(&traced), None)),
+    );
     let held = TaskRow::from(&held_task());
     pinned("task-held-v1-squeezed", &bytes(LIVE_TASKS.put(0, &ID, &held, None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
-    let inputs = Inputs { prompt: "p".into(), system_prompt: Some("s".into()), context };
-    let made = Made { spec: task.spec, inputs: Some(inputs) };
+    let inputs = Inputs {
+        prompt: "p".into(),
+        system_prompt: Some("s".into()),
+        context,
+        ..Inputs::default()
+    };
+    let mut made = Made { spec: task.spec, inputs: Some(inputs.clone()) };
     pinned("made-v1", serde_json::to_string(&made).expect("JSON").as_bytes());
+    made.inputs = Some(Inputs { messages: messages(), ..inputs });
+    let golden =
+        pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
 }
 
 #[test]
@@ -187,6 +208,7 @@ fn the_rows_of_sessions_are_pinned() {
         id: SessionId::from_u128(ID),
         user: UserId::from_u128(ID),
         family: Digest::of("family"),
+        signing_key: None,
         state: State::Open {
             token: Digest::of("token"),
             renewed_at: NOW,
@@ -195,6 +217,8 @@ fn the_rows_of_sessions_are_pinned() {
         },
     };
     pinned("session-v1", &bytes(SESSIONS.put(0, &ID, &session, None)));
+    let session = Session { signing_key: Some(SigningKeyId::of("a key")), ..session };
+    pinned("session-v1-with-key", &bytes(SESSIONS.put(0, &ID, &session, None)));
 }
 
 #[test]
@@ -207,17 +231,23 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         tier: Some(Tier::Pro),
         password_hash: PasswordHash::new("$argon2id$".into()),
         must_change_password: false,
+        external: None,
         created_at: NOW,
     };
     pinned("user-v1", &bytes(USERS.put(0, &ID, &user, None)));
     let user = User { must_change_password: true, ..user };
     pinned("user-v1-reset", &bytes(USERS.put(0, &ID, &user, None)));
+    let (issuer, subject) = ("https://id.example.com".to_owned(), "42".to_owned());
+    let external = Some(ExternalId { issuer, subject });
+    let user = User { external, must_change_password: false, ..user };
+    pinned("user-v1-external", &bytes(USERS.put(0, &ID, &user, None)));
     let key = ApiKey {
         id: KeyId::from_u128(ID),
         name: "k".into(),
         role: Role::Worker,
         environment: Environment::Live,
         tier: None,
+        queues: Vec::new(),
         digest: Digest::of("text"),
         prefix: "svc_worker_".into(),
         last4: "abcd".into(),
@@ -231,6 +261,8 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
     let created_by = Some(Account::Key(KeyId::from_u128(ID)));
     let key = ApiKey { created_by, user: Some(UserId::from_u128(ID)), ..key };
     pinned("key-v1-of-user", &bytes(KEYS.put(0, &ID, &key, None)));
+    let key = ApiKey { queues: vec!["letters".into()], ..key };
+    pinned("key-v1-bound", &bytes(KEYS.put(0, &ID, &key, None)));
     pinned("key-use-v1", &bytes(KEY_USES.put(0, &ID, &NOW, None)));
     let row = IdempotencyRow {
         body: "ab".into(),
@@ -263,6 +295,25 @@ fn the_rows_of_deliveries_are_pinned() {
         to: UserId::from_u128(ID),
         cause: MailCause::Escalated,
     };
+    let webhook = Webhook {
+        id: DeliveryId::from_u128(ID),
+        task: TaskId::from_u128(ID),
+        event: EventName::TaskCompleted,
+        url: "https://example.com/hook".into(),
+    };
+    let webhook = Delivery::created(Cargo::Webhook(webhook), NOW).next;
+    pinned("delivery-webhook-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &webhook, None)));
+    let webhook = Delivery {
+        state: callboard_domain::delivery::State::Delivered { at: NOW },
+        attempts: 12,
+        last_error: Some("the receiver answered 500".into()),
+        last_status: Some(204),
+        attempts_before: 10,
+        ..webhook
+    };
+    pinned("delivery-webhook-ended-v1", &bytes(ENDED_DELIVERIES.put(0, &ID, &webhook, None)));
+    let row = EventRow::of_delivery("webhook.delivered", NOW, webhook);
+    pinned("event-webhook-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
     let fresh = Delivery::created(Cargo::Mail(mail), NOW).next;
     pinned("delivery-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &fresh, None)));
     let dead = Delivery {
@@ -280,7 +331,7 @@ fn full_approval() -> (Approval, Approval, Vec<Entry>) {
     let user = |number: u128| Some(UserId::from_u128(number << 10));
     let held =
         Held { why: Why::BelowThreshold, confidence: Some(0.75), shown: Digest::of("an output") };
-    let hurry = Hurry { escalate_after: 0.5, rejects: true };
+    let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Asked { reviewer: user(number), by_mail: false };
     let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
     let (edit, comment) = (Some(Digest::of("an edit")), Some(Digest::of("why")));
@@ -363,6 +414,7 @@ fn full_execution() -> Execution {
         max_cost: Some(Money::from_usd(0.5)),
         output_checked: Some(1),
         created_at: NOW,
+        trace: None,
     };
     let steps = [("a", vec![]), ("b", vec![0])];
     let graph = Arc::new(Graph::new(steps).expect("a graph"));
@@ -371,7 +423,14 @@ fn full_execution() -> Execution {
     let mut step = Execution::started(spec, graph, NOW);
     step.and_then(Happened::Decided { step: 0, decision: run }, NOW).expect("it is ready");
     let usage = Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true };
-    let report = Report { task, started_at: Some(NOW), attempt: 2, usage, confidence: Some(0.75) };
+    let report = Report {
+        task,
+        started_at: Some(NOW),
+        attempt: 2,
+        usage,
+        confidence: Some(0.75),
+        finish_reason: None,
+    };
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
     step.and_then(Happened::StepFailed { step: 0, report, ending }, NOW).expect("it is out");
     step.next
@@ -390,6 +449,8 @@ fn the_rows_of_executions_are_pinned() {
     let plain = Table::<(u128, u16), StepState>::new(0x18, 1);
     pinned("step-v1", &bytes(plain.put(0, &(ID, 0), step, None)));
     pinned("step-v1-squeezed", &bytes(STEPS.put(0, &(ID, 0), step, None)));
+    let stopped = StepState { finish_reason: Some("length".into()), ..step.clone() };
+    pinned("step-v1-with-finish-reason", &bytes(plain.put(0, &(ID, 0), &stopped, None)));
     let hitl = HitlSource {
         required_for: Some(vec!["a".into()]),
         confidence_threshold: Some(0.5),
@@ -403,6 +464,10 @@ fn the_rows_of_executions_are_pinned() {
     let input = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("an object");
     let begun = Begun { input: Some(input), ..begun };
     pinned("begun-v1-with-input", serde_json::to_string(&begun).expect("JSON").as_bytes());
+    let trace = Some(Box::new(TraceContext::new(ID, 7, true)));
+    let spec = callboard_domain::execution::Spec { trace, ..(*begun.spec).clone() };
+    let traced = Begun { spec: Arc::new(spec), input: None, ..begun };
+    pinned("begun-v1-traced", serde_json::to_string(&traced).expect("JSON").as_bytes());
     let facts = vec![
         ("step.failed".to_owned(), Some("a".to_owned())),
         ("execution.failed".to_owned(), None),
@@ -410,6 +475,13 @@ fn the_rows_of_executions_are_pinned() {
     let row = EventRow::of_execution(NOW, (execution.head.spec.id, head, facts));
     let golden =
         pinned("event-execution-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
+    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+    let row = row.with_progress(ProgressRow::of(&execution));
+    let golden = pinned(
+        "event-execution-v1-with-progress",
+        &bytes(EVENTS.append(events(Environment::Live), &row)),
+    );
     let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
     assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
 }
@@ -422,6 +494,7 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         version: "1.0.0".into(),
         models: one("a"),
         queues: one("b"),
+        hitl: None,
     };
     let row = PlanRow {
         name: "p".into(),
@@ -433,6 +506,10 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         deployed: Some(deployed),
     };
     pinned("plan-v1", &bytes(PLANS.put(0, &ID, &row, None)));
+    let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
+    let deployed = row.deployed.clone().map(|deployed| Deployed { hitl: Some(hitl), ..deployed });
+    let row = PlanRow { deployed, ..row };
+    pinned("plan-v1-with-gates", &bytes(PLANS.put(0, &ID, &row, None)));
     let name = NameRow { name: "p".into(), description: Some("d".into()) };
     pinned("plan-name-v1", &bytes(PLAN_NAMES.put(0, &[7; 16], &name, None)));
     let row = TemplateRow {
@@ -441,10 +518,13 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         author: "ada@example.com".into(),
         account: None,
         created_at: NOW,
+        removed_at: None,
     };
     pinned("template-v1", &bytes(TEMPLATES.put(0, &ID, &row, None)));
     let row = TemplateRow { account: Some("usr_1".into()), ..row };
     pinned("template-v1-of-account", &bytes(TEMPLATES.put(0, &ID, &row, None)));
+    let row = TemplateRow { removed_at: Some(NOW), ..row };
+    pinned("template-v1-removed", &bytes(TEMPLATES.put(0, &ID, &row, None)));
     let step = StepSource {
         id: "a".into(),
         prompt: "p".into(),
@@ -454,6 +534,17 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         max_tokens: Some(9),
         ..StepSource::default()
     };
-    let source = PlanSource { name: "p".into(), steps: vec![step], ..PlanSource::default() };
+    let mut source = PlanSource { name: "p".into(), steps: vec![step], ..PlanSource::default() };
     pinned("plan-source-v1", serde_json::to_string(&source).expect("JSON").as_bytes());
+    source.steps[0].messages = messages();
+    let json = serde_json::to_string(&source).expect("JSON");
+    pinned("plan-source-v1-with-messages", json.as_bytes());
+}
+
+fn messages() -> Vec<Message> {
+    let content = String::from;
+    vec![
+        Message { role: callboard_domain::task::Role::User, content: content("u") },
+        Message { role: callboard_domain::task::Role::Assistant, content: content("a") },
+    ]
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::{Environment, PlanId};
-use callboard_domain::plan::PlanSource;
+use callboard_domain::plan::{HitlSource, PlanSource};
 use callboard_domain::template::TemplateSource;
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,9 @@ pub struct Deployed {
     /// Other queues, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queues: BTreeMap<String, String>,
+    /// What its request asked of gates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hitl: Option<HitlSource>,
 }
 
 /// The name and the description of plans: a search looks through the different ones only.
@@ -92,6 +95,10 @@ pub(crate) fn plan_rows(
     let mut terms = vec![(plan_term::NAME, Box::from(name))];
     let tags: std::collections::BTreeSet<_> = row.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (plan_term::TAG, tag)));
+    terms.extend(row.deployed.as_ref().map(|of| {
+        let key = template_key(&of.template, &of.version);
+        (plan_term::TEMPLATE, Box::from(key.to_be_bytes()))
+    }));
     let entry = Entry { list: plan_list(environment), terms, sort: [None; 2] };
     ops.push(PLANS.put(number, &id.as_u128(), row, Some(entry)));
     let name_row = NameRow { name: row.name.clone(), description: row.description.clone() };
@@ -123,6 +130,9 @@ pub(crate) struct TemplateRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<String>,
     pub(crate) created_at: Timestamp,
+    /// When the version was deleted; plans that were made of it may still need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) removed_at: Option<Timestamp>,
 }
 
 /// The number by which a version of a template is stored.
@@ -145,8 +155,13 @@ pub(crate) fn template_rows(
     let (number, key) = (environment.number(), template_key(&row.id, &row.version));
     let source = serde_json::to_string(source).expect("it has a JSON form");
     let mut ops = TEXTS.put(number, key, text::MADE, &source);
-    ops.push(TEMPLATES.put(number, &key, row, None));
+    ops.push(template_row(environment, row));
     ops
+}
+
+/// The row of a version, without its text.
+pub(crate) fn template_row(environment: Environment, row: &TemplateRow) -> Op {
+    TEMPLATES.put(environment.number(), &template_key(&row.id, &row.version), row, None)
 }
 
 /// What a version of a template consists of.

@@ -193,10 +193,9 @@ pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs)
 
 /// About how long inputs are, in bytes.
 fn length(inputs: &Inputs) -> usize {
-    let system_prompt = inputs.system_prompt.as_ref().map_or(0, String::len);
     let context = inputs.context.as_ref().map(serde_json::to_string);
     let context = context.map_or(0, |json| json.map_or(usize::MAX, |json| json.len()));
-    inputs.prompt.len().saturating_add(system_prompt).saturating_add(context)
+    inputs.length().saturating_add(context)
 }
 
 /// What a task was made with.

@@ -46,6 +46,7 @@ pub(super) fn new_user(name: &str, role: access::Role) -> NewUser {
         role,
         tier: None,
         password_hash: account::PasswordHash::new("$argon2id$".into()),
+        external: None,
     }
 }
 
@@ -389,7 +390,7 @@ async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> 
         if overview.execution.status() != Phase::Running {
             return Some(());
         }
-        worker.link.say(WorkerMessage::Heartbeat(vec![]));
+        worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
         while let Ok(told) = worker.told.try_recv() {
             match told {
                 WorkerCommand::Assign(given) => {
@@ -397,7 +398,7 @@ async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> 
                     worker.link.say(WorkerMessage::Completed(given.lease, output, completion()));
                 }
                 WorkerCommand::Close => return None,
-                WorkerCommand::Leases(_)
+                WorkerCommand::Leases(..)
                 | WorkerCommand::Ack(..)
                 | WorkerCommand::Cancel(..)
                 | WorkerCommand::Drain(_) => {}

@@ -83,7 +83,7 @@ async fn echo(mut worker: Worker, applied: Applied) {
             Ok(Some(told)) => told,
             Ok(None) => break,
             Err(_) => {
-                worker.link.say(WorkerMessage::Heartbeat(vec![]));
+                worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
                 continue;
             }
         };
@@ -98,7 +98,7 @@ async fn echo(mut worker: Worker, applied: Applied) {
                 *applied.lock().expect("no panic").entry(step).or_default() += 1;
             }
             WorkerCommand::Ack(..)
-            | WorkerCommand::Leases(_)
+            | WorkerCommand::Leases(..)
             | WorkerCommand::Cancel(..)
             | WorkerCommand::Drain(_) => {}
             WorkerCommand::Close => break,

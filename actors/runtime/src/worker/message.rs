@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::task::{Completion, Failure, Inputs, LeaseToken, Task};
+use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::{Leases, Profile};
 use tokio::sync::{mpsc, oneshot};
 
@@ -52,6 +53,8 @@ pub struct Assignment {
     pub task: Task,
     /// Its texts.
     pub inputs: Inputs,
+    /// The trace context that the worker's own spans belong to.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// What a worker registers with.
@@ -72,8 +75,8 @@ pub struct Registration {
 /// What a worker says.
 #[derive(Debug)]
 pub enum WorkerMessage {
-    /// It is alive and works on these.
-    Heartbeat(Vec<LeaseToken>),
+    /// It is alive and works on these; it named other texts too, which are no leases.
+    Heartbeat(Vec<LeaseToken>, Vec<String>),
     /// A piece of an output.
     Delta(LeaseToken, String),
     /// An output.
@@ -89,8 +92,8 @@ pub enum WorkerMessage {
 pub enum WorkerCommand {
     /// A task.
     Assign(Box<Assignment>),
-    /// The answer to a heartbeat.
-    Leases(Leases),
+    /// The answer to a heartbeat, with the texts that are no leases.
+    Leases(Leases, Vec<String>),
     /// What became of an answer.
     Ack(LeaseToken, Of, AckResult),
     /// A lease is over.

@@ -145,6 +145,24 @@ impl Texts {
         String::from_utf8(text).map(Some).map_err(|_| corrupt("it is not UTF-8"))
     }
 
+    /// How long a text is as it is stored, in bytes; `None` if there is none.
+    ///
+    /// # Errors
+    /// The store's, and [`Error::Corrupt`] if the text cannot be read.
+    pub async fn stored_length(
+        &self,
+        store: &dyn Store,
+        environment: u8,
+        document: u128,
+        field: u8,
+    ) -> Result<Option<u32>, Error> {
+        let first = self.key(environment, document, field, 0);
+        let Some(row) = store.get(&first).await? else { return Ok(None) };
+        let (_, payload) = self.open_chunk(&first, &row)?;
+        let length = payload.first_chunk().map(|length| u32::from_le_bytes(*length));
+        length.map(Some).ok_or_else(|| corrupt(self.number, &first, "it is cut short"))
+    }
+
     /// Deletes a text of at most `length` bytes.
     ///
     /// # Panics

@@ -122,7 +122,7 @@ impl Anthropic {
         let mut body = json!({
             "model": request.model,
             "max_tokens": request.max_tokens.or(known).unwrap_or(DEFAULT_MAX_TOKENS),
-            "messages": [{"role": "user", "content": request.prompt}],
+            "messages": request.turns().collect::<Vec<_>>(),
             "stream": true,
         });
         let system =

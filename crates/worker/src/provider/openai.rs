@@ -118,8 +118,7 @@ fn body(request: &Request, quirks: Quirks) -> Value {
         .system_messages()
         .into_iter()
         .map(|text| json!({"role": "system", "content": text}));
-    let messages: Vec<Value> =
-        system.chain([json!({"role": "user", "content": request.prompt})]).collect();
+    let messages: Vec<Value> = system.chain(request.turns()).collect();
     let mut body = json!({
         "model": request.model,
         "messages": messages,

@@ -123,9 +123,13 @@ fn failure(model: &str) -> Option<Failure> {
 /// The output and a digest: pure functions of the model and of all texts of the request.
 fn answer(request: &Request) -> (String, [u8; 4]) {
     let mut hash = Sha256::new();
-    for text in
-        [&request.model].into_iter().chain(&request.system_messages()).chain([&request.prompt])
-    {
+    let system = request.system_messages();
+    let system = system.iter().map(String::as_str);
+    let earlier =
+        request.messages.iter().flat_map(|message| [message.role.as_str(), &message.content]);
+    let texts =
+        [request.model.as_str()].into_iter().chain(system).chain(earlier).chain([&*request.prompt]);
+    for text in texts {
         hash.update(text.len().to_be_bytes());
         hash.update(text);
     }

@@ -37,10 +37,12 @@ fn assign(lease: &str) -> Box<Assign> {
             prompt: "p".into(),
             system_prompt: None,
             context: None,
+            messages: Vec::new(),
             max_tokens: None,
             temperature: None,
             plan_execution_id: None,
             step_id: None,
+            traceparent: None,
         },
     })
 }

@@ -58,10 +58,11 @@ fn is_email(text: &str) -> bool {
         && host.split('.').all(label)
 }
 
-/// An http or https URL with a host, without user and password, of at most [`MAX_URL`] characters.
+/// An http or https URL with a host, without user and password, of at most [`MAX_URL`] characters; as it
+/// is given.
 /// Whether it may be called is not checked here.
 #[must_use]
-pub fn url() -> impl Parse<Url> {
+pub fn url() -> impl Parse<String> {
     rule(
         |field| {
             let (path, mode) = (field.path, field.mode);
@@ -73,7 +74,7 @@ pub fn url() -> impl Parse<Url> {
                 Ok(url) if !url.username().is_empty() || url.password().is_some() => {
                     "must not hold a user or a password"
                 }
-                Ok(url) if url.has_host() => return Ok(url),
+                Ok(url) if url.has_host() => return Ok(text),
                 Ok(_) | Err(_) => "must be a URL such as https://example.com/hook",
             };
             Err(mode.refuse(&path, Rule::Format, says))

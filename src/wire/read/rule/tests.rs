@@ -140,7 +140,7 @@ fn an_e_mail_address_has_a_name_and_a_host() {
 #[test]
 fn an_address_is_http_with_a_host_and_without_a_user() {
     for right in ["https://example.com/hook?x=1", "http://[::1]:8080/", "HTTP://EXAMPLE.com"] {
-        assert!(read(json!(right), url()).is_ok(), "{right}");
+        assert_eq!(read(json!(right), url()), Ok(right.to_owned()), "as it is given");
     }
     let address = "be a URL such as https://example.com/hook";
     for (wrong, says) in [

@@ -74,13 +74,15 @@ impl Bench {
             role,
             tier: None,
             password_hash: PasswordHash::new(format!("$argon2id${name}")),
+            external: None,
         };
         self.handle.create_user(new, By::SYSTEM).await.expect("it is made")
     }
 
     async fn key(&self, role: Role, by: By) -> Result<ApiKey, Error> {
         let (name, environment) = (role.as_str().to_owned(), Environment::Live);
-        let new = NewKey { name, role, environment, tier: None, lifetime: DEFAULT_LIFETIME };
+        let (tier, queues, lifetime) = (None, Vec::new(), DEFAULT_LIFETIME);
+        let new = NewKey { name, role, environment, tier, queues, lifetime };
         Ok(self.handle.create_key(new, by).await?.0)
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash};
 use callboard_domain::credential::ENTROPY_BYTES;
+use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::session::{MAX_ACCESS_LIFETIME, MAX_PER_USER, REUSE_GRACE};
 use callboard_domain::worker::Monotonic;
 use callboard_store::faulty::{Fault, FaultyStore};
@@ -82,6 +83,7 @@ impl Bench {
             role: Role::Viewer,
             tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
+            external: None,
         };
         self.handle.create_user(new, By::SYSTEM).await.expect("it is made")
     }
@@ -194,6 +196,7 @@ async fn the_role_is_read_live() {
         role: Role::Admin,
         tier: None,
         password_hash: PasswordHash::new("$argon2id$".into()),
+        external: None,
     };
     bench.handle.create_user(admin, By::SYSTEM).await.expect("it is made");
     let operator = UserChange { role: Some(Role::Operator), ..UserChange::default() };
@@ -209,7 +212,8 @@ async fn the_session_of_a_user_who_is_gone_is_nobodys() {
     let memory = Arc::new(MemoryStore::new());
     let token = RefreshToken::new_family(&[7; ENTROPY_BYTES]).expect("enough");
     let (id, user) = (SessionId::from_u128(1 << 120), UserId::from_u128(1 << 10));
-    let session = Session::new(id, user, &token, Duration::from_hours(24));
+    let signing_key = SigningKeyId::of("a key");
+    let session = Session::new(id, user, &token, Duration::from_hours(24), signing_key);
     let guards = vec![(Partition(PARTITION), memory.epoch())];
     let ops = vec![row(&session)];
     let stored = memory.commit(Batch { id: BatchId(1), guards, ops }).await;
@@ -330,4 +334,28 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_told() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_signing_key_unless_it_was_renewed() {
+    let bench = Bench::new().await;
+    let idle = bench.signed_in().await;
+    let renewed = bench.handle.sign_in(idle.user.clone(), By::SYSTEM).await.expect("it signs in");
+    let old = settings().signing_keys.current;
+    let end = bench.handle.now().after(Duration::from_hours(24));
+    let keys = SigningKeys { current: SigningKeyId::of("next"), previous: vec![(old, Some(end))] };
+    bench.handle.change_signing_keys(keys.clone(), By::SYSTEM).await.expect("it is stored");
+    let renewed = bench.refresh(&renewed.refresh_token).await.expect("it is renewed");
+    let caller = bench.handle.caller_of_session(idle.session, idle.user.id).expect("it is open");
+    assert_eq!(caller.expires_at, Some(end), "streams end with the key");
+    bench.clock.advance(Duration::from_hours(24));
+    assert!(!bench.is_open(&idle) && bench.is_open(&renewed));
+    assert!(is_invalid(bench.refresh(&idle.refresh_token).await));
+    // Another change of keys finds the session over.
+    bench.handle.change_signing_keys(keys, By::SYSTEM).await.expect("it is stored");
+    assert_eq!(bench.rows().await, 1);
+    // A start with the first key alone, as if the file had been put back: the renewed session is over.
+    let bench = bench.restart().await;
+    assert!(!bench.is_open(&renewed));
+    assert_eq!(bench.rows().await, 0);
 }

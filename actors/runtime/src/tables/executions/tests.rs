@@ -28,13 +28,14 @@ fn started(steps: usize) -> Step<Execution> {
         max_cost: None,
         output_checked: None,
         created_at: NOW,
+        trace: None,
     };
     Execution::started(spec, Arc::new(graph.expect("no cycle")), NOW)
 }
 
 fn report(task: TaskId) -> Report {
     let usage = Usage { input: 80, output: 22, total_cost: 0.001, price_unknown: false };
-    Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None }
+    Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None, finish_reason: None }
 }
 
 /// The store, and the state that is in it.

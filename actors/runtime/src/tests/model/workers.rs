@@ -142,7 +142,7 @@ impl Player {
                 self.forget(lease);
                 format!("w{number} hears that {lease} is over: {why}")
             }
-            WorkerCommand::Leases(leases) => {
+            WorkerCommand::Leases(leases, _) => {
                 leases.lost.iter().for_each(|lease| self.forget(*lease));
                 format!("w{number} keeps {} and lost {:?}", leases.renewed.len(), leases.lost)
             }
@@ -167,7 +167,7 @@ impl Player {
     /// Says that it lives.
     pub(super) fn beat(&self) {
         if let (Some(link), false) = (self.link(), self.silent) {
-            link.say(WorkerMessage::Heartbeat(self.holds.clone()));
+            link.say(WorkerMessage::Heartbeat(self.holds.clone(), vec![]));
         }
     }
 

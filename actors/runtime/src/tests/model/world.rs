@@ -336,7 +336,8 @@ async fn begin(
     entropy: Chance,
 ) -> Result<System, String> {
     let clock = Arc::new(TestClock { started, wall });
-    let ports = Ports { clock, entropy: Arc::new(Seeded::new(entropy)), mailer: None };
+    let entropy = Arc::new(Seeded::new(entropy));
+    let ports = Ports { clock, entropy, ..Ports::of_this_machine() };
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let on_break = Box::new(|why| tracing::error!(why, "the system broke"));
     System::start(store, settings.clone(), ports, on_break).await.map_err(|error| error.to_string())

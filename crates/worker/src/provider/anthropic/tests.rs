@@ -1,9 +1,10 @@
 use std::fmt::Write as _;
 
+use callboard_domain::task::Role;
 use serde_json::json;
 
-use super::super::Code;
 use super::super::testing::{Server, Step, answer, call, serve, stream};
+use super::super::{Code, Message};
 use super::*;
 
 const HELLO: [&str; 9] = [
@@ -31,6 +32,10 @@ fn request() -> Request {
         model: "claude".into(),
         system_prompt: Some("Be brief.".into()),
         context: serde_json::from_str(r#"{"b":1,"a":2}"#).unwrap(),
+        messages: vec![
+            Message { role: Role::User, content: "hi".into() },
+            Message { role: Role::Assistant, content: "hello?".into() },
+        ],
         prompt: " say hello\n".into(),
         max_tokens: None,
         temperature: Some(0.5),
@@ -73,7 +78,11 @@ async fn the_request_has_system_texts_in_order_and_the_models_own_greatest_outpu
         let expected = json!({
             "model": "claude",
             "max_tokens": 777,
-            "messages": [{"role": "user", "content": " say hello\n"}],
+            "messages": [
+                {"role": "user", "content": "hi"},
+                {"role": "assistant", "content": "hello?"},
+                {"role": "user", "content": " say hello\n"},
+            ],
             "stream": true,
             "system": [
                 {"type": "text", "text": "Be brief."},

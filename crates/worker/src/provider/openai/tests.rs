@@ -1,8 +1,9 @@
+use callboard_domain::task::Role;
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::super::testing::{Server, Step, answer, call, data, serve, stream, stream_head};
-use super::super::{Code, MAX_OUTPUT_BYTES};
+use super::super::{Code, MAX_OUTPUT_BYTES, Message};
 use super::*;
 
 const HELLO: [&str; 6] = [
@@ -19,6 +20,10 @@ fn request() -> Request {
         model: "m".into(),
         system_prompt: Some("Be brief.".into()),
         context: serde_json::from_str(r#"{"b":1,"a":2}"#).unwrap(),
+        messages: vec![
+            Message { role: Role::User, content: "hi".into() },
+            Message { role: Role::Assistant, content: "hello?".into() },
+        ],
         prompt: " say hello\n".into(),
         max_tokens: Some(7),
         temperature: Some(0.5),
@@ -62,6 +67,8 @@ async fn the_request_has_the_prompt_as_the_last_user_message_and_the_key_in_its_
         "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "system", "content": "Context:\n{\"b\":1,\"a\":2}"},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "hello?"},
             {"role": "user", "content": " say hello\n"},
         ],
         "stream": true,
@@ -104,7 +111,7 @@ async fn a_server_that_counts_nothing_is_charged_an_estimate_and_gives_no_confid
     let bare = r#"{"choices":[{"delta":{"content":"four by four"},"finish_reason":"stop"}]}"#;
     let completion = run(stream([data(&[bare])])).await.0.unwrap();
     assert_eq!((completion.confidence, completion.confidence_source), (None, Source::None));
-    assert_eq!((completion.usage.input, completion.usage.output), (12, 3));
+    assert_eq!((completion.usage.input, completion.usage.output), (15, 3));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use callboard_store::Store;
 
 use super::super::world::{LIVE, World};
 use super::{Picture, must};
-use crate::events::StreamItem;
+use crate::events::{Passing, StreamItem};
 use crate::tables::{self, Event, Subject};
 
 /// The place before the first record.
@@ -31,7 +31,7 @@ impl World {
     /// Something is missing, out of order, or told twice.
     pub(super) async fn judge_events(&self, picture: &Picture) -> Result<(), String> {
         self.is_dense().await?;
-        let subscribed = self.handle.subscribe(LIVE, Some(BEFORE_ALL)).await;
+        let subscribed = self.handle.subscribe(LIVE, Some(BEFORE_ALL), Passing::default()).await;
         let mut subscription = subscribed.map_err(|e| e.to_string())?;
         must(subscription.resumed(), || "the log has lost its beginning".into())?;
         let mut log = Log::default();
@@ -46,7 +46,7 @@ impl World {
                     place = at;
                     log.take(&event);
                 }
-                Some(StreamItem::Delta { .. }) => {}
+                Some(other) => return Err(format!("{other:?} in the log")),
                 None => break,
             }
         }
@@ -70,13 +70,16 @@ impl Log {
             Subject::Task(task) => {
                 self.tasks.entry(task.spec.id).or_default().push((name, task.version));
             }
-            Subject::Execution(head) => {
+            Subject::Execution(head, _) => {
                 self.executions.entry(head.spec.id).or_default().push((name, head.version));
             }
             Subject::Approval(approval) => {
                 self.approvals.entry(approval.id()).or_default().push((name, approval.version));
             }
-            Subject::TaskOfStep(..) | Subject::Step(..) | Subject::Worker(_) => {}
+            Subject::TaskOfStep(..)
+            | Subject::Step(..)
+            | Subject::Worker(_)
+            | Subject::Delivery(..) => {}
         }
     }
 

@@ -1,0 +1,74 @@
+//! What a delivery says as things stand, read when it is sent; or why there is nothing to say.
+
+use callboard_domain::approval::Mail;
+use callboard_domain::delivery::Webhook;
+use callboard_domain::id::Environment;
+use callboard_domain::machine::Machine;
+use callboard_domain::task::{State, Task};
+use callboard_store::Error;
+
+use crate::node::Node;
+use crate::ports::{Letter, Notice};
+use crate::read;
+use crate::tables::approvals;
+
+/// What a mail says; otherwise the reason why nobody is to be told.
+pub(super) async fn letter(
+    node: &Node,
+    environment: Environment,
+    mail: &Mail,
+) -> Result<Result<Letter, &'static str>, Error> {
+    let Some(user) = node.accounts.user(mail.to) else {
+        return Ok(Err("the reviewer's account was deleted"));
+    };
+    let Some(approval) = approvals::approval(node.store(), environment, mail.task).await? else {
+        return Ok(Err("retention removed the task"));
+    };
+    if approval.is_finished() || approval.assignee != Some(mail.to) {
+        return Ok(Err("the output does not wait for this reviewer any more"));
+    }
+    let (origin, opening) = (&approval.task.origin, &approval.opening);
+    Ok(Ok(Letter {
+        delivery: mail.id,
+        to: user.email,
+        name: user.name,
+        task: mail.task,
+        step: origin.step.clone(),
+        template: origin.template.clone(),
+        why: opening.why,
+        confidence: opening.confidence,
+        threshold: opening.threshold,
+        since: opening.since,
+        expires_at: opening.expires_at,
+        cause: mail.cause,
+    }))
+}
+
+/// What a webhook says: the task as it ended. Retention keeps a task whose webhook is pending, so only
+/// a redelivery can come too late.
+pub(super) async fn notice(
+    node: &Node,
+    environment: Environment,
+    webhook: &Webhook,
+) -> Result<Result<Notice, &'static str>, Error> {
+    let store = &*node.shard(webhook.task.partition()).store;
+    let Some(detail) = read::task(store, environment, webhook.task).await? else {
+        return Ok(Err("retention removed the task"));
+    };
+    let Some(ended_at) = detail.task.state.ended_at() else {
+        return Ok(Err("the task has not ended"));
+    };
+    let Task { state, result, .. } = &detail.task;
+    Ok(Ok(Notice {
+        delivery: webhook.id,
+        environment,
+        url: webhook.url.clone(),
+        event: webhook.event,
+        task: webhook.task,
+        status: detail.task.status(),
+        output: detail.output.filter(|_| matches!(state, State::Completed { .. })),
+        usage: result.as_ref().map(|result| result.usage).unwrap_or_default(),
+        ended_at,
+        trace: node.trace_of_task(&detail.task),
+    }))
+}

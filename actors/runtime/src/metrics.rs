@@ -1,0 +1,412 @@
+//! Figures of the live environment: counters and distributions since the start of the process.
+//!
+//! ```text
+//!   durable ─ facts of a committed unit ─▶ Metrics (atomics) ─┐
+//!   task ─ the end of an attempt ─────────▶                   ├─▶ Figures, at each scrape
+//!   queues, workers, store ─ as they are ────────────────────▶┘
+//! ```
+//!
+//! Counting takes no lock that all tasks share, and no allocation once a label is known. Figures that
+//! tell how things are (a queue's depth, the undecided approvals) are never counted up and down: each
+//! scrape asks whoever knows. Deliberately absent: the names on the wire and their text, which are the
+//! edge's, and the sandbox, which has no figures.
+
+mod labels;
+mod numbers;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use callboard_domain::approval::{Fate, Record};
+use callboard_domain::budget::Money;
+use callboard_domain::delivery;
+use callboard_domain::execution;
+use callboard_domain::machine::Step;
+use callboard_domain::task::{self, EndingCode, Request, State, Status, Task};
+use callboard_domain::unit::Change;
+use callboard_domain::{Error, Timestamp};
+use tokio::sync::mpsc;
+
+use labels::Labels;
+pub use numbers::Distribution;
+use numbers::{Counter, Histogram, Summary};
+
+use crate::handle::unreadable;
+use crate::node::Node;
+use crate::queue;
+use crate::read::approvals;
+
+/// The quantiles of durations that are told.
+pub const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
+/// The part of time that quantiles tell of: the last five to ten minutes.
+pub const WINDOW: Duration = Duration::from_mins(10);
+/// How long a scrape waits for the queues.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The bounds of waits and runs of tasks, in milliseconds.
+const TASK_BOUNDS: &[u64] = &[
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
+    900_000, 3_600_000,
+];
+/// The bounds of commits, in microseconds.
+const COMMIT_BOUNDS: &[u64] = &[
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 10_000_000,
+];
+
+/// What decided about an output.
+const DECISIONS: [&str; 3] = ["approved", "edited", "rejected"];
+/// What is delivered.
+const CARGOES: [&str; 2] = ["mail", "webhook"];
+/// How an attempt of a delivery ends.
+const OUTCOMES: [&str; 4] = ["delivered", "failed", "dead", "dropped"];
+
+/// What a delivery carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CargoKind {
+    /// A mail to a reviewer.
+    Mail,
+    /// A webhook.
+    Webhook,
+}
+
+/// The figures of the process.
+pub(crate) struct Metrics {
+    models: Labels<ModelFigures>,
+    queues: Labels<QueueFigures>,
+    executions: [Counter; execution::Status::ALL.len()],
+    retries: [Counter; EndingCode::ALL.len()],
+    failures: [Counter; EndingCode::ALL.len()],
+    lost_leases: Counter,
+    decisions: [Counter; DECISIONS.len()],
+    deliveries: [[Counter; OUTCOMES.len()]; CARGOES.len()],
+    commits: Histogram,
+}
+
+/// The figures of one model's tasks.
+struct ModelFigures {
+    entries: [Counter; Status::ALL.len()],
+    durations: Summary,
+    runs: Histogram,
+    input: Counter,
+    output: Counter,
+    cost: Counter,
+}
+
+/// The figures of one queue's tasks.
+struct QueueFigures {
+    waits: Histogram,
+}
+
+impl Default for ModelFigures {
+    fn default() -> Self {
+        Self {
+            entries: Default::default(),
+            durations: Summary::default(),
+            runs: Histogram::new(TASK_BOUNDS),
+            input: Counter::default(),
+            output: Counter::default(),
+            cost: Counter::default(),
+        }
+    }
+}
+
+impl Default for QueueFigures {
+    fn default() -> Self {
+        Self { waits: Histogram::new(TASK_BOUNDS) }
+    }
+}
+
+impl Metrics {
+    /// Nothing has happened; the default model and queue have their series from the start.
+    pub(crate) fn new(default_model: &str) -> Self {
+        let (models, queues) = (Labels::default(), Labels::<QueueFigures>::default());
+        let _: &ModelFigures = models.of(default_model);
+        queues.of(Request::DEFAULT_QUEUE);
+        Self {
+            models,
+            queues,
+            executions: Default::default(),
+            retries: Default::default(),
+            failures: Default::default(),
+            lost_leases: Counter::default(),
+            decisions: Default::default(),
+            deliveries: Default::default(),
+            commits: Histogram::new(COMMIT_BOUNDS),
+        }
+    }
+
+    /// Counts what a unit changed that was decided at `now`.
+    pub(crate) fn count(&self, change: &Change, now: Timestamp) {
+        match change {
+            Change::Task(step, _) | Change::NewTask(step, _) => self.task(step, now),
+            Change::Execution(_, step) => {
+                for fact in &step.facts {
+                    if let Some(status) = entered(*fact) {
+                        self.executions[status as usize].add(1);
+                    }
+                }
+            }
+            Change::Review(_, before, after) => self.review(before.as_ref(), after),
+            Change::Approval(..) | Change::Delivery(_) => {}
+        }
+    }
+
+    fn task(&self, step: &Step<Task>, now: Timestamp) {
+        let task = &step.next;
+        for fact in &step.facts {
+            let model = self.models.of(&task.spec.model);
+            model.entries[task.status() as usize].add(1);
+            match fact {
+                task::Fact::Started => {
+                    // The wait for a further attempt is not a queue's alone.
+                    if task.started_at == Some(now) {
+                        let waits = &self.queues.of(&task.spec.queue).waits;
+                        waits.record(millis(now.since(task.spec.id.created_at())));
+                    }
+                }
+                task::Fact::Retrying => {
+                    if let (State::Backoff { .. }, Some(error)) = (&task.state, &task.error) {
+                        self.retries[error.code as usize].add(1);
+                    }
+                }
+                task::Fact::Failed => {
+                    if let Some(error) = &task.error {
+                        self.failures[error.code as usize].add(1);
+                    }
+                    model.durations.record(now.since(task.spec.id.created_at()), now);
+                }
+                task::Fact::Completed | task::Fact::Rejected => {
+                    model.durations.record(now.since(task.spec.id.created_at()), now);
+                }
+                task::Fact::Created | task::Fact::AwaitingApproval | task::Fact::Cancelled => {}
+            }
+        }
+    }
+
+    fn review(&self, before: Option<&Record>, after: &Record) {
+        if !before.is_some_and(Record::is_open) {
+            return;
+        }
+        let decision = match after.fate {
+            Fate::Approved { edited: false, .. } => 0,
+            Fate::Approved { edited: true, .. } => 1,
+            Fate::Rejected { .. } => 2,
+            Fate::Passed | Fate::Open { .. } | Fate::Cancelled => return,
+        };
+        self.decisions[decision].add(1);
+    }
+
+    /// Counts an attempt that is over: a task was with a worker before, and is not any more.
+    pub(crate) fn attempt_ended(&self, before: &Task, after: &Task, run: Duration) {
+        let model = self.models.of(&before.spec.model);
+        model.runs.record(millis(run));
+        if after.losses > before.losses {
+            self.lost_leases.add(1);
+        }
+        if let (None, Some(result)) = (&before.result, &after.result) {
+            model.input.add(result.usage.input);
+            model.output.add(result.usage.output);
+            model.cost.add(Money::from_usd(result.usage.total_cost).as_nanos());
+        }
+    }
+
+    /// Counts an attempt of a delivery that is over, by the state that it led to.
+    pub(crate) fn delivered(&self, kind: CargoKind, state: &delivery::State) {
+        let outcome = match state {
+            delivery::State::Delivered { .. } => 0,
+            delivery::State::Pending { .. } => 1,
+            delivery::State::Dead { .. } => 2,
+            delivery::State::Dropped { .. } => 3,
+        };
+        self.deliveries[kind as usize][outcome].add(1);
+    }
+
+    /// Counts a commit that somebody waited for.
+    pub(crate) fn committed(&self, begun: Instant) {
+        self.commits.record(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+}
+
+/// The status that an execution enters with this fact.
+const fn entered(fact: execution::Fact) -> Option<execution::Status> {
+    use execution::Fact as F;
+    match fact {
+        F::Started => Some(execution::Status::Running),
+        F::Completed => Some(execution::Status::Completed),
+        F::Failed => Some(execution::Status::Failed),
+        F::Cancelled => Some(execution::Status::Cancelled),
+        F::Progressed
+        | F::StepSkipped(_)
+        | F::StepRetrying(_)
+        | F::StepCompleted(_)
+        | F::StepFailed(_)
+        | F::StepCancelled(_) => None,
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// All figures at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// By model; models beyond the 200th count together, as `other`.
+    pub models: Vec<(String, Model)>,
+    /// By queue; queues beyond the 200th count together, as `other`.
+    pub queues: Vec<(String, Queue)>,
+    /// Executions' entries into each status.
+    pub executions: Vec<(&'static str, u64)>,
+    /// Failed attempts that another attempt follows, by code.
+    pub retries: Vec<(&'static str, u64)>,
+    /// Tasks that failed for good, by code.
+    pub failures: Vec<(&'static str, u64)>,
+    /// Leases whose worker was lost.
+    pub lost_leases: u64,
+    /// Decisions about held outputs: approved, edited, rejected.
+    pub decisions: Vec<(&'static str, u64)>,
+    /// Attempts of deliveries, by what is delivered and how they ended.
+    pub deliveries: Vec<(&'static str, &'static str, u64)>,
+    /// The time that each awaited commit took.
+    pub commits: Distribution,
+    /// Approvals that wait for a decision, expired ones too.
+    pub approvals_pending: u64,
+    /// Connected workers that are not silent.
+    pub workers_active: u64,
+    /// Subscribers of events.
+    pub subscribers: u64,
+    /// Awake actors of tasks, executions and approvals.
+    pub awake: u64,
+    /// Batches that the store committed.
+    pub store_batches: u64,
+    /// Syncs of the store.
+    pub store_syncs: u64,
+}
+
+/// The figures of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Tasks' entries into each status.
+    pub entries: Vec<(&'static str, u64)>,
+    /// The time from creation to the end of tasks that completed, failed or were rejected: the
+    /// [`QUANTILES`] within the [`WINDOW`], none without such a task.
+    pub quantiles: Option<[Duration; QUANTILES.len()]>,
+    /// The sum of these times.
+    pub duration: Duration,
+    /// The number of these tasks.
+    pub ended: u64,
+    /// The time of each attempt with its worker.
+    pub runs: Distribution,
+    /// Input tokens.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Costs in USD.
+    pub cost: f64,
+}
+
+/// The figures of one queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Queue {
+    /// Tasks that are ready and wait for a worker.
+    pub depth: u64,
+    /// The time since the creation of the oldest of them.
+    pub oldest: Duration,
+    /// The time from creation to the first lease of each task.
+    pub waits: Distribution,
+}
+
+/// A queue as it is.
+#[derive(Debug)]
+pub(crate) struct Depth {
+    pub(crate) queue: std::sync::Arc<str>,
+    pub(crate) ready: usize,
+    pub(crate) oldest: Option<Timestamp>,
+}
+
+impl Node {
+    /// All figures at this moment.
+    pub(crate) async fn figures(&self) -> Result<Figures, Error> {
+        let depths = self.depths().await?;
+        let pending = approvals::undecided(self.store()).await;
+        Ok(self.figures_with(depths, pending.map_err(|error| unreadable(&error))?))
+    }
+
+    fn figures_with(&self, measured: Vec<Depth>, approvals_pending: u64) -> Figures {
+        let (now, metrics) = (self.now(), &self.metrics);
+        let mut depths: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+        for Depth { queue, ready, oldest } in measured {
+            let (depth, age) = depths.entry(metrics.queues.label(&queue).to_owned()).or_default();
+            *depth += ready as u64;
+            *age = oldest.map_or(*age, |oldest| now.since(oldest).max(*age));
+        }
+        let queues = metrics.queues.all().map(|(name, figures)| {
+            let (depth, oldest) = depths.get(name).copied().unwrap_or_default();
+            (name.to_owned(), Queue { depth, oldest, waits: figures.waits.read(1_000.0) })
+        });
+        let models = metrics.models.all().map(|(name, figures)| {
+            let model = Model {
+                entries: named(&figures.entries, Status::ALL.map(Status::as_str)),
+                quantiles: figures.durations.quantiles(now),
+                duration: figures.durations.sum(),
+                ended: figures.durations.count(),
+                runs: figures.runs.read(1_000.0),
+                input: figures.input.get(),
+                output: figures.output.get(),
+                cost: Money::from_nanos(figures.cost.get()).as_usd(),
+            };
+            (name.to_owned(), model)
+        });
+        let codes = EndingCode::ALL.map(EndingCode::as_str);
+        let deliveries = CARGOES.iter().zip(&metrics.deliveries);
+        let deliveries = deliveries.flat_map(|(cargo, counters)| {
+            let each = OUTCOMES.iter().zip(counters);
+            each.map(|(outcome, counter)| (*cargo, *outcome, counter.get()))
+        });
+        let store = self.store().stats();
+        Figures {
+            models: models.collect(),
+            queues: queues.collect(),
+            executions: named(
+                &metrics.executions,
+                execution::Status::ALL.map(execution::Status::as_str),
+            ),
+            retries: named(&metrics.retries, codes),
+            failures: named(&metrics.failures, codes),
+            lost_leases: metrics.lost_leases.get(),
+            decisions: named(&metrics.decisions, DECISIONS),
+            deliveries: deliveries.collect(),
+            commits: metrics.commits.read(1_000_000.0),
+            approvals_pending,
+            workers_active: self.reachable_workers() as u64,
+            subscribers: self.events.subscribers() as u64,
+            awake: self.awake() as u64,
+            store_batches: store.batches,
+            store_syncs: store.syncs,
+        }
+    }
+
+    /// Every queue that is awake, as it is after all that it was sent so far.
+    async fn depths(&self) -> Result<Vec<Depth>, Error> {
+        let (reply, mut answers) = mpsc::unbounded_channel();
+        self.queues.send_to_all_awake(|| queue::Message::Measure(reply.clone()));
+        drop(reply);
+        let mut depths = Vec::new();
+        let all = async {
+            while let Some(depth) = answers.recv().await {
+                depths.extend(depth);
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, all).await;
+        in_time.map_err(|_| Error::Unavailable("the queues do not answer"))?;
+        Ok(depths)
+    }
+}
+
+fn named<const N: usize>(
+    counters: &[Counter; N],
+    names: [&'static str; N],
+) -> Vec<(&'static str, u64)> {
+    names.into_iter().zip(counters).map(|(name, counter)| (name, counter.get())).collect()
+}

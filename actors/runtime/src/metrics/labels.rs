@@ -1,0 +1,127 @@
+//! Figures by the value of a label that clients choose: a model's or a queue's name.
+//!
+//! A table that only grows, so that finding a known value takes no lock and no allocation. It has room
+//! for 200 values (PROTOCOL.md 12): what comes later is counted as `other`. Deliberately absent:
+//! removal. A value is there until the process ends, as its counters are.
+
+use std::hash::BuildHasher;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use foldhash::quality::RandomState;
+
+/// The most values with figures of their own.
+const MOST: usize = 200;
+/// The name of all others together.
+const OTHER: &str = "other";
+/// More than twice as many as values, so that a search is short.
+const SLOTS: usize = 512;
+
+/// A value and its figures, once there are some.
+type Slot<V> = OnceLock<Box<(Box<str>, V)>>;
+
+/// Figures by value.
+pub(super) struct Labels<V> {
+    slots: Box<[Slot<V>]>,
+    count: AtomicUsize,
+    other: V,
+    hasher: RandomState,
+}
+
+impl<V: Default> Default for Labels<V> {
+    fn default() -> Self {
+        let slots = (0..SLOTS).map(|_| OnceLock::new()).collect();
+        let hasher = RandomState::default();
+        Self { slots, count: AtomicUsize::new(0), other: V::default(), hasher }
+    }
+}
+
+impl<V: Default> Labels<V> {
+    /// The figures of `name`.
+    pub(super) fn of(&self, name: &str) -> &V {
+        self.entry(name).1
+    }
+
+    /// The value under which `name` is counted.
+    pub(super) fn label<'a>(&'a self, name: &str) -> &'a str {
+        self.entry(name).0
+    }
+
+    /// Every value with its figures, in the order of the values; `other` if there may be others.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &V)> {
+        let entries = self.slots.iter().filter_map(OnceLock::get);
+        let mut all: Vec<_> = entries.map(|entry| (&*entry.0, &entry.1)).collect();
+        if all.len() == MOST {
+            all.push((OTHER, &self.other));
+        }
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all.into_iter()
+    }
+
+    fn entry(&self, name: &str) -> (&str, &V) {
+        #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
+        let mut at = self.hasher.hash_one(name) as usize % SLOTS;
+        loop {
+            match self.slots[at].get() {
+                Some(entry) if *entry.0 == *name => return (&entry.0, &entry.1),
+                Some(_) => at = (at + 1) % SLOTS,
+                None if name == OTHER || !self.reserve() => return (OTHER, &self.other),
+                None => {
+                    if self.slots[at].set(Box::new((name.into(), V::default()))).is_err() {
+                        // Another thread was first, perhaps with the same name: look again.
+                        self.count.fetch_sub(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes room for one more value, if there is any.
+    fn reserve(&self) -> bool {
+        let more = |count| (count < MOST).then_some(count + 1);
+        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::numbers::Counter;
+    use super::*;
+
+    #[test]
+    fn the_two_hundred_and_first_value_and_all_later_ones_are_others() {
+        let labels = Labels::<Counter>::default();
+        for number in 0..300 {
+            labels.of(&format!("model-{number}")).add(1);
+        }
+        labels.of("model-7").add(1);
+        let all: Vec<_> = labels.all().map(|(name, counter)| (name, counter.get())).collect();
+        assert_eq!(all.len(), MOST + 1);
+        assert!(all.contains(&("other", 100)) && all.contains(&("model-7", 2)));
+        assert_eq!((labels.label("model-7"), labels.label("model-299")), ("model-7", "other"));
+    }
+
+    #[test]
+    fn a_value_that_is_called_other_is_one_of_them() {
+        let labels = Labels::<Counter>::default();
+        labels.of("other").add(1);
+        for number in 0..MOST {
+            labels.of(&number.to_string()).add(1);
+        }
+        labels.of("one more").add(1);
+        let others = labels.all().filter(|(name, _)| *name == "other");
+        assert_eq!(others.map(|(_, counter)| counter.get()).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn threads_that_meet_a_value_at_once_share_its_figures() {
+        let labels = Labels::<Counter>::default();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..150).for_each(|n| labels.of(&n.to_string()).add(1)));
+            }
+        });
+        assert!(labels.all().all(|(_, counter)| counter.get() == 8));
+        assert_eq!(labels.all().count(), 150);
+    }
+}

@@ -1,0 +1,36 @@
+//! Deliveries, by page.
+
+use callboard_domain::delivery::Delivery;
+use callboard_domain::id::{DeliveryId, Environment};
+use callboard_domain::query::{Deliveries, Page};
+use callboard_store::{Error, Filter, Order, Query, Store};
+
+use crate::tables::deliveries::{delivery, task_term};
+use crate::tables::{delivery_list, delivery_term as term};
+
+pub(crate) async fn deliveries(
+    store: &dyn Store,
+    environment: Environment,
+    query: &Deliveries,
+) -> Result<Page<Delivery>, Error> {
+    let mut filters = Vec::new();
+    if !query.statuses.is_empty() {
+        let statuses = query.statuses.iter().map(|status| status.as_str().as_bytes().into());
+        filters.push(Filter::AnyOf(term::STATUS, statuses.collect()));
+    }
+    filters.extend(query.task.map(|task| Filter::AnyOf(term::TASK, vec![task_term(task)])));
+    let page = Query {
+        list: delivery_list(environment),
+        filters,
+        order: Order::Document,
+        descending: true,
+        offset: query.window.offset,
+        limit: query.window.limit,
+    };
+    let page = store.query(&page).await?;
+    let mut items = Vec::with_capacity(page.documents.len());
+    for document in page.documents {
+        items.extend(delivery(store, environment, DeliveryId::from_u128(document)).await?);
+    }
+    Ok(Page { items, total: page.total })
+}

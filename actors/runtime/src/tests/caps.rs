@@ -1,0 +1,133 @@
+//! What an account may have: unfinished tasks and stored bytes, over ends, removals and restarts.
+
+use callboard_domain::Error;
+use callboard_domain::retention::Policy;
+use tokio::task::JoinSet;
+
+use super::executions::diamond;
+use super::*;
+use crate::handle::Start;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn capped(unfinished_tasks: Option<u32>, stored_bytes: Option<u64>) -> Settings {
+    let retention = Policy::new(Some(HOUR), None);
+    Settings { caps: Caps { unfinished_tasks, stored_bytes }, retention, ..settings() }
+}
+
+async fn bench(settings: Settings, store: MemoryStore) -> Bench {
+    let store = Arc::new(store);
+    let shared: Arc<dyn Store> = store.clone();
+    let wall = Arc::new(AtomicU64::new(1_800_000_000_000));
+    Bench::at((Instant::now(), wall), settings, store, shared).await
+}
+
+/// As after a crash, with the same settings.
+async fn restarted(bench: Bench, settings: Settings) -> Bench {
+    let store = Arc::new(bench.store.reopen());
+    let shared: Arc<dyn Store> = store.clone();
+    bench.system.stop().await;
+    Bench::at((bench.started, bench.wall), settings, store, shared).await
+}
+
+/// Texts that do not compress.
+fn noise(bytes: usize) -> Request {
+    let prompt = (0..bytes).map(|_| char::from(rand::random_range(b'0'..b'z'))).collect();
+    Request { inputs: Inputs { prompt, ..Inputs::default() }, ..request() }
+}
+
+impl Bench {
+    async fn tried(&self, requests: Vec<Request>) -> Result<(), Error> {
+        self.handle.submit(&owner(), requests, true, None).await.map(drop)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unfinished_tasks_are_capped_until_some_end_also_after_a_restart() {
+    let settings = capped(Some(5), None);
+    let bench = bench(settings.clone(), MemoryStore::new()).await;
+    let mut tries = JoinSet::new();
+    for _ in 0..20 {
+        let handle = bench.handle.clone();
+        tries.spawn(async move { handle.submit(&owner(), vec![request()], true, None).await });
+    }
+    let tries: Vec<_> = tries.join_all().await.into_iter().map(|tried| tried.map(drop)).collect();
+    assert_eq!(tries.iter().filter(|tried| tried.is_ok()).count(), 5, "never more");
+    let full = Error::TooManyUnfinished { has: 5, limit: 5 };
+    assert!(tries.iter().all(|tried| tried.as_ref().err().is_none_or(|error| *error == full)));
+
+    let mut worker = bench.worker(1).await;
+    for _ in 0..2 {
+        let assignment = worker.assignment().await;
+        worker.complete(assignment.lease, "y").await;
+    }
+    let more = Err(Error::TooManyUnfinished { has: 3, limit: 5 });
+    assert_eq!(bench.tried(vec![request(); 3]).await, more, "all or none");
+    drop(worker);
+    let bench = restarted(bench, settings).await;
+    assert_eq!(bench.tried(vec![request(); 3]).await, more);
+    assert_eq!(bench.tried(vec![request(); 2]).await, Ok(()));
+    let pending = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+    let waiting = pending.items.iter().find(|task| task.status() == Status::Pending);
+    let id = waiting.expect("one waits").spec.id;
+    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it waits");
+    assert_eq!(bench.tried(vec![request()]).await, Ok(()));
+    let other = Owner { id: "usr_2".into(), ..owner() };
+    assert!(bench.handle.submit(&other, vec![request()], false, None).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_count_and_work_that_goes_on_is_not_refused() {
+    let bench = bench(capped(Some(2), None), MemoryStore::new()).await;
+    let plan = bench.handle.create_plan(&owner(), diamond()).await.expect("it is taken");
+    let start = async || bench.handle.execute(&owner(), plan.id, Start::default(), None).await;
+    start().await.expect("it starts");
+    bench.submit(request()).await;
+    let full = start().await.expect_err("there are two tasks");
+    assert_eq!(full, Error::TooManyUnfinished { has: 2, limit: 2 });
+    let mut worker = bench.worker(1).await;
+    // The first step and the task; then the two steps behind the first, and the last.
+    for _ in 0..5 {
+        let assignment = worker.assignment_while_beating().await;
+        worker.complete(assignment.lease, "y").await;
+    }
+    assert_eq!(bench.handle.holdings("usr_1"), callboard_domain::caps::Holdings::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn stored_bytes_are_capped_and_given_back_when_they_are_removed() {
+    let settings = capped(None, Some(20_000));
+    let bench = bench(settings.clone(), MemoryStore::new()).await;
+    let mut made = 0;
+    let refused = loop {
+        match bench.tried(vec![noise(3_000)]).await {
+            Ok(()) => made += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::QuotaExceeded { limit: 20_000, .. }), "{refused}");
+    assert!((6..=9).contains(&made), "{made}");
+    let stored = bench.handle.holdings("usr_1").stored();
+    assert!((20_000..24_000).contains(&stored), "{stored}");
+    let source = diamond();
+    let plan = bench.handle.create_plan(&owner(), source).await.map(drop);
+    assert!(matches!(plan, Err(Error::QuotaExceeded { .. })), "{plan:?}");
+
+    // What is there is measured anew after a restart.
+    let bench = restarted(bench, settings).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let again = bench.handle.holdings("usr_1").stored();
+    assert!(again.abs_diff(stored) < 1_000, "{again}, {stored} before");
+    assert!(bench.tried(vec![request()]).await.is_err());
+
+    let mut worker = bench.worker(1).await;
+    for _ in 0..made {
+        let assignment = worker.assignment_while_beating().await;
+        worker.complete(assignment.lease, &"y".repeat(3_000)).await;
+    }
+    assert!(bench.handle.holdings("usr_1").stored() > again, "outputs count");
+    bench.wall.fetch_add(3 * 3_600_000, Ordering::SeqCst);
+    tokio::time::sleep(HOUR + Duration::from_mins(10)).await;
+    assert_eq!(bench.handle.holdings("usr_1").stored(), 0);
+    assert_eq!(bench.tried(vec![request()]).await, Ok(()));
+}

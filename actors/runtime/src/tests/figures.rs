@@ -1,0 +1,111 @@
+//! Figures: counted once, in production only, and right at once after a start.
+
+use callboard_domain::task::{Ending, EndingCode, Failure};
+
+use super::*;
+use crate::metrics::{Figures, Model, Queue};
+
+impl Bench {
+    async fn figures(&self) -> Figures {
+        self.handle.figures().await.expect("everybody answers")
+    }
+}
+
+fn model<'a>(figures: &'a Figures, name: &str) -> &'a Model {
+    let found = figures.models.iter().find(|(known, _)| known == name);
+    &found.unwrap_or_else(|| panic!("no model {name}: {figures:?}")).1
+}
+
+fn queue<'a>(figures: &'a Figures, name: &str) -> &'a Queue {
+    let found = figures.queues.iter().find(|(known, _)| known == name);
+    &found.unwrap_or_else(|| panic!("no queue {name}: {figures:?}")).1
+}
+
+/// The entries into pending, running, completed, failed, cancelled, rejected.
+fn entries(figures: &Figures, name: &str) -> [u64; 6] {
+    let entries: Vec<_> = model(figures, name).entries.iter().map(|(_, count)| *count).collect();
+    entries.try_into().expect("six statuses")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_counted_in_each_status_that_it_enters() {
+    let bench = Bench::new().await;
+    let id = bench.submit(request()).await;
+    assert_eq!(entries(&bench.figures().await, "m"), [1, 0, 0, 0, 0, 0]);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let waiting = bench.figures().await;
+    let Queue { depth, oldest, .. } = queue(&waiting, "default");
+    assert_eq!((*depth, oldest.as_secs(), waiting.workers_active), (1, 20, 0));
+
+    let mut worker = bench.worker(1).await;
+    let lease = worker.assignment().await.lease;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let ending = Ending { code: EndingCode::ProviderRateLimited, message: "busy".into() };
+    let failure = Failure { ending, retryable: true, retry_after: None };
+    worker.link.say(WorkerMessage::Failed(lease, failure));
+    worker.ack(lease, Of::Fail).await;
+    let lease = worker.assignment_while_beating().await.lease;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let usage = Usage { input: 7, output: 5, total_cost: 0.25, price_unknown: false };
+    worker.link.say(WorkerMessage::Completed(
+        lease,
+        "out".into(),
+        Completion { usage, ..completion() },
+    ));
+    worker.ack(lease, Of::Complete).await;
+    assert_eq!(bench.task(id).await.status(), Status::Completed);
+
+    let figures = bench.figures().await;
+    assert_eq!(entries(&figures, "m"), [2, 2, 1, 0, 0, 0]);
+    let Model { quantiles, ended, runs, input, output, .. } = model(&figures, "m");
+    let [half, ..] = quantiles.expect("one task ended");
+    assert!(half >= Duration::from_secs(25) && half < Duration::from_mins(1), "{half:?}");
+    assert_eq!((*ended, runs.count, *input, *output), (1, 2, 7, 5));
+    assert!((5.0..5.1).contains(&runs.sum), "{}", runs.sum);
+    let Queue { depth, waits, .. } = queue(&figures, "default");
+    assert_eq!((*depth, waits.count), (0, 1));
+    assert!((20.0..20.1).contains(&waits.sum), "{}", waits.sum);
+    assert!(figures.retries.contains(&("PROVIDER_RATE_LIMITED", 1)));
+    assert_eq!((figures.lost_leases, figures.workers_active), (0, 1));
+    assert!(figures.commits.count >= 3 && figures.store_batches >= 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_falls_silent_is_counted_by_its_lost_leases() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let id = bench.submit(request()).await;
+    worker.assignment().await;
+    bench.until(id, |task| task.losses == 1).await;
+    // The actor counts a moment after the commit that can be read.
+    while bench.figures().await.lost_leases == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let figures = bench.figures().await;
+    assert_eq!((figures.lost_leases, figures.workers_active), (1, 0));
+    assert_eq!(entries(&figures, "m")[..2], [2, 1]);
+    assert_eq!(queue(&figures, "default").depth, 1);
+}
+
+#[tokio::test]
+async fn a_restart_resets_counters_and_keeps_what_waits() {
+    let bench = Bench::new().await;
+    for _ in 0..3 {
+        bench.submit(request()).await;
+    }
+    let bench = bench.restart().await;
+    let figures = bench.figures().await;
+    assert_eq!(queue(&figures, "default").depth, 3);
+    assert!(figures.models.iter().all(|(_, model)| model.entries.iter().all(|(_, n)| *n == 0)));
+}
+
+#[tokio::test]
+async fn the_sandbox_has_no_figures() {
+    let bench = Bench::new().await;
+    let sandbox = Owner { environment: Environment::Test, ..owner() };
+    let other = Request { model: "x".into(), queue: "y".into(), ..request() };
+    bench.handle.submit(&sandbox, vec![other], false, None).await.expect("it is taken");
+    let figures = bench.figures().await;
+    assert!(figures.models.iter().all(|(name, _)| name != "x"));
+    assert!(figures.queues.iter().all(|(name, queue)| name != "y" && queue.depth == 0));
+}

@@ -1,0 +1,68 @@
+//! `callboard webhooks`.
+
+use callboard_client::Call;
+use clap::Subcommand;
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::input::{self, Window};
+use super::output::{Column, details};
+
+const COLUMNS: [Column; 8] = [
+    ("ID", "id"),
+    ("EVENT", "event"),
+    ("TASK", "taskId"),
+    ("STATUS", "status"),
+    ("ATTEMPTS", "attempts"),
+    ("LAST", "lastStatus"),
+    ("NEXT", "nextAttemptAt"),
+    ("URL", "url"),
+];
+
+/// What to do with webhooks.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Webhooks {
+    /// List deliveries of webhooks and mails, the newest first.
+    List {
+        /// One of these statuses, separated by commas: pending, delivered, dead, dropped.
+        #[arg(long)]
+        status: Option<String>,
+        /// About this task.
+        #[arg(long, value_parser = input::id)]
+        task: Option<String>,
+        /// Which page.
+        #[command(flatten)]
+        window: Window,
+    },
+    /// Send a delivery again, or at once if it waits for its next attempt.
+    Redeliver {
+        /// The delivery.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Show the secret that receivers verify signatures with; needs an admin.
+    Secret,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<(), Failure> {
+    let client = access.client()?;
+    match command {
+        Webhooks::List { status, task, window } => {
+            let call = window.of(Call::get(&["webhooks", "deliveries"]));
+            let call = call.query("status", status).query("taskId", task);
+            access.output.list(&client.page(call).await?, &COLUMNS)
+        }
+        Webhooks::Redeliver { id } => {
+            let call = Call::post(&["webhooks", "deliveries", &id, "redeliver"]);
+            let delivery = client.data(call).await?;
+            let fields = COLUMNS.map(|(_, path)| (path, path));
+            access.output.item(&delivery, |delivery| details(delivery, &fields, &[]))
+        }
+        Webhooks::Secret => {
+            let secret = client.data(Call::get(&["webhooks", "secret"])).await?;
+            let shown = secret["secret"].as_str().unwrap_or_default().to_owned();
+            access.output.item(&secret, |_| format!("{shown}\n"))
+        }
+    }
+}

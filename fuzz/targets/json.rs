@@ -1,0 +1,11 @@
+//! JSON documents: whatever is accepted, serde_json reads as the same value.
+#![no_main]
+
+use callboard_protocol::document::{Format, parse};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(value) = parse(bytes, Format::Json) {
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(bytes).ok(), Some(value));
+    }
+});

@@ -1,0 +1,13 @@
+//! Keys and refresh tokens: whatever is accepted has the form that is documented.
+#![no_main]
+
+use callboard_domain::credential::{self, refresh::RefreshToken};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if credential::parse(text).is_ok() || RefreshToken::parse(text).is_ok() {
+        let random = text.rsplit('_').next().expect("a split has a last part");
+        assert_eq!(random.len(), 38);
+        assert!(random.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    }
+});

@@ -1,0 +1,251 @@
+//! A sign-in by OIDC between two requests: what the browser holds meanwhile, and the code that it hands on.
+//!
+//! ```text
+//!   start ─▶ Attempt, in a cookie ─▶ provider ─▶ callback: the state is the cookie's ─▶ Codes ─▶ token
+//! ```
+//!
+//! State, nonce and PKCE verifier are derived from the cookie with a key of this process, so a sign-in that
+//! is never finished costs the server nothing. Deliberately absent: the provider.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use callboard_domain::digest::Digest;
+use callboard_domain::id::UserId;
+use callboard_domain::{Error, Timestamp};
+use jsonwebtoken::{Algorithm, EncodingKey, crypto};
+
+/// How long a user may take at the provider.
+pub const ATTEMPT_LIFETIME: Duration = Duration::from_mins(10);
+/// How long a code waits for its exchange.
+const CODE_LIFETIME: Duration = Duration::from_mins(1);
+/// The most codes that wait.
+const MAX_CODES: usize = 10_000;
+
+/// What makes attempts of this process recognisable.
+pub struct Attempts(EncodingKey);
+
+/// A sign-in that was begun: the text of its cookie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt(String);
+
+/// What an attempt sends to the provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Derived {
+    /// Comes back with the code.
+    pub state: String,
+    /// Comes back in the ID token.
+    pub nonce: String,
+    /// The PKCE verifier.
+    pub verifier: String,
+}
+
+/// Who waits for the code.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// A program, on this port of 127.0.0.1; `None` is the page at /.
+    pub port: Option<u16>,
+    /// The SHA-256 of the verifier that is needed for the exchange.
+    pub challenge: Option<String>,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self(EncodingKey::from_secret(&rand::random::<[u8; 32]>()))
+    }
+}
+
+impl Attempts {
+    /// Begins a sign-in.
+    #[must_use]
+    pub fn begin(&self, waiting: &Waiting, now: Timestamp) -> Attempt {
+        let id = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+        let end = now.after(ATTEMPT_LIFETIME).as_millis();
+        let port = waiting.port.map(|port| port.to_string()).unwrap_or_default();
+        let challenge = waiting.challenge.as_deref().unwrap_or_default();
+        Attempt(format!("{id}.{end}.{port}.{challenge}"))
+    }
+
+    /// What an attempt sends to the provider.
+    #[must_use]
+    pub fn derive(&self, attempt: &Attempt) -> Derived {
+        let of = |purpose: &str| self.mac(purpose, &attempt.0);
+        Derived { state: of("state"), nonce: of("nonce"), verifier: of("verifier") }
+    }
+
+    /// The attempt of a cookie with the state that came back, and who waits for its end.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`] unless the sign-in began here, in this browser, in time.
+    pub fn finish(
+        &self,
+        cookie: Option<&str>,
+        state: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(Attempt, Waiting), Error> {
+        let refused = || {
+            let message = "the sign-in did not begin in this browser, or more than 10 minutes ago: begin again";
+            Error::InvalidToken(message.to_owned())
+        };
+        let attempt = Attempt(cookie.ok_or_else(refused)?.to_owned());
+        let expected = Digest::of(&self.derive(&attempt).state);
+        // Digests are compared, so the time says nothing about the state.
+        if Digest::of(state.ok_or_else(refused)?) != expected {
+            return Err(refused());
+        }
+        let parts: Vec<_> = attempt.0.split('.').collect();
+        let [_, end, port, challenge] = parts[..] else { return Err(refused()) };
+        if end.parse().ok().is_none_or(|end| Timestamp::from_millis(end) <= now) {
+            return Err(refused());
+        }
+        let challenge = (!challenge.is_empty()).then(|| challenge.to_owned());
+        let waiting = Waiting { port: port.parse().ok(), challenge };
+        Ok((attempt, waiting))
+    }
+
+    fn mac(&self, purpose: &str, text: &str) -> String {
+        let message = format!("{purpose}:{text}");
+        crypto::sign(message.as_bytes(), &self.0, Algorithm::HS256)
+            .expect("the key is one for HS256")
+    }
+}
+
+impl Attempt {
+    /// The text of the cookie.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The PKCE challenge of a verifier (RFC 7636, S256).
+#[must_use]
+pub fn challenge(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(Digest::of(verifier).as_bytes())
+}
+
+/// Codes that wait for their exchange, each for one user.
+#[derive(Debug, Default)]
+pub struct Codes(Mutex<HashMap<Digest, Code>>);
+
+#[derive(Debug)]
+struct Code {
+    user: UserId,
+    challenge: Option<String>,
+    expires_at: Timestamp,
+}
+
+impl Codes {
+    /// A code for this user.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if too many wait.
+    pub fn issue(
+        &self,
+        user: UserId,
+        challenge: Option<String>,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        let code = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, code| now < code.expires_at);
+        if codes.len() >= MAX_CODES {
+            return Err(Error::Unavailable("too many sign-ins at once"));
+        }
+        let expires_at = now.after(CODE_LIFETIME);
+        codes.insert(Digest::of(&code), Code { user, challenge, expires_at });
+        Ok(code)
+    }
+
+    /// Takes a code: it counts once.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`] if there is none, or the verifier is not the one of its challenge.
+    pub fn take(
+        &self,
+        code: &str,
+        verifier: Option<&str>,
+        now: Timestamp,
+    ) -> Result<UserId, Error> {
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = codes.remove(&Digest::of(code)).filter(|code| now < code.expires_at);
+        drop(codes);
+        let is_its = |code: &Code| code.challenge == verifier.map(challenge);
+        found.filter(is_its).map(|code| code.user).ok_or_else(|| {
+            let message = "the sign-in code is not known, was used, or its minute is over";
+            Error::InvalidToken(message.to_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+    const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+
+    fn waiting() -> Waiting {
+        Waiting { port: Some(4711), challenge: Some(challenge(VERIFIER)) }
+    }
+
+    #[test]
+    fn a_challenge_is_that_of_rfc_7636() {
+        assert_eq!(challenge(VERIFIER), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
+    fn an_attempt_ends_with_its_own_state_in_its_own_browser_and_in_time() {
+        let attempts = Attempts::default();
+        let attempt = attempts.begin(&waiting(), NOW);
+        let Derived { state, nonce, verifier } = attempts.derive(&attempt);
+        assert_eq!((state.len(), nonce.len(), verifier.len()), (43, 43, 43));
+        assert!(state != nonce && nonce != verifier && verifier != state);
+        let finish = |cookie: &str, state: &str, now| {
+            attempts.finish(Some(cookie), Some(state), now).map(|(_, waiting)| waiting)
+        };
+        assert_eq!(finish(attempt.as_str(), &state, NOW), Ok(waiting()));
+        let other = attempts.begin(&Waiting::default(), NOW);
+        let of_other = attempts.derive(&other).state;
+        assert_eq!(finish(other.as_str(), &of_other, NOW), Ok(Waiting::default()));
+        let moved = attempt.as_str().replace(".4711.", ".4712.");
+        for (cookie, state) in [
+            (attempt.as_str(), &*of_other),
+            (other.as_str(), &state),
+            (&moved, &state),
+            (attempt.as_str(), ""),
+            (attempt.as_str(), &nonce),
+            ("", &state),
+        ] {
+            assert!(finish(cookie, state, NOW).is_err(), "{cookie} {state}");
+        }
+        assert!(attempts.finish(None, Some(&state), NOW).is_err());
+        assert!(attempts.finish(Some(attempt.as_str()), None, NOW).is_err());
+        assert!(finish(attempt.as_str(), &state, NOW.after(ATTEMPT_LIFETIME)).is_err());
+        // Another process knows nothing of it.
+        let elsewhere = Attempts::default();
+        assert!(elsewhere.finish(Some(attempt.as_str()), Some(&state), NOW).is_err());
+    }
+
+    #[test]
+    fn a_code_counts_once_for_a_minute_with_its_verifier() {
+        let (codes, user) = (Codes::default(), UserId::from_u128(7 << 10));
+        let issue = || codes.issue(user, Some(challenge(VERIFIER)), NOW).expect("few wait");
+        let code = issue();
+        assert_eq!(codes.take(&code, Some(VERIFIER), NOW), Ok(user));
+        assert!(codes.take(&code, Some(VERIFIER), NOW).is_err(), "it was used");
+        for verifier in [None, Some("x")] {
+            assert!(codes.take(&issue(), verifier, NOW).is_err());
+        }
+        assert!(codes.take(&issue(), Some(VERIFIER), NOW.after(CODE_LIFETIME)).is_err());
+        assert!(codes.take("nonsense", None, NOW).is_err());
+        let open = codes.issue(user, None, NOW).expect("few wait");
+        assert_eq!(codes.take(&open, None, NOW), Ok(user));
+        let late = NOW.after(CODE_LIFETIME);
+        codes.issue(user, None, late).expect("few wait");
+        assert_eq!(codes.0.lock().expect("not poisoned").len(), 1, "the old ones are gone");
+    }
+}

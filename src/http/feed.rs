@@ -1,0 +1,68 @@
+//! The events that a caller asked for, as far as the caller's role permits them.
+//!
+//! Deliberately absent: how they travel.
+
+use callboard_domain::Error;
+use callboard_domain::access::{Action, Caller};
+use callboard_runtime::accounts::Right;
+use callboard_runtime::events::{StreamItem, Subscription};
+
+use super::App;
+use crate::wire::events::{Wanted, action, name_of};
+
+/// A subscription of a caller.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    subscription: Subscription,
+    wanted: Wanted,
+    right: Right,
+    is_live: bool,
+}
+
+/// An item of a feed.
+#[derive(Debug)]
+pub(crate) enum Fed {
+    /// An event, or a gap.
+    Item(StreamItem),
+    /// Every event was returned that had been stored when the feed began. Said once.
+    Live,
+}
+
+impl Feed {
+    /// The events after `resume`, or from now on.
+    pub(crate) async fn open(
+        app: &App,
+        caller: &Caller,
+        wanted: Wanted,
+        resume: Option<u64>,
+    ) -> Result<Self, Error> {
+        let passing = wanted.passing();
+        let subscription = app.handle.subscribe(caller.environment, resume, passing).await?;
+        let right = app.handle.right(caller, Action::EventsRead);
+        Ok(Self { subscription, wanted, right, is_live: false })
+    }
+
+    /// False if events after the cursor are no longer kept.
+    pub(crate) const fn resumed(&self) -> bool {
+        self.subscription.resumed()
+    }
+
+    /// The place after which it goes on.
+    pub(crate) const fn cursor(&self) -> u64 {
+        self.subscription.cursor()
+    }
+
+    /// The next item. `None` when the service stops, or the store cannot be read.
+    pub(crate) async fn next(&mut self) -> Option<Fed> {
+        loop {
+            if !self.is_live && self.subscription.is_live() {
+                self.is_live = true;
+                return Some(Fed::Live);
+            }
+            let item = self.subscription.next().await.ok()??;
+            if self.wanted.wants(&item) && self.right.permits(action(name_of(&item))) {
+                return Some(Fed::Item(item));
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `/metrics`: the figures of the runtime, and those of the process and its surface (PROTOCOL.md 12).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+
+use super::{App, Failure};
+use crate::outbound::traces::Traces;
+use crate::wire::metrics::{Format, Process, Server, written};
+
+/// Counters and gauges in the text of Prometheus, or of `OpenMetrics` if the header Accept names it.
+#[utoipa::path(
+    get, path = "/api/metrics", tag = "system",
+    responses((status = 200, content_type = "text/plain", body = String)),
+)]
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let figures = app.handle.figures().await?;
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    let format = Format::accepted(accept.unwrap_or_default());
+    let text = app.aside(move |app| Ok(written(figures, app.server_figures(), format))).await?;
+    Ok(([(CONTENT_TYPE, format.content_type())], text).into_response())
+}
+
+/// What is counted at the surface.
+#[derive(Debug, Default)]
+pub(super) struct Surface {
+    responses: [AtomicU64; 5],
+    connections: std::sync::OnceLock<(Arc<Semaphore>, usize)>,
+}
+
+impl Surface {
+    /// Counts an answer.
+    pub(super) fn answered(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100);
+        if let Some(counter) = class.checked_sub(1).and_then(|class| self.responses.get(class)) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Connections take a slot of these, of so many in all.
+    pub(super) fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
+        // A service that listens twice tells of the first listener.
+        let _ = self.connections.set((Arc::clone(slots), all));
+    }
+
+    fn connections(&self) -> u64 {
+        let taken = self.connections.get().map(|(slots, all)| all - slots.available_permits());
+        taken.unwrap_or_default() as u64
+    }
+}
+
+impl App {
+    /// The figures of the process and its surface. Reads a few files.
+    fn server_figures(&self) -> Server {
+        let uptime = self.started.elapsed();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let spans = self.traces.as_ref().map(Traces::counts).unwrap_or_default();
+        Server {
+            uptime,
+            started: now.saturating_sub(uptime).as_secs_f64(),
+            connections: self.surface.connections(),
+            streams: self.streams.count(),
+            worker_sockets: self.worker_sockets.count(),
+            responses: self.surface.responses.each_ref().map(|one| one.load(Ordering::Relaxed)),
+            store_bytes: store_bytes(&self.data_dir.join("store")),
+            disk: disk(&self.data_dir),
+            spans: [spans.exported, spans.dropped],
+            process: process(),
+        }
+    }
+}
+
+/// The bytes of the journal and of all else in the store's directory.
+fn store_bytes(directory: &Path) -> [u64; 2] {
+    let (mut journal, mut rows) = (0, 0);
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        // A file may go while it is looked at.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            rows += store_bytes(&entry.path()).iter().sum::<u64>();
+        } else if entry.file_name().as_encoded_bytes().starts_with(b"journal") {
+            journal += metadata.len();
+        } else {
+            rows += metadata.len();
+        }
+    }
+    [journal, rows]
+}
+
+/// The free and all bytes of a directory's file system.
+fn disk(directory: &Path) -> Option<[u64; 2]> {
+    let disk = rustix::fs::statvfs(directory).ok()?;
+    Some([disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize])
+}
+
+/// As Linux tells it; nothing elsewhere.
+fn process() -> Process {
+    let field = |text: &str, at: usize| text.split_whitespace().nth(at)?.parse::<u64>().ok();
+    let status = std::fs::read_to_string("/proc/self/stat").ok();
+    // The second field is the program's name in brackets, which may have spaces.
+    let cpu_seconds =
+        status.as_deref().and_then(|text| text.rsplit_once(')')).and_then(|(_, text)| {
+            let ticks = field(text, 11)? + field(text, 12)?;
+            #[expect(clippy::cast_precision_loss, reason = "exact for many years")]
+            Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+        });
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let resident_bytes = pages
+        .and_then(|text| field(&text, 1))
+        .map(|pages| pages * rustix::param::page_size() as u64);
+    let open = std::fs::read_dir("/proc/self/fd").ok();
+    Process { cpu_seconds, resident_bytes, open_fds: open.map(|files| files.count() as u64) }
+}

@@ -1,0 +1,261 @@
+//! Sign-in by OIDC (PROTOCOL.md 7): translate only.
+//!
+//! ```text
+//!   browser ─ start ─▶ 302 to the provider ─▶ callback ─▶ 302 to / or to a program, with a code ─▶ token
+//! ```
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::header::{CACHE_CONTROL, COOKIE, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use callboard_domain::Error;
+use callboard_domain::access::Account;
+use callboard_domain::account::User;
+use callboard_domain::account::external::{Admitted, ExternalId};
+use callboard_domain::audit::{Action, By, Record};
+use callboard_runtime::accounts::NewUser;
+use url::form_urlencoded;
+
+use super::accounts::session;
+use super::describe::{Input, Operation};
+use super::error::row;
+use super::extract::Asker;
+use super::{Answer, App, Body, Failure, Query};
+use crate::auth::sign_on::{ATTEMPT_LIFETIME, Attempts, Codes, Waiting, challenge};
+use crate::outbound::oidc::{Grant, Identity, Provider, Request};
+use crate::wire::accounts::{ExchangeCode, OidcCallback, SessionBody, StartOidc};
+use crate::wire::read;
+
+/// Sign-in by OIDC, as it is set up.
+pub struct SignOn {
+    provider: Provider,
+    attempts: Attempts,
+    codes: Codes,
+    /// The address under which browsers reach this server, without a slash at the end.
+    base: String,
+}
+
+impl SignOn {
+    /// Sign-in at this provider; browsers reach this server at `base`.
+    #[must_use]
+    pub fn new(provider: Provider, base: &str) -> Self {
+        let base = base.trim_end_matches('/').to_owned();
+        Self { provider, attempts: Attempts::default(), codes: Codes::default(), base }
+    }
+
+    fn redirect_uri(&self) -> String {
+        format!("{}/api/auth/oidc/callback", self.base)
+    }
+
+    fn is_secure(&self) -> bool {
+        self.base.starts_with("https:")
+    }
+
+    /// The name of the cookie; over TLS one that no other host can set.
+    fn cookie(&self) -> &'static str {
+        if self.is_secure() { "__Host-callboard-oidc" } else { "callboard-oidc" }
+    }
+
+    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+        let secure = if self.is_secure() { "; Secure" } else { "" };
+        let name = self.cookie();
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+    }
+
+    /// The value of the cookie in a request.
+    fn find<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
+        pairs.find(|(name, _)| name.trim() == self.cookie()).map(|(_, value)| value.trim())
+    }
+
+    fn redirect(&self, location: &str, cookie: &str, seconds: u64) -> Response {
+        let headers = [
+            (LOCATION, location),
+            (SET_COOKIE, &self.set_cookie(cookie, seconds)),
+            (CACHE_CONTROL, "no-store"),
+            (REFERRER_POLICY, "no-referrer"),
+        ];
+        (StatusCode::FOUND, headers.map(|(name, value)| (name, value.to_owned()))).into_response()
+    }
+}
+
+fn sign_on(app: &App) -> Result<&SignOn, Error> {
+    app.oidc.as_ref().ok_or_else(|| {
+        let message = "single sign-on is not set up: oidc.issuer is missing in the settings";
+        Error::InvalidState(message.to_owned())
+    })
+}
+
+/// Begin a sign-in at the identity provider.
+#[utoipa::path(
+    get, path = "/api/auth/oidc/start", tag = "auth",
+    responses(
+        (status = 302, description = "to the identity provider"),
+        (status = 409, description = "single sign-on is not set up"),
+    ),
+)]
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    Query(start): Query<StartOidc>,
+) -> Result<Response, Failure> {
+    let on = sign_on(&app)?;
+    let waiting = Waiting { port: start.port, challenge: start.challenge };
+    let attempt = on.attempts.begin(&waiting, app.handle.now());
+    let derived = on.attempts.derive(&attempt);
+    let request = Request {
+        state: &derived.state,
+        nonce: &derived.nonce,
+        challenge: &challenge(&derived.verifier),
+        redirect_uri: &on.redirect_uri(),
+    };
+    let url = on.provider.authorization_url(request).await?;
+    Ok(on.redirect(url.as_str(), attempt.as_str(), ATTEMPT_LIFETIME.as_secs()))
+}
+
+/// End a sign-in at the identity provider: the browser brings its code.
+#[utoipa::path(
+    get, path = "/api/auth/oidc/callback", tag = "auth",
+    responses(
+        (status = 302, description = "to the page at /, or to the program that began the sign-in"),
+        (status = 401, description = "the sign-in did not begin in this browser, or its code is not valid"),
+        (status = 403, description = "this user may not sign in"),
+        (status = 409, description = "single sign-on is not set up, or another user has the e-mail"),
+    ),
+)]
+pub(super) async fn callback(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    headers: HeaderMap,
+    Told(told): Told,
+) -> Result<Response, Failure> {
+    let on = sign_on(&app)?;
+    let (cookie, now) = (on.find(&headers), app.handle.now());
+    let (attempt, waiting) = match on.attempts.finish(cookie, told.state.as_deref(), now) {
+        Ok(finished) => finished,
+        Err(error) => return Err(refuse(&app, by, None, error).await.into()),
+    };
+    let derived = on.attempts.derive(&attempt);
+    let signed_in = match (told.code, told.error) {
+        (Some(code), None) => {
+            let redirect_uri = &on.redirect_uri();
+            let (verifier, nonce) = (&*derived.verifier, &*derived.nonce);
+            let grant = Grant { code: &code, verifier, nonce, redirect_uri };
+            admit(&app, on, by, grant).await
+        }
+        (_, error) => {
+            let error: String = error.unwrap_or_default().chars().take(64).collect();
+            let message = format!("the identity provider gave no code: {error:?}");
+            Err(refuse(&app, by, None, Error::Forbidden(message)).await)
+        }
+    };
+    let code = signed_in.and_then(|user| on.codes.issue(user.id, waiting.challenge, now));
+    let query = |pairs: &[(&str, &str)]| {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+    };
+    let location = match (code, waiting.port) {
+        (Ok(code), Some(port)) => format!("http://127.0.0.1:{port}/?{}", query(&[("code", &code)])),
+        (Ok(code), None) => format!("{}/#{}", on.base, query(&[("code", &code)])),
+        // The program would wait in vain.
+        (Err(error), Some(port)) => {
+            let told = [("error", row(&error).code), ("message", &error.to_string())];
+            format!("http://127.0.0.1:{port}/?{}", query(&told))
+        }
+        (Err(error), None) => return Err(error.into()),
+    };
+    Ok(on.redirect(&location, "", 0))
+}
+
+/// The user whom the provider's code stands for, made at the first sign-in, with the role of now.
+async fn admit(app: &App, on: &SignOn, by: By, grant: Grant<'_>) -> Result<User, Error> {
+    let Identity { subject, claims } = match on.provider.identify(grant).await {
+        Ok(identity) => identity,
+        Err(error) => return Err(refuse(app, by, None, error).await),
+    };
+    let settings = on.provider.settings();
+    let external = ExternalId { issuer: settings.issuer.clone(), subject };
+    let known = app.handle.user_by_external(&external);
+    let admitted = match settings.policy.admit(&claims) {
+        Ok(admitted) => admitted,
+        Err(error) => {
+            // A user who may not sign in any more may not go on either.
+            if let Some(user) = &known {
+                app.handle.end_sessions(user.id, by).await?;
+            }
+            return Err(refuse(app, by, Some(&external), error).await);
+        }
+    };
+    let Admitted { email, name, role } = admitted;
+    let password_hash = match known {
+        Some(user) => user.password_hash,
+        None => app.passwords.hash(App::fresh_name()).await?,
+    };
+    let external = Some(external);
+    let new = NewUser { email, name, role, tier: None, password_hash, external: external.clone() };
+    match app.handle.admit_external(new, by).await {
+        Ok(user) => Ok(user),
+        Err(error) => Err(refuse(app, by, external.as_ref(), error).await),
+    }
+}
+
+/// Writes a refused sign-in to the audit log.
+async fn refuse(app: &App, by: By, who: Option<&ExternalId>, error: Error) -> Error {
+    let mut record = Record::new(Action::SignInRefused, by).with("code", row(&error).code);
+    record = record.with("reason", &error);
+    if let Some(ExternalId { issuer, subject }) = who {
+        record = record.with("issuer", issuer).with("subject", subject);
+    }
+    app.record_refusal(record).await;
+    error
+}
+
+/// Exchange the code of a sign-in for a session.
+#[utoipa::path(
+    post, path = "/api/auth/oidc/token", tag = "auth",
+    responses(
+        (status = 200, body = SessionBody),
+        (status = 401, description = "no such code, or it was used before"),
+        (status = 409, description = "single sign-on is not set up"),
+    ),
+)]
+pub(super) async fn token(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Body(exchange): Body<ExchangeCode>,
+) -> Answer {
+    let on = sign_on(&app)?;
+    let taken = on.codes.take(&exchange.code, exchange.verifier.as_deref(), app.handle.now());
+    let user = match taken.map(|id| app.handle.user(id)) {
+        Ok(user) => user.ok_or(Error::InvalidCredentials)?,
+        Err(error) => return Err(refuse(&app, by, None, error).await.into()),
+    };
+    let by = By { account: Some(Account::User(user.id)), ..by };
+    Ok(session(&app, &app.handle.sign_in(user, by).await?))
+}
+
+/// The query that a provider sends back, of which only some parameters are known here.
+pub(super) struct Told(OidcCallback);
+
+impl<S: Send + Sync> FromRequestParts<S> for Told {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let is_known = |pair: &&str| {
+            let name = pair.split_once('=').map_or(*pair, |(name, _)| name);
+            matches!(name, "code" | "state" | "error")
+        };
+        let pairs = parts.uri.query().unwrap_or_default().split('&').filter(is_known);
+        Ok(Self(read::query::parse(&pairs.collect::<Vec<_>>().join("&"))?))
+    }
+}
+
+impl Input for Told {
+    fn describe(operation: &mut Operation) {
+        let parameters = operation.components.parameters::<OidcCallback>();
+        operation.parameters.extend(parameters);
+        operation.refusals.insert(400);
+    }
+}

@@ -1,0 +1,459 @@
+//! Which addresses the server calls for a user (PROTOCOL.md 9): none inside its own network.
+//!
+//! ```text
+//!   creation:  URL ─▶ check    refuses what is evident from the URL
+//!   sending:   URL ─▶ connect ─▶ IP literal, or every answer of the resolver ─▶ permitted? ─▶ connect to it
+//! ```
+//!
+//! A connection goes to an address that was checked, never to a name: there is no second look-up that
+//! could give another answer. Deliberately absent: HTTP, and proxies of the environment.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::id::Environment;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use url::{Host, Url};
+
+/// How long one address may take to be connected to, so that the next one has its turn.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Addresses of IPv4 that lead into the network, or nowhere.
+const FORBIDDEN_V4: [Ipv4Net; 12] = [
+    v4([0, 0, 0, 0], 8),
+    v4([10, 0, 0, 0], 8),
+    v4([100, 64, 0, 0], 10),
+    v4([127, 0, 0, 0], 8),
+    v4([169, 254, 0, 0], 16),
+    v4([172, 16, 0, 0], 12),
+    v4([192, 0, 0, 0], 24),
+    v4([192, 168, 0, 0], 16),
+    v4([198, 18, 0, 0], 15),
+    v4([224, 0, 0, 0], 4),
+    v4([240, 0, 0, 0], 4),
+    v4([255, 255, 255, 255], 32),
+];
+
+/// Addresses of IPv6 that do so, or that carry an address of IPv4.
+const FORBIDDEN_V6: [Ipv6Net; 11] = [
+    // Unspecified, loopback, and compatible with IPv4.
+    v6([0; 8], 96),
+    // Mapped, and translated.
+    v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96),
+    v6([0, 0, 0, 0, 0xffff, 0, 0, 0], 96),
+    // NAT64: well known, and local.
+    v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96),
+    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
+    // Teredo, 6to4.
+    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
+    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
+    // Unique local, link local, site local, multicast.
+    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
+    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
+    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+];
+
+const fn v4(octets: [u8; 4], length: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::from_octets(octets), length)
+}
+
+const fn v6(segments: [u16; 8], length: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::from_segments(segments), length)
+}
+
+/// The addresses of a name.
+pub trait Resolve: Send + Sync + 'static {
+    /// All of them, in the order in which they are to be tried.
+    fn resolve(&self, name: String, port: u16) -> Resolving;
+}
+
+/// An answer of a resolver, on its way.
+pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
+/// The system's resolver.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: String, port: u16) -> Resolving {
+        Box::pin(async move { Ok(tokio::net::lookup_host((name, port)).await?.collect()) })
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum NotConnected {
+    /// Every address is forbidden.
+    #[error(
+        "{0} may not be called: it is no public address, and webhooks.allow does not list it{1}"
+    )]
+    Forbidden(IpAddr, &'static str),
+    /// The name has no address.
+    #[error("the name {0} cannot be resolved: {1}")]
+    Unknown(String, io::Error),
+    /// Nobody answers.
+    #[error("{0} cannot be connected to: {1}")]
+    Unreachable(SocketAddr, io::Error),
+}
+
+/// The one gate through which the server calls addresses that users name.
+#[derive(Clone)]
+pub struct Guard {
+    allow: Vec<IpNet>,
+    resolver: Arc<dyn Resolve>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("allow", &self.allow).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    /// A gate with these exceptions (`[webhooks] allow`).
+    #[must_use]
+    pub fn new(allow: Vec<IpNet>) -> Self {
+        Self { allow, resolver: Arc::new(SystemResolver) }
+    }
+
+    /// The same with another resolver.
+    #[must_use]
+    pub fn with_resolver(self, resolver: Arc<dyn Resolve>) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// True if this address may be connected to: a public one, or an exception. The sandbox calls
+    /// nothing but exceptions of this machine.
+    #[must_use]
+    pub fn permits(&self, address: IpAddr, environment: Environment) -> bool {
+        let is_exception = self.allow.iter().any(|net| net.contains(&address));
+        match environment {
+            Environment::Live => is_exception || !is_forbidden(address),
+            Environment::Test => is_exception && address.is_loopback(),
+        }
+    }
+
+    /// True unless the URL evidently leads to an address that may not be called: a literal in any
+    /// notation, or a name that never leaves the network.
+    #[must_use]
+    pub fn may_create(&self, url: &Url, environment: Environment) -> bool {
+        match url.host() {
+            None => false,
+            Some(Host::Ipv4(address)) => self.permits(address.into(), environment),
+            Some(Host::Ipv6(address)) => self.permits(address.into(), environment),
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                let is_below = |zone: &str| {
+                    name.strip_suffix(zone)
+                        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+                };
+                if is_below("localhost") {
+                    let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+                    loopback.into_iter().all(|address| self.permits(address, environment))
+                } else if is_below("local") || is_below("internal") {
+                    environment == Environment::Live
+                        && self.allow.iter().any(|net| !net.addr().is_loopback())
+                } else {
+                    true
+                }
+            }
+        }
+    }
+
+    /// A connection to the host of `url`, at an address that is permitted.
+    ///
+    /// # Errors
+    /// [`NotConnected`].
+    pub async fn connect(
+        &self,
+        url: &Url,
+        environment: Environment,
+    ) -> Result<TcpStream, NotConnected> {
+        let port = url.port_or_known_default().unwrap_or(0);
+        let unknown = |name: &str, error| NotConnected::Unknown(name.to_owned(), error);
+        let addresses = match url.host() {
+            Some(Host::Ipv4(address)) => vec![SocketAddr::new(address.into(), port)],
+            Some(Host::Ipv6(address)) => vec![SocketAddr::new(address.into(), port)],
+            Some(Host::Domain(name)) => {
+                let found = self.resolver.resolve(name.to_owned(), port).await;
+                found.map_err(|error| unknown(name, error))?
+            }
+            None => Vec::new(),
+        };
+        let mut failed = None;
+        for address in &addresses {
+            if !self.permits(address.ip(), environment) {
+                continue;
+            }
+            match timeout(CONNECT, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => failed = Some(NotConnected::Unreachable(*address, error)),
+                Err(_) => {
+                    let error = io::ErrorKind::TimedOut.into();
+                    failed = Some(NotConnected::Unreachable(*address, error));
+                }
+            }
+        }
+        Err(match (failed, addresses.first()) {
+            (Some(failed), _) => failed,
+            (None, Some(first)) => {
+                let hint = match environment {
+                    Environment::Live => "",
+                    Environment::Test => {
+                        "; the sandbox calls listed addresses of this machine only"
+                    }
+                };
+                NotConnected::Forbidden(first.ip(), hint)
+            }
+            (None, None) => {
+                let error = io::Error::other("it has no address");
+                unknown(url.host_str().unwrap_or_default(), error)
+            }
+        })
+    }
+}
+
+/// True unless the address is a public one.
+fn is_forbidden(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => FORBIDDEN_V4.iter().any(|net| net.contains(&address)),
+        IpAddr::V6(address) => FORBIDDEN_V6.iter().any(|net| net.contains(&address)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LIVE: Environment = Environment::Live;
+    const TEST: Environment = Environment::Test;
+
+    /// One address of each forbidden range, at both of its ends, and notations that hide one.
+    const HIDDEN: [&str; 67] = [
+        "http://0.0.0.0",
+        "http://0.255.255.255",
+        "http://10.0.0.0",
+        "http://10.255.255.255",
+        "http://100.64.0.0",
+        "http://100.127.255.255",
+        "http://127.0.0.1",
+        "http://127.255.255.255",
+        "http://169.254.0.0",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://172.16.0.1",
+        "http://172.31.255.255",
+        "http://192.0.0.1",
+        "http://192.168.0.1",
+        "http://192.168.255.255",
+        "http://198.18.0.1",
+        "http://198.19.255.255",
+        "http://224.0.0.1",
+        "http://239.255.255.255",
+        "http://240.0.0.1",
+        "http://255.255.255.255",
+        // The same in other notations.
+        "http://127.1",
+        "http://127.0.1",
+        "http://0",
+        "http://2130706433",
+        "http://0x7f000001",
+        "http://0x7f.0.0.1",
+        "http://0177.0.0.1",
+        "http://017700000001",
+        "http://127.0.0.1.",
+        "http://%31%32%37.0.0.1",
+        "http://１２７.0.0.1",
+        "http://127。0。0。1",
+        "http://0xa9fea9fe",
+        "http://2852039166",
+        "http://0251.0376.0251.0376",
+        "HTTP://127.0.0.1",
+        "http:127.0.0.1",
+        "http:/127.0.0.1",
+        "http://\t127.0.0.1",
+        "http:\\\\127.0.0.1",
+        // IPv6.
+        "http://[::]",
+        "http://[::1]",
+        "http://[0:0:0:0:0:0:0:1]",
+        "http://[::127.0.0.1]",
+        "http://[::ffff:127.0.0.1]",
+        "http://[::ffff:7f00:1]",
+        "http://[::ffff:10.0.0.1]",
+        "http://[::ffff:8.8.8.8]",
+        "http://[::ffff:0:10.0.0.1]",
+        "http://[64:ff9b::10.0.0.1]",
+        "http://[64:ff9b::a00:1]",
+        "http://[64:ff9b:1::a00:1]",
+        "http://[2002:7f00:1::]",
+        "http://[2001::1]",
+        "http://[2001:0:ffff::1]",
+        "http://[fc00::1]",
+        "http://[fdff::1]",
+        "http://[fe80::1]",
+        "http://[febf::1]",
+        "http://[fec0::1]",
+        "http://[ff02::1]",
+        // Names.
+        "http://localhost",
+        "http://LOCALHOST.",
+        "http://a.localhost:8080/x",
+        "http://printer.local",
+        "http://metadata.google.internal/computeMetadata/v1/",
+    ];
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn what_evidently_leads_inside_is_refused_in_any_notation() {
+        let guard = Guard::new(Vec::new());
+        for hidden in HIDDEN {
+            assert!(!guard.may_create(&url(hidden), LIVE), "{hidden}");
+            assert!(!guard.may_create(&url(hidden), TEST), "{hidden}");
+        }
+        for public in [
+            "https://example.com/hook",
+            "http://8.8.8.8",
+            "http://1.1.1.1:8080",
+            "http://11.0.0.1",
+            "http://100.128.0.1",
+            "http://172.32.0.1",
+            "http://192.0.1.1",
+            "http://198.20.0.1",
+            "http://223.255.255.255",
+            "http://[2606:4700::1]",
+            "http://[2001:4860:4860::8888]",
+            "http://local.example.com",
+            "http://notlocalhost",
+            "http://internal.example",
+        ] {
+            assert!(guard.may_create(&url(public), LIVE), "{public}");
+        }
+        assert!(
+            !guard.may_create(&url("http://8.8.8.8"), TEST),
+            "the sandbox calls no public address"
+        );
+    }
+
+    #[test]
+    fn an_exception_is_a_network_and_nothing_beside_it() {
+        let nets = |list: &[&str]| list.iter().map(|net| net.parse().expect("a network")).collect();
+        let guard = Guard::new(nets(&["127.0.0.1/32"]));
+        let may = |text: &str| guard.may_create(&url(text), LIVE);
+        assert!(may("http://127.0.0.1:9/") && may("http://0x7f000001/"));
+        for inside in
+            ["http://127.0.0.2", "http://[::1]", "http://[::ffff:127.0.0.1]", "http://10.0.0.1"]
+        {
+            assert!(!may(inside), "{inside}");
+        }
+        assert!(!may("http://localhost") && !may("http://printer.local"));
+        assert!(guard.may_create(&url("http://127.0.0.1:9/"), TEST));
+        let both = Guard::new(nets(&["127.0.0.0/8", "::1/128", "10.0.0.0/8"]));
+        assert!(both.may_create(&url("http://localhost"), LIVE));
+        assert!(both.may_create(&url("http://hooks.corp.internal"), LIVE));
+        assert!(!both.may_create(&url("http://10.0.0.1"), TEST));
+        assert!(!both.may_create(&url("http://hooks.corp.internal"), TEST));
+    }
+
+    /// Answers each look-up with the next list, and then with the last one again.
+    struct Answers(Vec<Vec<IpAddr>>, AtomicUsize);
+
+    impl Answers {
+        fn of(lists: &[&[&str]]) -> Arc<Self> {
+            let list = |list: &&[&str]| {
+                list.iter().map(|address| address.parse().expect("an address")).collect()
+            };
+            Arc::new(Self(lists.iter().map(list).collect(), AtomicUsize::new(0)))
+        }
+    }
+
+    impl Resolve for Answers {
+        fn resolve(&self, _: String, port: u16) -> Resolving {
+            let at = self.1.fetch_add(1, Ordering::SeqCst).min(self.0.len() - 1);
+            let found = self.0[at].iter().map(|address| SocketAddr::new(*address, port)).collect();
+            Box::pin(async move { Ok(found) })
+        }
+    }
+
+    /// A listener that must not be connected to.
+    async fn trap() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        (listener, port)
+    }
+
+    /// True if somebody connected.
+    async fn is_sprung(trap: &TcpListener) -> bool {
+        timeout(Duration::from_millis(50), trap.accept()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn every_answer_of_the_resolver_is_checked() {
+        let (trap, port) = trap().await;
+        let url = url(&format!("http://rebinding.example.com:{port}/"));
+        for answers in [
+            &["127.0.0.1"][..],
+            &["::1", "127.0.0.1"],
+            &["::ffff:127.0.0.1"],
+            &["10.0.0.1", "127.0.0.1"],
+            &["0.0.0.0"],
+            &["64:ff9b::7f00:1"],
+        ] {
+            let guard = Guard::new(Vec::new()).with_resolver(Answers::of(&[answers]));
+            let refused = guard.connect(&url, LIVE).await;
+            assert!(
+                matches!(refused, Err(NotConnected::Forbidden(..))),
+                "{answers:?}: {refused:?}"
+            );
+        }
+        let guard = Guard::new(Vec::new()).with_resolver(Answers::of(&[&[]]));
+        let refused = guard.connect(&url, LIVE).await;
+        assert!(matches!(refused, Err(NotConnected::Unknown(..))), "{refused:?}");
+        assert!(!is_sprung(&trap).await);
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_once_and_the_answer_that_was_checked_is_connected_to() {
+        let (trap, port) = trap().await;
+        let allowed = TcpListener::bind(("127.0.0.2", port)).await.expect("the same port");
+        // The second answer would lead to the trap.
+        let answers = Answers::of(&[&["127.0.0.1", "127.0.0.2"], &["127.0.0.1"]]);
+        let guard = Guard::new(vec!["127.0.0.2/32".parse().expect("a network")]);
+        let guard = guard.with_resolver(answers.clone());
+        let url = url(&format!("http://rebinding.example.com:{port}/"));
+        let stream = guard.connect(&url, LIVE).await.expect("one address is an exception");
+        assert_eq!(stream.peer_addr().expect("connected"), allowed.local_addr().expect("bound"));
+        assert_eq!(answers.1.load(Ordering::SeqCst), 1);
+        let refused = guard.connect(&url, LIVE).await;
+        assert!(matches!(refused, Err(NotConnected::Forbidden(..))), "{refused:?}");
+        assert!(!is_sprung(&trap).await);
+    }
+
+    #[tokio::test]
+    async fn a_literal_is_checked_too() {
+        let (trap, port) = trap().await;
+        let guard = Guard::new(Vec::new());
+        for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0.0.0.0"] {
+            let url = url(&format!("http://{host}:{port}/"));
+            for environment in [LIVE, TEST] {
+                let refused = guard.connect(&url, environment).await;
+                assert!(matches!(refused, Err(NotConnected::Forbidden(..))), "{host}: {refused:?}");
+            }
+        }
+        let url = url(&format!("http://localhost:{port}/"));
+        assert!(guard.connect(&url, LIVE).await.is_err());
+        assert!(!is_sprung(&trap).await);
+    }
+}

@@ -1,0 +1,131 @@
+//! The bytes of a webhook and its signatures (PROTOCOL.md 9), as `docs/webhooks.md` describes them.
+//!
+//! ```text
+//!   P     {"event":…,"taskId":…,"status":…,"output":…,"usage":{…},"completedAt":…}
+//!   body  P without its last brace, and ,"signature":"sha256=HEX"}
+//! ```
+
+use std::io::Write;
+
+use axum::http::HeaderValue;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use callboard_runtime::ports::Notice;
+use ring::hmac;
+use serde::Serialize;
+
+use super::secret::WebhookSecret;
+use crate::wire::common::{Iso, Text};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload<'n> {
+    event: &'static str,
+    task_id: Text<callboard_domain::id::TaskId>,
+    status: &'static str,
+    /// Null unless the task is completed.
+    output: Option<&'n str>,
+    usage: Usage,
+    completed_at: Iso,
+}
+
+#[derive(Serialize)]
+struct Usage {
+    input: u64,
+    output: u64,
+}
+
+/// The body.
+pub(super) fn body(notice: &Notice, secret: &WebhookSecret) -> Vec<u8> {
+    let payload = Payload {
+        event: notice.event.as_str(),
+        task_id: Text(notice.task),
+        status: notice.status.as_str(),
+        output: notice.output.as_deref(),
+        usage: Usage { input: notice.usage.input, output: notice.usage.output },
+        completed_at: Iso(notice.ended_at),
+    };
+    let mut bytes = serde_json::to_vec(&payload).expect("texts and numbers have a JSON form");
+    let signature = hmac::sign(secret.body_key(), &bytes);
+    bytes.pop();
+    bytes.extend_from_slice(br#","signature":"sha256="#);
+    for byte in signature.as_ref() {
+        write!(bytes, "{byte:02x}").expect("a vector takes every write");
+    }
+    bytes.extend_from_slice(br#""}"#);
+    bytes
+}
+
+/// The value of the header `webhook-signature`, over the identifier, the time and the body.
+pub(super) fn signature(
+    id: &str,
+    seconds: u64,
+    body: &[u8],
+    secret: &WebhookSecret,
+) -> HeaderValue {
+    let mut context = hmac::Context::with_key(secret.header_key());
+    context.update(format!("{id}.{seconds}.").as_bytes());
+    context.update(body);
+    let encoded = STANDARD.encode(context.sign());
+    HeaderValue::from_str(&format!("v1,{encoded}")).expect("base64 is ASCII")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use callboard_domain::Timestamp;
+    use callboard_domain::event::EventName;
+    use callboard_domain::id::{DeliveryId, Environment, TaskId};
+    use callboard_domain::task::Status;
+    use callboard_domain::usage::Usage as Tokens;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What users are given to test a receiver with.
+    const VECTORS: &str = include_str!("../../../docs/webhooks/vectors.json");
+
+    /// A webhook of the documentation.
+    pub(in super::super) fn notice(output: Option<&str>) -> Notice {
+        let (event, status) = match output {
+            Some(_) => (EventName::TaskCompleted, Status::Completed),
+            None => (EventName::TaskFailed, Status::Failed),
+        };
+        Notice {
+            delivery: DeliveryId::from_u128(7 << 10),
+            environment: Environment::Live,
+            url: "https://example.com/hook".into(),
+            event,
+            task: TaskId::from_u128(1 << 10),
+            status,
+            output: output.map(str::to_owned),
+            usage: Tokens { input: 3, output: 5, ..Tokens::default() },
+            ended_at: Timestamp::from_millis(1_800_000_000_123),
+            trace: None,
+        }
+    }
+
+    #[test]
+    fn the_vectors_of_the_documentation_are_what_is_sent() {
+        let vectors: Value = serde_json::from_str(VECTORS).expect("JSON");
+        let secret = vectors["secret"].as_str().and_then(WebhookSecret::parse).expect("a secret");
+        let vectors = vectors["vectors"].as_array().expect("a list");
+        assert!(vectors.len() >= 3);
+        for vector in vectors {
+            let text = |value: &Value| value.as_str().expect("a text").to_owned();
+            let notice = notice(vector["output"].as_str());
+            let body = body(&notice, &secret);
+            assert_eq!(String::from_utf8(body.clone()).expect("UTF-8"), text(&vector["body"]));
+            let headers = &vector["headers"];
+            assert_eq!(notice.delivery.to_string(), text(&headers["webhook-id"]));
+            let seconds = text(&headers["webhook-timestamp"]).parse().expect("seconds");
+            let signature = signature(&notice.delivery.to_string(), seconds, &body, &secret);
+            assert_eq!(signature, text(&headers["webhook-signature"]));
+
+            let (signed, body) = (text(&vector["signed"]), text(&vector["body"]));
+            assert_eq!(format!("{}}}", &body[..body.len() - 87]), signed, "to cut 87 bytes");
+            let mut parsed: Value = serde_json::from_str(&body).expect("JSON");
+            parsed.as_object_mut().expect("an object").shift_remove("signature");
+            assert_eq!(parsed.to_string(), signed, "to parse it and write it again");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The secret that signs webhooks: configured, or made at first start and kept in a file that only its
+//! owner may read (PROTOCOL.md 9).
+//!
+//! Deliberately absent: rotation without a gap. A new secret counts from the next start on.
+
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use callboard_common::secret::Secret;
+use ring::hmac::{HMAC_SHA256, Key};
+use zeroize::Zeroizing;
+
+use crate::auth::token::key::write_private;
+
+const PREFIX: &str = "whsec_";
+/// How many bytes the part behind the prefix decodes to (Standard Webhooks).
+const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+/// How many a fresh one has.
+const MADE_BYTES: usize = 32;
+
+/// What a secret must be.
+pub const RIGHT: &str = "whsec_ and then 24 to 64 bytes in base64, such as the output of: \
+                         echo whsec_$(head -c 32 /dev/urandom | base64)";
+
+/// A secret in its two uses. Never shown by `Debug`.
+pub struct WebhookSecret {
+    text: Secret,
+    /// Of the member `signature`: the bytes of the text as it is shown.
+    body: Key,
+    /// Of the header `webhook-signature`: the decoded part behind the prefix.
+    header: Key,
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookSecret(…)")
+    }
+}
+
+impl WebhookSecret {
+    /// The secret as it is written; `None` unless it is [`RIGHT`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let decoded = STANDARD.decode(text.strip_prefix(PREFIX)?).ok().map(Zeroizing::new)?;
+        BYTES.contains(&decoded.len()).then(|| Self {
+            text: Secret::new(text.to_owned()),
+            body: Key::new(HMAC_SHA256, text.as_bytes()),
+            header: Key::new(HMAC_SHA256, &decoded),
+        })
+    }
+
+    /// The one in the file `path`; if there is none, a new one, which is durable in the file of mode
+    /// 0600 when this returns. It blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read or made, or holds something else; it is never replaced.
+    pub fn kept(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let failed = |deed: &str, error: &io::Error| {
+            format!("cannot {deed} {shown}: {error}{}", callboard_store::advice(error))
+        };
+        let text = match fs::read_to_string(path).map(Zeroizing::new) {
+            Ok(text) => {
+                let meta = fs::metadata(path).map_err(|e| failed("inspect", &e))?;
+                if meta.permissions().mode() & 0o077 != 0 {
+                    tracing::warn!(path = %shown, "the webhook secret could be read by others");
+                    fs::set_permissions(path, Permissions::from_mode(0o600))
+                        .map_err(|e| failed("protect", &e))?;
+                }
+                text
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let text = Self::fresh();
+                write_private(path, text.as_bytes()).map_err(|e| failed("make", &e))?;
+                tracing::info!(path = %shown, "made a secret for webhooks");
+                text
+            }
+            Err(error) => return Err(failed("read", &error)),
+        };
+        Self::parse(text.trim_end()).ok_or_else(|| {
+            format!("{shown} must hold {RIGHT}; remove the file to have a new secret made")
+        })
+    }
+
+    fn fresh() -> Zeroizing<String> {
+        let mut random = Zeroizing::new([0; MADE_BYTES]);
+        rand::fill(&mut *random);
+        Zeroizing::new(format!("{PREFIX}{}", STANDARD.encode(*random)))
+    }
+
+    /// As receivers are given it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.text.expose()
+    }
+
+    /// The key of the member `signature`.
+    pub(super) const fn body_key(&self) -> &Key {
+        &self.body
+    }
+
+    /// The key of the header `webhook-signature`.
+    pub(super) const fn header_key(&self) -> &Key {
+        &self.header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_whsec_and_24_to_64_bytes() {
+        let of = |bytes: usize| format!("whsec_{}", STANDARD.encode(vec![7; bytes]));
+        for (bytes, is_right) in [(23, false), (24, true), (64, true), (65, false)] {
+            assert_eq!(WebhookSecret::parse(&of(bytes)).is_some(), is_right, "{bytes}");
+        }
+        for wrong in ["", "whsec_", "whsec_not base64!", &of(32)[6..], &of(32).to_uppercase()] {
+            assert!(WebhookSecret::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    fn bits_of(path: &Path) -> u32 {
+        fs::metadata(path).expect("the file is there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_first_start_makes_a_secret_that_later_starts_find() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("webhook.secret");
+        let made = WebhookSecret::kept(&path).expect("a writable directory");
+        assert!(made.expose().len() > 40);
+        assert_eq!(bits_of(&path), 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("our own file");
+        let found = WebhookSecret::kept(&path).expect("a secret");
+        assert_eq!(found.expose(), made.expose());
+        assert_eq!(bits_of(&path), 0o600, "it is closed to others again");
+        assert_eq!(format!("{made:?}"), "WebhookSecret(…)");
+    }
+
+    #[test]
+    fn a_file_with_something_else_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("webhook.secret");
+        fs::write(&path, "short").expect("a writable directory");
+        let refused = WebhookSecret::kept(&path).expect_err("no secret");
+        assert!(refused.contains("must hold whsec_") && !refused.contains("short"), "{refused}");
+        assert_eq!(fs::read_to_string(&path).expect("still there"), "short");
+    }
+}

@@ -1,0 +1,215 @@
+//! The sandbox's worker: runs the tasks of test keys on the simulated model (PROTOCOL.md 7).
+//!
+//! It connects within the process when the sandbox is first used, serves every queue and every model,
+//! and is a worker as any other: it holds leases, sends heartbeats, and is listed in the sandbox.
+//! Deliberately absent: the model's behaviour, which is [`callboard_worker::provider::simulated`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::Error;
+use callboard_domain::access::Role;
+use callboard_domain::fuel::Fuel;
+use callboard_domain::id::{Environment, WorkerId};
+use callboard_domain::schema::{self, Schema};
+use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken};
+use callboard_domain::usage::{Tokens, Usage, estimate_tokens};
+use callboard_domain::worker::Profile;
+use callboard_runtime::handle::WorkerLink;
+use callboard_runtime::worker::{Assignment, WorkerCommand, WorkerMessage};
+use callboard_runtime::{Handle, Owner, SANDBOX_QUEUE};
+use callboard_worker::provider::simulated::Simulated;
+use callboard_worker::provider::{self, Provider, Request};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// The worker's account and name.
+const NAME: &str = "sandbox";
+/// The same over restarts: what ran when the server died is known to be lost as soon as the worker
+/// registers again.
+const WORKER: WorkerId = WorkerId::from_u128(0);
+/// The most tasks at once, each with its texts in memory.
+const CONCURRENCY: usize = 64;
+/// The pause before another connection.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The model that answers with its prompt, whatever schema the output must fit.
+const ECHO: &str = "simulated-echo";
+/// The most pieces of an output that are sent as one.
+const PIECES: usize = 64;
+
+/// Works whenever the sandbox has work. Never returns.
+pub(crate) async fn run(handle: Handle) {
+    handle.sandbox_used().await;
+    loop {
+        match connect(&handle).await {
+            Ok((link, told)) => Worker::new(handle.clone(), link).serve(told).await,
+            // The server is stopping.
+            Err(error) => tracing::debug!(%error, "the sandbox's worker cannot connect"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+type Told = mpsc::UnboundedReceiver<WorkerCommand>;
+
+async fn connect(handle: &Handle) -> Result<(WorkerLink, Told), Error> {
+    let (id, environment) = (NAME.into(), Environment::Test);
+    let owner = Owner { id, role: Role::Worker, environment, concurrent: None, trace: None };
+    let profile = Profile {
+        name: NAME.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        queues: vec![SANDBOX_QUEUE.into()],
+        models: vec!["*".into()],
+        concurrency: CONCURRENCY,
+    };
+    let (outgoing, told) = mpsc::unbounded_channel();
+    // Nothing of an earlier connection runs any more.
+    let resume = Some((WORKER, Vec::new()));
+    let (link, _) = handle.connect_worker(&owner, profile, resume, outgoing).await?;
+    Ok((link, told))
+}
+
+/// The worker on one connection.
+struct Worker {
+    handle: Handle,
+    link: Arc<WorkerLink>,
+    calls: JoinSet<(LeaseToken, WorkerMessage)>,
+    /// The leases whose results are not acknowledged yet.
+    held: HashMap<LeaseToken, AbortHandle>,
+}
+
+impl Worker {
+    fn new(handle: Handle, link: WorkerLink) -> Self {
+        Self { handle, link: Arc::new(link), calls: JoinSet::new(), held: HashMap::new() }
+    }
+
+    /// Runs what it is told to until the connection ends.
+    async fn serve(mut self, mut told: Told) {
+        let mut beat = tokio::time::interval(self.handle.worker_terms().1);
+        loop {
+            tokio::select! {
+                command = told.recv() => match command {
+                    Some(WorkerCommand::Assign(assignment)) => self.start(*assignment),
+                    Some(WorkerCommand::Leases(leases, _)) => {
+                        leases.lost.into_iter().for_each(|lease| self.abort(lease));
+                    }
+                    Some(WorkerCommand::Cancel(lease, _)) => self.abort(lease),
+                    Some(WorkerCommand::Ack(lease, ..)) => drop(self.held.remove(&lease)),
+                    // Nobody may drain it.
+                    Some(WorkerCommand::Drain(_)) => {}
+                    Some(WorkerCommand::Close) | None => return,
+                },
+                // A call that was aborted has no result; the server bounds the time of one that panicked.
+                Some(ended) = self.calls.join_next() => {
+                    if let Ok((lease, result)) = ended && self.held.contains_key(&lease) {
+                        self.link.say(result);
+                    }
+                }
+                _ = beat.tick() => {
+                    let leases = self.held.keys().copied().collect();
+                    self.link.say(WorkerMessage::Heartbeat(leases, Vec::new()));
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, assignment: Assignment) {
+        let lease = assignment.lease;
+        let call = call(self.handle.clone(), Arc::clone(&self.link), assignment);
+        self.held.insert(lease, self.calls.spawn(async move { (lease, call.await) }));
+    }
+
+    fn abort(&mut self, lease: LeaseToken) {
+        if let Some(call) = self.held.remove(&lease) {
+            call.abort();
+        }
+    }
+}
+
+/// Runs a task to its result. An output that has to fit a schema is an example of it.
+async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
+    let Assignment { lease, task, inputs, .. } = assignment;
+    let schema = match handle.output_schema(Environment::Test, &task).await {
+        Ok(schema) => schema.filter(|_| task.spec.model != ECHO),
+        Err(error) => return failed(lease, provider::Failure::broken(error.to_string())),
+    };
+    let request = Request {
+        model: task.spec.model.clone(),
+        system_prompt: inputs.system_prompt,
+        context: inputs.context,
+        messages: inputs.messages,
+        prompt: inputs.prompt,
+        max_tokens: task.spec.max_tokens,
+        temperature: task.spec.temperature,
+    };
+    let (deltas, mut pieces) = mpsc::channel(PIECES);
+    let complete = async {
+        let result = Simulated::default().complete(&request, &deltas).await;
+        drop(deltas);
+        result
+    };
+    let result = if let Some(schema) = schema.clone() {
+        drop(pieces);
+        match complete.await {
+            // The schema is a caller's, and may take a while.
+            Ok(completion) => tokio::task::spawn_blocking(move || fitted(completion, &schema))
+                .await
+                .unwrap_or_else(|_| Err(provider::Failure::broken("the simulated model broke"))),
+            Err(failure) => Err(failure),
+        }
+    } else {
+        let tell = async {
+            let mut some = Vec::new();
+            while pieces.recv_many(&mut some, PIECES).await > 0 {
+                link.say(WorkerMessage::Delta(lease, some.concat()));
+                some.clear();
+            }
+        };
+        tokio::join!(complete, tell).0
+    };
+    match result {
+        Ok(completion) => {
+            if schema.is_some() {
+                link.say(WorkerMessage::Delta(lease, completion.output.clone()));
+            }
+            let usage = Usage {
+                input: completion.usage.input,
+                output: completion.usage.output,
+                ..Usage::default()
+            };
+            let source = completion.confidence_source.as_str().to_owned();
+            let completed = Completion {
+                usage,
+                confidence: completion.confidence,
+                confidence_source: Some(source),
+                finish_reason: completion.finish_reason,
+            };
+            WorkerMessage::Completed(lease, completion.output, completed)
+        }
+        Err(failure) => failed(lease, failure),
+    }
+}
+
+fn failed(lease: LeaseToken, failure: provider::Failure) -> WorkerMessage {
+    let provider::Failure { code, message, retryable, retry_after_ms } = failure;
+    let ending = Ending { code: EndingCode::of_worker(code.as_str()), message };
+    let retry_after = retry_after_ms.map(Duration::from_millis);
+    WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after })
+}
+
+/// The completion with an example of the schema in place of the text, unless `maxTokens` cut it.
+fn fitted(
+    completion: provider::Completion,
+    schema: &Schema,
+) -> Result<provider::Completion, provider::Failure> {
+    if completion.finish_reason.as_deref() != Some("stop") {
+        return Ok(completion);
+    }
+    let example = schema.example(&mut Fuel::new(schema::FUEL)).map_err(|_| {
+        provider::Failure::refused("the simulated model finds no short value of the schema")
+    })?;
+    let output = example.to_string();
+    let usage = Tokens { output: estimate_tokens(&output), ..completion.usage };
+    Ok(provider::Completion { output, usage, ..completion })
+}

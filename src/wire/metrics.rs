@@ -1,0 +1,545 @@
+//! The text of `/metrics` (SPEC.md, System; PROTOCOL.md 12), for Prometheus and `OpenMetrics`.
+//!
+//! ```text
+//!   Figures, Server ─▶ Collector ─▶ prometheus-client ─▶ OpenMetrics ─▶ the older text, if asked for
+//!                                   summaries by hand ─┘
+//! ```
+//!
+//! Deliberately absent: counting, which is the runtime's.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use callboard_runtime::metrics::{Distribution, Figures, Model, QUANTILES};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+/// Figures of the process and of its surface.
+#[derive(Debug, Clone, Default)]
+pub struct Server {
+    /// Time since the start.
+    pub uptime: Duration,
+    /// The start, in seconds of Unix time.
+    pub started: f64,
+    /// Connections that are open.
+    pub connections: u64,
+    /// Event streams and sockets that are open.
+    pub streams: u64,
+    /// Connections of workers that are open.
+    pub worker_sockets: u64,
+    /// Answers by the first digit of their status, from 1xx to 5xx.
+    pub responses: [u64; 5],
+    /// Bytes of the store: journal, rows.
+    pub store_bytes: [u64; 2],
+    /// Bytes of the data directory's file system: free for this process, all.
+    pub disk: Option<[u64; 2]>,
+    /// Spans that were exported and dropped.
+    pub spans: [u64; 2],
+    /// Figures of the operating system about the process.
+    pub process: Process,
+}
+
+/// Figures of the operating system about the process; `None` where it does not tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Process {
+    /// Processor time in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// Memory in bytes.
+    pub resident_bytes: Option<u64>,
+    /// Open files and sockets.
+    pub open_fds: Option<u64>,
+}
+
+/// The two forms of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus text, version 0.0.4.
+    Prometheus,
+    /// `OpenMetrics` 1.0.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The form that the header `Accept` asks for: `OpenMetrics` where it is named.
+    #[must_use]
+    pub fn accepted(accept: &str) -> Self {
+        let names = |range: &str| range.trim().starts_with("application/openmetrics-text");
+        if accept.split(',').any(names) { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// The media type.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// The text of all metrics.
+///
+/// # Panics
+/// Never: a string takes every write.
+#[must_use]
+pub fn written(figures: Figures, server: Server, format: Format) -> String {
+    let mut text = String::with_capacity(16 << 10);
+    let durations = summary(&figures.models);
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Scrape { figures, server }));
+    encode_registry(&mut text, &registry).expect("a string takes every write");
+    text.push_str(&durations);
+    match format {
+        Format::OpenMetrics => {
+            encode_eof(&mut text).expect("a string takes every write");
+            text
+        }
+        Format::Prometheus => classic(&text),
+    }
+}
+
+/// The one summary, which prometheus-client has no type for.
+fn summary(models: &[(String, Model)]) -> String {
+    const NAME: &str = "svc_tasks_duration_seconds";
+    let mut text = format!(
+        "# HELP {NAME} Time from a task's creation to its end, of tasks that completed, failed or were rejected; quantiles of the last 5 to 10 minutes.\n# TYPE {NAME} summary\n",
+    );
+    for (model, figures) in models {
+        let model = escaped(model);
+        for (at, quantile) in QUANTILES.iter().enumerate() {
+            let value = figures.quantiles.map_or(f64::NAN, |all| all[at].as_secs_f64());
+            let _ = writeln!(text, "{NAME}{{model=\"{model}\",quantile=\"{quantile}\"}} {value}");
+        }
+        let sum = figures.duration.as_secs_f64();
+        let _ = writeln!(text, "{NAME}_sum{{model=\"{model}\"}} {sum}");
+        let _ = writeln!(text, "{NAME}_count{{model=\"{model}\"}} {}", figures.ended);
+    }
+    text
+}
+
+/// A label's value, as it stands between quotes.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// `OpenMetrics` as the older text has it: a counter's name ends in `_total` in its description too, and
+/// an info is a gauge.
+fn classic(text: &str) -> String {
+    let mut classic = String::with_capacity(text.len());
+    let mut help = "";
+    for line in text.lines() {
+        if line.starts_with("# HELP ") {
+            help = line;
+            continue;
+        }
+        let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|rest| rest.rsplit_once(' '))
+        else {
+            classic.push_str(line);
+            classic.push('\n');
+            continue;
+        };
+        let (suffix, kind) = match kind {
+            "counter" => ("_total", kind),
+            "info" => ("_info", "gauge"),
+            kind => ("", kind),
+        };
+        let said = help.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '));
+        let said = said.map_or("", |(_, said)| said);
+        let _ = writeln!(classic, "# HELP {name}{suffix} {said}\n# TYPE {name}{suffix} {kind}");
+    }
+    classic
+}
+
+/// All figures of one scrape.
+#[derive(Debug)]
+struct Scrape {
+    figures: Figures,
+    server: Server,
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut sheet = Sheet(&mut encoder);
+        self.work(&mut sheet)?;
+        self.stock(&mut sheet)?;
+        self.surface(&mut sheet)
+    }
+}
+
+impl Scrape {
+    /// Tasks, executions, reviews, deliveries: what happened.
+    fn work(&self, sheet: &mut Sheet<'_, '_>) -> Result<(), fmt::Error> {
+        let Figures { models, queues, .. } = &self.figures;
+        let entries = models.iter().flat_map(|(model, figures)| {
+            let entries = figures.entries.iter();
+            entries.map(move |(status, count)| {
+                ([("status", *status), ("model", model.as_str())], *count)
+            })
+        });
+        sheet.counter("svc_tasks", "Entries of tasks into each status.", entries)?;
+        sheet.counter(
+            "svc_plans",
+            "Entries of executions into each status.",
+            by("status", &self.figures.executions),
+        )?;
+        sheet.histogram(
+            "svc_task_queue_wait_seconds",
+            "Time from a task's creation to its first lease.",
+            queues.iter().map(|(queue, figures)| ([("queue", queue.as_str())], &figures.waits)),
+        )?;
+        sheet.histogram(
+            "svc_task_run_seconds",
+            "Time of each attempt with its worker.",
+            models.iter().map(|(model, figures)| ([("model", model.as_str())], &figures.runs)),
+        )?;
+        sheet.counter(
+            "svc_task_retries",
+            "Failed attempts that another attempt follows, by the code of the failure.",
+            by("code", &self.figures.retries),
+        )?;
+        sheet.counter(
+            "svc_task_failures",
+            "Tasks that failed for good, by code.",
+            by("code", &self.figures.failures),
+        )?;
+        sheet.counter_of(
+            "svc_leases_lost",
+            "Leases that ended because their worker was lost.",
+            &self.figures.lost_leases,
+        )?;
+        let tokens = models.iter().flat_map(|(model, figures)| {
+            let each = [("input", figures.input), ("output", figures.output)];
+            each.map(|(kind, count)| ([("model", model.as_str()), ("kind", kind)], count))
+        });
+        sheet.counter("svc_tokens", "Tokens of answers, by direction.", tokens)?;
+        let costs =
+            models.iter().map(|(model, figures)| ([("model", model.as_str())], figures.cost));
+        sheet.counter(
+            "svc_cost_usd",
+            "Cost of answers in US dollars, by the price table.",
+            costs,
+        )?;
+        sheet.counter(
+            "svc_hitl_decisions",
+            "Decisions about held outputs.",
+            by("decision", &self.figures.decisions),
+        )?;
+        let deliveries = self.figures.deliveries.iter();
+        let deliveries = deliveries
+            .map(|(kind, outcome, count)| ([("kind", *kind), ("outcome", *outcome)], *count));
+        sheet.counter(
+            "svc_deliveries",
+            "Attempts to deliver a mail or a webhook; failed ones are repeated, dead ones are not.",
+            deliveries,
+        )
+    }
+
+    /// How things are.
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
+    fn stock(&self, sheet: &mut Sheet<'_, '_>) -> Result<(), fmt::Error> {
+        let figures = &self.figures;
+        let queues = || figures.queues.iter();
+        sheet.gauge(
+            "svc_queue_depth",
+            "Tasks that are ready and wait for a worker.",
+            queues().map(|(queue, figures)| ([("queue", queue.as_str())], figures.depth as f64)),
+        )?;
+        sheet.gauge("svc_queue_oldest_seconds", "Time since the creation of the oldest task that waits for a worker; 0 for an empty queue.",
+            queues().map(|(queue, figures)| ([("queue", queue.as_str())], figures.oldest.as_secs_f64())))?;
+        for (name, help, value) in [
+            (
+                "svc_hitl_pending_count",
+                "Approvals that wait for a decision, expired ones too.",
+                figures.approvals_pending,
+            ),
+            (
+                "svc_workers_active",
+                "Connected workers that are not silent.",
+                figures.workers_active,
+            ),
+            ("svc_events_subscribers", "Subscribers of events.", figures.subscribers),
+            (
+                "svc_actors_awake",
+                "Tasks, executions and approvals that are in memory.",
+                figures.awake,
+            ),
+        ] {
+            sheet.gauge_of(name, help, value as f64)?;
+        }
+        sheet.histogram_of(
+            "svc_commit_seconds",
+            "Time from a decision to its durability, of commits that somebody waits for.",
+            &figures.commits,
+        )?;
+        sheet.counter_of(
+            "svc_store_commits",
+            "Batches that the store committed.",
+            &figures.store_batches,
+        )?;
+        sheet.counter_of(
+            "svc_store_syncs",
+            "Syncs of the journal; one sync commits many batches.",
+            &figures.store_syncs,
+        )
+    }
+
+    /// The server as its operating system and its clients see it.
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
+    fn surface(&self, sheet: &mut Sheet<'_, '_>) -> Result<(), fmt::Error> {
+        let Server { responses, store_bytes, disk, process, .. } = &self.server;
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses);
+        sheet.counter(
+            "svc_http_responses",
+            "Answers to requests, by the class of their status.",
+            classes.map(|(class, count)| ([("class", class)], *count)),
+        )?;
+        for (name, help, value) in [
+            (
+                "svc_http_connections",
+                "Open connections, sockets included.",
+                self.server.connections as f64,
+            ),
+            (
+                "svc_event_streams",
+                "Open event streams and sockets of clients.",
+                self.server.streams as f64,
+            ),
+            ("svc_worker_sockets", "Open sockets of workers.", self.server.worker_sockets as f64),
+            (
+                "svc_uptime_seconds",
+                "Time since the start of the process.",
+                self.server.uptime.as_secs_f64(),
+            ),
+            (
+                "process_start_time_seconds",
+                "Start of the process, in Unix time.",
+                self.server.started,
+            ),
+        ] {
+            sheet.gauge_of(name, help, value)?;
+        }
+        let [exported, dropped] = &self.server.spans;
+        sheet.counter_of(
+            "svc_spans_exported",
+            "Spans of traces that the receiver has taken.",
+            exported,
+        )?;
+        sheet.counter_of("svc_spans_dropped", "Spans of traces that were lost: the queue was full, or the receiver did not take them.", dropped)?;
+        let parts = ["journal", "rows"].into_iter().zip(store_bytes);
+        sheet.gauge(
+            "svc_store_bytes",
+            "Bytes of the store's files.",
+            parts.map(|(part, bytes)| ([("part", part)], *bytes as f64)),
+        )?;
+        if let Some([free, all]) = *disk {
+            sheet.gauge_of(
+                "svc_disk_free_bytes",
+                "Free bytes of the file system that holds the data directory.",
+                free as f64,
+            )?;
+            sheet.gauge_of(
+                "svc_disk_size_bytes",
+                "Size of the file system that holds the data directory.",
+                all as f64,
+            )?;
+        }
+        if let Some(seconds) = process.cpu_seconds {
+            sheet.counter_of("process_cpu_seconds", "Processor time of the process.", &seconds)?;
+        }
+        if let Some(bytes) = process.resident_bytes {
+            sheet.gauge_of(
+                "process_resident_memory_bytes",
+                "Memory of the process.",
+                bytes as f64,
+            )?;
+        }
+        if let Some(count) = process.open_fds {
+            sheet.gauge_of(
+                "process_open_fds",
+                "Open files and sockets of the process.",
+                count as f64,
+            )?;
+        }
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        let mut info = sheet.0.encode_descriptor(
+            "svc_build",
+            "Version of the server.",
+            None,
+            MetricType::Info,
+        )?;
+        info.encode_info(&version)
+    }
+}
+
+/// Counts with one label each.
+fn by<'a>(
+    label: &'static str,
+    counts: &'a [(&'static str, u64)],
+) -> impl Iterator<Item = ([(&'static str, &'static str); 1], u64)> + 'a {
+    counts.iter().map(move |(value, count)| ([(label, *value)], *count))
+}
+
+/// The sheet on which a scrape is written.
+struct Sheet<'a, 'e>(&'a mut DescriptorEncoder<'e>);
+
+impl Sheet<'_, '_> {
+    fn counter<'l, const N: usize, V: EncodeCounterValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl Iterator<Item = ([(&'l str, &'l str); N], V)>,
+    ) -> Result<(), fmt::Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in series {
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, V, u64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    fn counter_of<V: EncodeCounterValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        value: &V,
+    ) -> Result<(), fmt::Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        metric.encode_counter::<NoLabelSet, V, u64>(value, None)
+    }
+
+    fn gauge<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl Iterator<Item = ([(&'l str, &'l str); N], f64)>,
+    ) -> Result<(), fmt::Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in series {
+            metric.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn gauge_of(&mut self, name: &str, help: &str, value: f64) -> Result<(), fmt::Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&value)
+    }
+
+    fn histogram<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl Iterator<Item = ([(&'l str, &'l str); N], &'l Distribution)>,
+    ) -> Result<(), fmt::Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for (labels, Distribution { buckets, count, sum }) in series {
+            let mut metric = metric.encode_family(&labels)?;
+            metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)?;
+        }
+        Ok(())
+    }
+
+    fn histogram_of(
+        &mut self,
+        name: &str,
+        help: &str,
+        Distribution { buckets, count, sum }: &Distribution,
+    ) -> Result<(), fmt::Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures() -> Figures {
+        let zero = Distribution { buckets: vec![(0.5, 1), (f64::INFINITY, 2)], count: 3, sum: 4.5 };
+        let model = Model {
+            entries: vec![("pending", 2), ("running", 1)],
+            quantiles: Some([1, 2, 3].map(Duration::from_secs)),
+            duration: Duration::from_millis(1_500),
+            ended: 2,
+            runs: zero.clone(),
+            input: 10,
+            output: 20,
+            cost: 0.25,
+        };
+        let idle = Model { quantiles: None, ..model.clone() };
+        Figures {
+            models: vec![("a\"b\\c\nd".into(), model), ("idle".into(), idle)],
+            queues: Vec::new(),
+            executions: vec![("running", 1)],
+            retries: vec![("TASK_TIMEOUT", 1)],
+            failures: Vec::new(),
+            lost_leases: 4,
+            decisions: vec![("approved", 1)],
+            deliveries: vec![("mail", "dead", 1)],
+            commits: zero,
+            approvals_pending: 7,
+            workers_active: 1,
+            subscribers: 0,
+            awake: 0,
+            store_batches: 1,
+            store_syncs: 1,
+        }
+    }
+
+    fn text(format: Format) -> String {
+        written(figures(), Server::default(), format)
+    }
+
+    #[test]
+    fn open_metrics_ends_with_its_mark_and_names_counters_without_total() {
+        let text = text(Format::OpenMetrics);
+        assert!(text.ends_with("\n# EOF\n"), "{text}");
+        assert!(text.contains("# TYPE svc_tasks counter\n"));
+        assert!(text.contains("\nsvc_tasks_total{status=\"pending\",model=\"idle\"} 2\n"));
+        assert!(text.contains("# TYPE svc_build info\nsvc_build_info{version="));
+        assert!(text.contains("\nsvc_hitl_pending_count 7"));
+    }
+
+    #[test]
+    fn the_older_text_names_what_it_describes_as_it_names_the_samples() {
+        let text = text(Format::Prometheus);
+        assert!(!text.contains("# EOF"));
+        assert!(text.contains("# HELP svc_tasks_total Entries of tasks into each status.\n# TYPE svc_tasks_total counter\nsvc_tasks_total{"));
+        assert!(text.contains("# TYPE svc_build_info gauge\nsvc_build_info{version="));
+        assert!(text.contains("# TYPE svc_commit_seconds histogram\n"));
+        assert!(text.contains("svc_commit_seconds_bucket{le=\"+Inf\"} 3\n"));
+    }
+
+    #[test]
+    fn a_summary_has_quantiles_or_says_that_there_are_none() {
+        let text = text(Format::Prometheus);
+        let name = "svc_tasks_duration_seconds";
+        assert!(text.contains(&format!("# TYPE {name} summary\n")));
+        assert!(text.contains(&format!("{name}{{model=\"idle\",quantile=\"0.99\"}} NaN\n")));
+        assert!(
+            text.contains(&format!("{name}{{model=\"a\\\"b\\\\c\\nd\",quantile=\"0.5\"}} 1\n"))
+        );
+        assert!(text.contains(&format!("{name}_sum{{model=\"idle\"}} 1.5\n")));
+        assert!(text.contains(&format!("{name}_count{{model=\"idle\"}} 2\n")));
+    }
+
+    #[test]
+    fn a_model_s_name_cannot_break_a_line() {
+        let text = text(Format::Prometheus);
+        assert!(text.contains("svc_tasks_total{status=\"running\",model=\"a\\\"b\\\\c\\nd\"} 1\n"));
+        let is_sample = |line: &str| line.starts_with(['#', 's', 'p']);
+        assert!(text.lines().all(is_sample), "{text}");
+    }
+
+    #[test]
+    fn a_client_that_names_open_metrics_gets_it() {
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3";
+        assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
+        for accept in ["", "*/*", "text/plain;version=0.0.4", "application/json"] {
+            assert_eq!(Format::accepted(accept), Format::Prometheus, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Deliveries on the wire (PROTOCOL.md 9).
+
+use callboard_domain::delivery::{Cargo, Delivery, State, Status};
+use callboard_domain::id::{DeliveryId, TaskId, UserId};
+use callboard_domain::query::Deliveries;
+use callboard_domain::{Error, Rule};
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::common::{Iso, Paging, Text};
+use super::read::rule::{self, Parse};
+use super::read::shape;
+use crate::request;
+
+request! {
+    /// Which deliveries to list; the newest first.
+    #[derive(Debug)]
+    pub struct ListDeliveries as "ListDeliveries" {
+        /// One of these statuses.
+        status: Option<Vec<Status>> = optional("status", statuses()),
+        /// About this task.
+        task_id: Option<TaskId> = optional("taskId", task_id()),
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+fn statuses() -> impl Parse<Vec<Status>> {
+    rule::commas(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str))
+}
+
+fn task_id() -> impl Parse<TaskId> {
+    let is_id = |text: &String| text.parse::<TaskId>().is_ok();
+    rule::text(rule::characters(1..=64))
+        .only(is_id, Rule::Format, "must be the id of a task: dt_task_…")
+        .with(move || json!({"pattern": "^dt_task_[0-9a-hjkmnp-tv-z]{26}$"}))
+        .then(|text| text.parse().map_err(|_| Error::Internal))
+}
+
+impl From<ListDeliveries> for Deliveries {
+    fn from(list: ListDeliveries) -> Self {
+        let window = list.page.window();
+        Self { statuses: list.status.unwrap_or_default(), task: list.task_id, window }
+    }
+}
+
+/// A delivery of a webhook or a mail.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryBody<'a> {
+    /// `dlv_…`, the same for every attempt: the `webhook-id` of a webhook.
+    #[schema(value_type = String)]
+    id: Text<DeliveryId>,
+    /// webhook or mail (+).
+    kind: &'static str,
+    /// The task that it is about.
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// The event that it tells of, such as `task.completed` or `hitl.assigned`.
+    event: &'static str,
+    /// Where a webhook goes, as it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+    /// The user to whom a mail goes (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    to: Option<Text<UserId>>,
+    /// pending, delivered, dead or dropped.
+    status: &'static str,
+    /// Attempts that were begun.
+    attempts: u32,
+    /// The HTTP status of the last attempt, if there was an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_status: Option<u16>,
+    /// Why the last attempt that failed did so, or why it was dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<&'a str>,
+    /// When it is sent next, while it is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt_at: Option<Iso>,
+    /// When it was made, with the end of the task.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Iso,
+    /// When the receiver took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    delivered_at: Option<Iso>,
+}
+
+impl<'a> DeliveryBody<'a> {
+    /// A delivery as it is told.
+    #[must_use]
+    pub fn of(delivery: &'a Delivery) -> Self {
+        let (kind, url, to) = match &delivery.cargo {
+            Cargo::Webhook(webhook) => ("webhook", Some(webhook.url.as_str()), None),
+            Cargo::Mail(mail) => ("mail", None, Some(Text(mail.to))),
+        };
+        let (next_attempt_at, delivered_at) = match delivery.state {
+            State::Pending { next_attempt_at } => (Some(Iso(next_attempt_at)), None),
+            State::Delivered { at } => (None, Some(Iso(at))),
+            State::Dead { .. } | State::Dropped { .. } => (None, None),
+        };
+        Self {
+            id: Text(delivery.cargo.id()),
+            kind,
+            task_id: Text(delivery.cargo.task()),
+            event: delivery.cargo.event().as_str(),
+            url,
+            to,
+            status: delivery.status().as_str(),
+            attempts: delivery.attempts,
+            last_status: delivery.last_status,
+            last_error: delivery.last_error.as_deref(),
+            next_attempt_at,
+            created_at: Iso(delivery.cargo.id().created_at()),
+            delivered_at,
+        }
+    }
+}
+
+/// The secret that signs webhooks.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WebhookSecretBody<'a> {
+    /// `whsec_…`
+    pub secret: &'a str,
+}

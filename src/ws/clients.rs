@@ -1,0 +1,494 @@
+//! `GET /ws`: events for clients (PROTOCOL.md 10).
+//!
+//! ```text
+//!   subscribe ─▶ Feed ─▶ Session: waits, or is too much ─▶ the socket
+//! ```
+//!
+//! One task per connection moves frames. Deliberately absent: which frames wait and when a client is
+//! too slow, which `session` decides.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{FromRequestParts, State};
+use axum::http::StatusCode;
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::response::Response;
+use callboard_domain::Error;
+use callboard_domain::access::{Action, Caller};
+use callboard_runtime::accounts::Right;
+use futures_util::stream::{AbortHandle, BoxStream, SelectAll, abortable, unfold};
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::time::{Instant, Sleep, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{self, Bytes, Message};
+
+use super::upgrade::{Socket, Upgrade};
+use super::{Limits, Overrun};
+use crate::http::describe::{Input, Operation};
+use crate::http::error::row;
+use crate::http::{App, Edge, Failure, Fed, Feed, OpenPermit, Share, caller_of};
+use crate::wire::events::{Wanted, cursor};
+
+mod frames;
+mod session;
+
+use frames::{Asked, Refused};
+use session::{Due, HEARTBEAT, MAX_SUBS, Outgoing, Session};
+
+/// The longest frame that is taken, in bytes.
+const MAX_FRAME: usize = 64 << 10;
+/// How long a client without credentials in its request may take to send them.
+const AUTH_WITHIN: Duration = Duration::from_secs(10);
+/// How many events are read before the socket is written to.
+const BATCH: usize = 64;
+/// How many batches are read before anything else is looked at.
+const ROUNDS: usize = 8;
+/// How long the last frames may take.
+const END_WITHIN: Duration = Duration::from_secs(3);
+/// How long what a client still sends is read and dropped, so that it reads why the socket is closed.
+const DROPPING: Duration = Duration::from_secs(2);
+
+/// Subscribe to events.
+#[utoipa::path(
+    get, path = "/ws", tag = "events",
+    responses((status = 101, description = "the event protocol, over a WebSocket")),
+)]
+pub(crate) async fn connect(
+    State(app): State<Arc<App>>,
+    Known(caller): Known,
+    _: OwnOrigin,
+    Extension(share): Extension<Share>,
+    Extension(edge): Extension<Edge>,
+    upgrade: Upgrade,
+) -> Result<Response, Failure> {
+    let known = match caller {
+        Some(caller) => Some((app.streams.open(caller.account)?, caller)),
+        None => None,
+    };
+    let limits = Limits { max_message: MAX_FRAME, within: edge.body_timeout, share };
+    Ok(upgrade.answer(limits, async move |mut socket| {
+        let known = match known {
+            Some(known) => Ok(known),
+            None => authenticate(&app, &mut socket).await,
+        };
+        match known {
+            Ok((permit, caller)) => Connection::new(app, caller, socket).run(permit).await,
+            Err(End(code, reason)) => {
+                let mut session = Session::new(Instant::now());
+                if code > 1000 {
+                    session.bye(code, reason);
+                }
+                finish(session, socket).await;
+            }
+        }
+    }))
+}
+
+/// The caller, if the request says who it is.
+pub(crate) struct Known(Option<Caller>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Known {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Ok(Self(parts.extensions.get().cloned()))
+    }
+}
+
+impl Input for Known {
+    fn describe(_: &mut Operation) {}
+}
+
+/// A request that no foreign page makes: without an origin, or from one that is allowed.
+pub(crate) struct OwnOrigin;
+
+impl FromRequestParts<Arc<App>> for OwnOrigin {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+        let Some(origin) = parts.headers.get(ORIGIN) else { return Ok(Self) };
+        let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        let is_own = authority.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
+        if is_own || app.allowed_origins.contains(&origin) {
+            return Ok(Self);
+        }
+        let message = "the origin of the page is neither the server's own nor one of [server] \
+                       allowed_origins";
+        Err(Error::Forbidden(message.into()).into())
+    }
+}
+
+impl Input for OwnOrigin {
+    fn describe(_: &mut Operation) {}
+}
+
+/// The code and the reason of a close.
+struct End(u16, &'static str);
+
+impl End {
+    /// Of a right that is gone, or was never there.
+    fn of(error: &Error) -> Self {
+        match row(error).status {
+            StatusCode::UNAUTHORIZED => Self(4401, "credentials are not valid"),
+            StatusCode::TOO_MANY_REQUESTS => Self(4429, "too many open streams"),
+            StatusCode::SERVICE_UNAVAILABLE => Self(1013, "try again later"),
+            _ => Self(4403, "forbidden"),
+        }
+    }
+
+    /// Of a socket that cannot be read any further; `None` if it is gone.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others mean that the socket is gone")]
+    fn of_read(error: &tungstenite::Error) -> Option<Self> {
+        match error {
+            tungstenite::Error::Capacity(_) => Some(Self(1009, "a frame may have 64 KiB")),
+            tungstenite::Error::Utf8(_) => Some(Self(1007, "a frame must be UTF-8")),
+            tungstenite::Error::Protocol(_) => Some(Self(1002, "not the WebSocket protocol")),
+            tungstenite::Error::Io(error) => Overrun::of(error).map(|overrun| match overrun {
+                Overrun::NoRoom(error) => Self::of(error),
+                Overrun::TooSlow(_) => Self(1008, "the frame took too long"),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Waits for the frame that says who the client is.
+async fn authenticate(app: &App, socket: &mut Socket) -> Result<(OpenPermit, Caller), End> {
+    let first = async {
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Text(text))) => break Ok(text),
+                Some(Ok(Message::Binary(_))) => break Err(End(1003, "a frame must be text")),
+                Some(Ok(Message::Close(_))) | None => break Err(End(1000, "")),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break Err(End::of_read(&error).unwrap_or(End(1000, ""))),
+            }
+        }
+    };
+    let late = End(4401, "credentials did not come within 10 seconds");
+    let text = timeout(AUTH_WITHIN, first).await.map_err(|_| late)??;
+    match frames::parse(text.as_str()).1 {
+        Ok(Asked::Auth(token)) => {
+            let caller = caller_of(app, &token).map_err(|error| End::of(&error))?;
+            caller.may(Action::EventsRead).map_err(|error| End::of(&error))?;
+            let permit = app.streams.open(caller.account).map_err(|error| End::of(&error))?;
+            Ok((permit, caller))
+        }
+        Err(Refused::BadFrame) => Err(End(4400, "a frame must be a JSON object")),
+        Ok(_) | Err(Refused::Error(_)) => Err(End(4401, "the first frame must be auth")),
+    }
+}
+
+/// The subscriptions' events, each with the number of its subscription.
+type Feeds = SelectAll<BoxStream<'static, (u64, Fed)>>;
+
+/// A client's connection.
+struct Connection {
+    app: Arc<App>,
+    caller: Caller,
+    socket: Socket,
+    session: Session,
+    feeds: Feeds,
+    /// By number: the end of the feed, and what it was asked for.
+    subs: HashMap<u64, (AbortHandle, Wanted)>,
+    next_number: u64,
+    /// The socket holds frames that it has not passed on.
+    is_unflushed: bool,
+    lost: Pin<Box<dyn Future<Output = Error> + Send>>,
+    stopping: Pin<Box<dyn Future<Output = ()> + Send>>,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// What happens to a connection.
+enum Happened {
+    Heard(Message),
+    /// It cannot be read or written any further; with a reason if the client can be told.
+    Gone(Option<End>),
+    CaughtUp,
+    Lost(Error),
+    Stopping,
+    Slow,
+}
+
+impl Connection {
+    fn new(app: Arc<App>, caller: Caller, socket: Socket) -> Self {
+        let mut right: Right = app.handle.right(&caller, Action::EventsRead);
+        let mut stopping = app.stopping.subscribe();
+        let now = Instant::now();
+        Self {
+            lost: Box::pin(async move { right.lost().await }),
+            stopping: Box::pin(async move {
+                // The sender lives as long as the service.
+                let _ = stopping.wait_for(|stopping| *stopping).await;
+            }),
+            timer: Box::pin(tokio::time::sleep_until(now)),
+            app,
+            caller,
+            socket,
+            session: Session::new(now),
+            feeds: SelectAll::new(),
+            subs: HashMap::new(),
+            next_number: 0,
+            is_unflushed: false,
+        }
+    }
+
+    async fn run(mut self, permit: OpenPermit) {
+        let Caller { account, name, role, environment, .. } = &self.caller;
+        let user = json!({
+            "id": account.to_string(), "name": name, "role": role.as_str(),
+            "environment": environment,
+        });
+        let heartbeat = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
+        let ready = json!({"user": user, "heartbeatMs": heartbeat});
+        self.session.answer(&frames::answer("ready", None, ready));
+        loop {
+            let end = match std::future::poll_fn(|cx| self.poll(cx)).await {
+                Happened::Heard(message) => match self.heard(message).await {
+                    Ok(()) => continue,
+                    Err(end) => Some(end),
+                },
+                Happened::CaughtUp => match self.begin_anew().await {
+                    Ok(()) => continue,
+                    Err(error) => Some(End::of(&error)),
+                },
+                Happened::Lost(error) => {
+                    self.session.forget();
+                    Some(End::of(&error))
+                }
+                Happened::Stopping => Some(End(1012, "the server restarts: connect again")),
+                Happened::Slow => {
+                    if let Ok(now) =
+                        Feed::open(&self.app, &self.caller, Wanted::default(), None).await
+                    {
+                        self.session.ends_slow(now.cursor());
+                    }
+                    None
+                }
+                Happened::Gone(None) => return,
+                Happened::Gone(end) => end,
+            };
+            if let Some(End(code @ 1001.., reason)) = end {
+                self.session.bye(code, reason);
+            }
+            drop(self.feeds);
+            finish(self.session, self.socket).await;
+            drop(permit);
+            return;
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        let now = Instant::now();
+        let mut are_dry = false;
+        for _ in 0..ROUNDS {
+            are_dry = self.take(cx, now);
+            if let Poll::Ready(Err(_)) = self.poll_write(cx, now) {
+                return Poll::Ready(Happened::Gone(None));
+            }
+            if are_dry || !self.session.takes() {
+                break;
+            }
+        }
+        if !are_dry && self.session.takes() {
+            cx.waker().wake_by_ref();
+        }
+        if self.session.has_caught_up() {
+            return Poll::Ready(Happened::CaughtUp);
+        }
+        if self.session.hears()
+            && let Poll::Ready(heard) = self.socket.poll_next_unpin(cx)
+        {
+            return Poll::Ready(match heard {
+                Some(Ok(message)) => Happened::Heard(message),
+                Some(Err(error)) => Happened::Gone(End::of_read(&error)),
+                None => Happened::Gone(None),
+            });
+        }
+        if let Poll::Ready(error) = self.lost.poll_unpin(cx) {
+            return Poll::Ready(Happened::Lost(error));
+        }
+        if self.stopping.poll_unpin(cx).is_ready() {
+            return Poll::Ready(Happened::Stopping);
+        }
+        let due = self.session.due();
+        if self.timer.deadline() != due {
+            self.timer.as_mut().reset(due);
+        }
+        ready!(self.timer.as_mut().poll(cx));
+        match self.session.tick(Instant::now()) {
+            Due::Slow => Poll::Ready(Happened::Slow),
+            Due::Silent => Poll::Ready(Happened::Gone(None)),
+            Due::Nothing => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Reads a batch of events; true if there are no more for now.
+    fn take(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        for _ in 0..BATCH {
+            if !self.session.takes() {
+                return false;
+            }
+            let Poll::Ready(Some((number, fed))) = self.feeds.poll_next_unpin(cx) else {
+                return true;
+            };
+            self.session.fed(number, fed, now);
+        }
+        false
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<Result<(), tungstenite::Error>> {
+        poll_write(&mut self.session, &mut self.socket, &mut self.is_unflushed, cx, now)
+    }
+
+    /// A message of the client. `Err` ends the connection.
+    async fn heard(&mut self, message: Message) -> Result<(), End> {
+        if !self.session.heard(Instant::now()) {
+            return Err(End(4429, "too many frames"));
+        }
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => return Err(End(1003, "a frame must be text")),
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return Ok(()),
+            Message::Close(_) => {
+                self.session.forget();
+                return Err(End(1000, ""));
+            }
+        };
+        let (id, asked) = frames::parse(text.as_str());
+        let answer = match asked {
+            Ok(asked) => self.asked(id.clone(), asked).await,
+            Err(Refused::Error(error)) => Err(error),
+            Err(Refused::BadFrame) => return Err(End(4400, "a frame must be a JSON object")),
+        };
+        if let Err(error) = answer {
+            self.session.answer(&frames::error(id, &error));
+        }
+        Ok(())
+    }
+
+    async fn asked(&mut self, id: Option<Value>, asked: Asked) -> Result<(), Error> {
+        match asked {
+            Asked::Auth(_) => {
+                return Err(Error::InvalidState("the socket is authenticated already".into()));
+            }
+            Asked::Ping => self.session.answer(&frames::answer("pong", id, json!({}))),
+            Asked::Unsubscribe(name) => {
+                let number = self.session.number_of(&name);
+                let number = number.ok_or_else(|| Error::not_found("subscription", &name))?;
+                if let Some((feed, _)) = self.subs.remove(&number) {
+                    feed.abort();
+                }
+                self.session.unsubscribed(number);
+            }
+            Asked::Subscribe(subscribe) => {
+                let (name, resume) = (subscribe.sub.clone(), subscribe.resume);
+                if self.session.number_of(&name).is_some() {
+                    let message = format!("the subscription {name} is open already");
+                    return Err(Error::InvalidState(message));
+                }
+                if !self.session.has_room() {
+                    let limit = u32::try_from(MAX_SUBS).unwrap_or(u32::MAX);
+                    return Err(Error::TooManyOpen { what: "subscriptions of a socket", limit });
+                }
+                let wanted = subscribe.wanted();
+                let feed = Feed::open(&self.app, &self.caller, wanted.clone(), resume).await?;
+                let (at, resumed) = (feed.cursor(), feed.resumed());
+                let resumed = resumed && resume.is_some();
+                let members = json!({"sub": name, "cursor": cursor(at), "resumed": resumed});
+                self.session.answer(&frames::answer("subscribed", id, members));
+                let number = self.next_number;
+                self.next_number += 1;
+                self.session.subscribed(number, name, at, resume.filter(|_| resumed));
+                self.follow(number, wanted, feed);
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, number: u64, wanted: Wanted, feed: Feed) {
+        let events = unfold(feed, move |mut feed| async move {
+            let item = feed.next().await?;
+            Some(((number, item), feed))
+        });
+        let (events, abort) = abortable(events);
+        self.feeds.push(events.boxed());
+        self.subs.insert(number, (abort, wanted));
+    }
+
+    /// A slow client has read everything: its subscriptions go on from now.
+    async fn begin_anew(&mut self) -> Result<(), Error> {
+        self.feeds = SelectAll::new();
+        self.session.recovered();
+        for (number, (_, wanted)) in std::mem::take(&mut self.subs) {
+            let feed = Feed::open(&self.app, &self.caller, wanted.clone(), None).await?;
+            self.session.skipped(number, feed.cursor());
+            self.follow(number, wanted, feed);
+        }
+        Ok(())
+    }
+}
+
+/// Hands frames that wait to the socket, as far as it takes them.
+fn poll_write(
+    session: &mut Session,
+    socket: &mut Socket,
+    is_unflushed: &mut bool,
+    cx: &mut Context<'_>,
+    now: Instant,
+) -> Poll<Result<(), tungstenite::Error>> {
+    loop {
+        // What the socket holds goes first, so that what waits is counted here.
+        if !session.has_waiting() || *is_unflushed && socket.poll_ready_unpin(cx).is_pending() {
+            ready!(socket.poll_flush_unpin(cx))?;
+            *is_unflushed = false;
+        }
+        if !session.has_waiting() {
+            session.rested(now);
+            return Poll::Ready(Ok(()));
+        }
+        ready!(socket.poll_ready_unpin(cx))?;
+        let Some(frame) = session.pop(now) else { continue };
+        let message = match frame {
+            Outgoing::Text(text) => Message::text(text),
+            Outgoing::Ping => Message::Ping(Bytes::new()),
+            Outgoing::Close(code, reason) => {
+                Message::Close(Some(CloseFrame { code: code.into(), reason: reason.into() }))
+            }
+        };
+        socket.start_send_unpin(message)?;
+        *is_unflushed = true;
+    }
+}
+
+/// Sends the last frames, and drops what still comes, so that the client reads them.
+async fn finish(mut session: Session, mut socket: Socket) {
+    let mut is_unflushed = true;
+    let last = std::future::poll_fn(|cx| {
+        poll_write(&mut session, &mut socket, &mut is_unflushed, cx, Instant::now())
+    });
+    let _ = timeout(END_WITHIN, last).await;
+    let mut rest = socket.into_inner().into_inner();
+    let drop_rest = async {
+        let mut dropped = vec![0; 1 << 14];
+        while let Ok(1..) = rest.read(&mut dropped).await {}
+    };
+    let _ = timeout(DROPPING, drop_rest).await;
+}

@@ -1,0 +1,305 @@
+//! The decisions about a client's socket: which frames wait for it, when its subscriptions are read
+//! further, and when it is too slow.
+//!
+//! ```text
+//!   replay: events are read as the socket takes them
+//!   live:   events wait ─▶ 1,024 or 4 MiB: slow, nothing is read ─┬▶ all sent: gap, live again
+//!                                                                └▶ 30 s: gap, bye 4503
+//! ```
+//!
+//! Deliberately absent: the socket, the clock and the log.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use callboard_runtime::events::StreamItem;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::http::Fed;
+use crate::wire::events::{cursor, shared, written};
+
+/// How many subscriptions a socket may have.
+pub(super) const MAX_SUBS: usize = 64;
+/// How many events may wait for a socket, and how many bytes of them.
+const MAX_EVENTS: usize = 1_024;
+const MAX_BYTES: usize = 4 << 20;
+/// How many events of a replay are read ahead.
+const READ_AHEAD: usize = 64;
+/// How many answers may wait before no further frame is read.
+const MAX_ANSWERS: usize = 16;
+/// How long a socket may be slow, or take nothing at all.
+pub(super) const SLOW_FOR: Duration = Duration::from_secs(30);
+/// How often a client is pinged.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(30);
+/// How long a client may be silent.
+const SILENT_FOR: Duration = Duration::from_secs(90);
+/// How many frames a client may send at once, and the time after which it may send one more.
+const FRAMES: u32 = 120;
+const FRAME_EVERY: Duration = Duration::from_millis(100);
+
+/// A frame to send.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    /// JSON.
+    Text(String),
+    /// A ping of the WebSocket.
+    Ping,
+    /// The end, with its code and reason.
+    Close(u16, &'static str),
+}
+
+/// What time asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Nothing.
+    Nothing,
+    /// The client is slow: its subscriptions end in gaps, and the socket is closed.
+    Slow,
+    /// Nothing was heard of the client: the connection is dead.
+    Silent,
+}
+
+enum Waiting {
+    Event(u64, StreamItem),
+    Gap(u64, u64, &'static str),
+    Answer(String),
+    Ping,
+    Close(u16, &'static str),
+}
+
+struct Sub {
+    number: u64,
+    /// The client's name for it.
+    name: String,
+    /// The members of its frames that stand before those of the event.
+    before: String,
+    /// The cursor that was sent on it last, or with which it was resumed.
+    prev: Option<u64>,
+    /// The place up to which it was told everything.
+    at: u64,
+    is_live: bool,
+}
+
+/// A client's socket.
+pub(super) struct Session {
+    subs: Vec<Sub>,
+    waiting: VecDeque<Waiting>,
+    events: usize,
+    bytes: usize,
+    answers: usize,
+    slow_since: Option<Instant>,
+    /// When the socket last took a frame, or had nothing to take.
+    taken_at: Instant,
+    heard_at: Instant,
+    pinged_at: Instant,
+    /// When all frames that the client sent are paid for.
+    paid_at: Instant,
+}
+
+impl Session {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            subs: Vec::new(),
+            waiting: VecDeque::new(),
+            events: 0,
+            bytes: 0,
+            answers: 0,
+            slow_since: None,
+            taken_at: now,
+            heard_at: now,
+            pinged_at: now,
+            paid_at: now,
+        }
+    }
+
+    /// The client sent something. False if it sends too many frames.
+    pub(super) fn heard(&mut self, now: Instant) -> bool {
+        self.heard_at = now;
+        self.paid_at = self.paid_at.max(now) + FRAME_EVERY;
+        self.paid_at <= now + FRAMES * FRAME_EVERY
+    }
+
+    /// True if a further frame of the client is read.
+    pub(super) const fn hears(&self) -> bool {
+        self.answers < MAX_ANSWERS
+    }
+
+    /// True if a further event is read.
+    pub(super) fn takes(&self) -> bool {
+        let replays = self.subs.iter().any(|sub| !sub.is_live);
+        self.slow_since.is_none() && (!replays || self.events < READ_AHEAD)
+    }
+
+    /// The number of the subscription of this name.
+    pub(super) fn number_of(&self, name: &str) -> Option<u64> {
+        self.subs.iter().find(|sub| sub.name == name).map(|sub| sub.number)
+    }
+
+    /// True if there may be one more subscription.
+    pub(super) const fn has_room(&self) -> bool {
+        self.subs.len() < MAX_SUBS
+    }
+
+    /// A subscription begins after the place `at`, which is that of `resume` if it was resumed.
+    pub(super) fn subscribed(&mut self, number: u64, name: String, at: u64, resume: Option<u64>) {
+        let quoted = Value::from(name.as_str());
+        let before = format!(r#""type":"event","sub":{quoted},"#);
+        self.subs.push(Sub { number, name, before, prev: resume, at, is_live: false });
+    }
+
+    /// A subscription ends; none of its events is sent any more.
+    pub(super) fn unsubscribed(&mut self, number: u64) {
+        self.subs.retain(|sub| sub.number != number);
+        let (mut events, mut bytes) = (0, 0);
+        self.waiting.retain(|frame| match frame {
+            Waiting::Event(of, item) if *of == number => {
+                events += 1;
+                bytes += shared(item).len();
+                false
+            }
+            Waiting::Gap(of, ..) => *of != number,
+            Waiting::Event(..) | Waiting::Answer(_) | Waiting::Ping | Waiting::Close(..) => true,
+        });
+        self.events -= events;
+        self.bytes -= bytes;
+    }
+
+    /// An answer to the client.
+    pub(super) fn answer(&mut self, frame: &Value) {
+        self.answers += 1;
+        self.waiting.push_back(Waiting::Answer(frame.to_string()));
+    }
+
+    /// An item of a subscription. One that finds too many others waiting is dropped.
+    pub(super) fn fed(&mut self, number: u64, fed: Fed, now: Instant) {
+        let Some(sub) = self.subs.iter_mut().find(|sub| sub.number == number) else { return };
+        match fed {
+            Fed::Live => sub.is_live = true,
+            Fed::Item(StreamItem::Gap(_, to)) => {
+                self.waiting.push_back(Waiting::Gap(number, to, "expired"));
+            }
+            Fed::Item(item) => {
+                let bytes = shared(&item).len();
+                if self.events >= MAX_EVENTS || self.bytes + bytes > MAX_BYTES {
+                    self.slow_since.get_or_insert(now);
+                    return;
+                }
+                self.events += 1;
+                self.bytes += bytes;
+                self.waiting.push_back(Waiting::Event(number, item));
+            }
+        }
+    }
+
+    /// True if a frame waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The next frame, which the socket takes now.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Outgoing> {
+        self.taken_at = now;
+        Some(match self.waiting.pop_front()? {
+            Waiting::Event(number, item) => {
+                self.events -= 1;
+                self.bytes -= shared(&item).len();
+                let sub = self.subs.iter_mut().find(|sub| sub.number == number)?;
+                let text = written(&item, &sub.before, sub.prev);
+                if let StreamItem::Stored(at, _) = item {
+                    (sub.prev, sub.at) = (Some(at), at);
+                }
+                Outgoing::Text(text)
+            }
+            Waiting::Gap(number, to, reason) => {
+                let sub = self.subs.iter_mut().find(|sub| sub.number == number)?;
+                let (from, sub_name) = (cursor(sub.at), sub.name.as_str());
+                let gap = json!({
+                    "type": "gap", "sub": sub_name, "from": from, "to": cursor(to), "reason": reason,
+                });
+                (sub.prev, sub.at) = (Some(to), to);
+                Outgoing::Text(gap.to_string())
+            }
+            Waiting::Answer(text) => {
+                self.answers -= 1;
+                Outgoing::Text(text)
+            }
+            Waiting::Ping => Outgoing::Ping,
+            Waiting::Close(code, reason) => Outgoing::Close(code, reason),
+        })
+    }
+
+    /// True if a slow client has read everything: its subscriptions begin anew.
+    pub(super) fn has_caught_up(&self) -> bool {
+        self.slow_since.is_some() && self.events == 0
+    }
+
+    /// The client is not slow any more.
+    pub(super) fn recovered(&mut self) {
+        self.slow_since = None;
+    }
+
+    /// A slow client's subscription goes on after this place.
+    pub(super) fn skipped(&mut self, number: u64, to: u64) {
+        if let Some(sub) = self.subs.iter_mut().find(|sub| sub.number == number) {
+            sub.is_live = false;
+            self.waiting.push_back(Waiting::Gap(number, to, "slow"));
+        }
+    }
+
+    /// The client did not read for too long: its subscriptions end in gaps up to this place.
+    pub(super) fn ends_slow(&mut self, to: u64) {
+        self.forget();
+        let numbers: Vec<_> = self.subs.iter().map(|sub| sub.number).collect();
+        let gaps = numbers.into_iter().map(|number| Waiting::Gap(number, to, "slow"));
+        self.waiting.extend(gaps);
+        self.bye(4503, "too slow");
+    }
+
+    /// Nothing that waits is sent.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
+        (self.events, self.bytes, self.answers) = (0, 0, 0);
+    }
+
+    /// The socket is closed after everything that waits.
+    pub(super) fn bye(&mut self, code: u16, reason: &'static str) {
+        self.answer(&json!({"type": "bye", "code": code, "reason": reason}));
+        self.waiting.push_back(Waiting::Close(code, reason));
+    }
+
+    /// When [`Self::tick`] is to be called.
+    pub(super) fn due(&self) -> Instant {
+        let blocked = self.has_waiting().then_some(self.taken_at);
+        let slow = [self.slow_since, blocked].into_iter().flatten().map(|since| since + SLOW_FOR);
+        let others = [self.pinged_at + HEARTBEAT, self.heard_at + SILENT_FOR];
+        slow.chain(others).min().expect("there are two at least")
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) -> Due {
+        let is_over = |since: Instant| now >= since + SLOW_FOR;
+        if self.slow_since.is_some_and(is_over) || self.has_waiting() && is_over(self.taken_at) {
+            return Due::Slow;
+        }
+        if now >= self.heard_at + SILENT_FOR {
+            return Due::Silent;
+        }
+        if now >= self.pinged_at + HEARTBEAT {
+            self.pinged_at = now;
+            if self.waiting.is_empty() {
+                self.taken_at = now;
+            }
+            self.waiting.push_back(Waiting::Ping);
+        }
+        Due::Nothing
+    }
+
+    /// Nothing waits at this time.
+    pub(super) fn rested(&mut self, now: Instant) {
+        self.taken_at = now;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! What requests without credentials, and clients that leave or do not read, may cost the others.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::support::{ADMIN, Answer, Client, PASSWORD, Server, until};
+
+fn address(server: &Server) -> &str {
+    server.url.trim_start_matches("http://")
+}
+
+/// A request of which no more than this is sent.
+async fn say(server: &Server, text: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address(server)).await.expect("it listens");
+    stream.write_all(text.as_bytes()).await.expect("it is open");
+    stream
+}
+
+fn post(path: &str, credential: &str, length: usize, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\n{credential}content-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+async fn login(server: &Server, email: &str, password: &str, from: &str) -> Answer {
+    let client = Client::new(&server.url, "");
+    let request = client.request(Method::POST, "/api/auth/login").header("x-forwarded-for", from);
+    client.send(request.json(&json!({"email": email, "password": password}))).await
+}
+
+#[tokio::test]
+async fn a_public_endpoint_reads_eight_kibibytes() {
+    let server = Server::start();
+    let anybody = Client::new(&server.url, "");
+    let long = json!({"email": ADMIN, "password": "x".repeat(8_200), "refreshToken": "x"});
+    for path in ["/api/auth/login", "/api/auth/refresh"] {
+        let refused = anybody.post(path, &long).await;
+        assert_eq!(refused.refused(413), "PAYLOAD_TOO_LARGE");
+        let message = refused.body["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("8192"), "{message}");
+    }
+    let padded = format!("{}{}", json!({"email": ADMIN, "password": PASSWORD}), " ".repeat(8_000));
+    anybody.post_raw("/api/auth/login", padded).await.expect_ok();
+}
+
+#[tokio::test]
+async fn unfinished_sign_ins_take_no_room_from_others_and_are_given_up_soon() {
+    let server = Server::with(&[("SERVER__BODIES_MAX_BYTES", "4194304")]);
+    let operator = server.client("operator").await;
+    let mut open = Vec::new();
+    for _ in 0..100 {
+        let half = post("/api/auth/login", "", 100_000, &" ".repeat(60_000));
+        open.push(say(&server, &half).await);
+        let half = post("/api/auth/login", "", 8_000, &" ".repeat(7_900));
+        open.push(say(&server, &half).await);
+    }
+    let began = Instant::now();
+    operator.post("/api/tasks", &json!({"prompt": "x".repeat(900_000)})).await.expect(201);
+    server.admin().await;
+    let mut statuses = Vec::new();
+    for stream in &mut open {
+        let mut told = vec![0; 12];
+        stream.read_exact(&mut told).await.expect("an answer");
+        statuses.push(String::from_utf8_lossy(&told[9..]).into_owned());
+    }
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+    statuses.sort();
+    statuses.dedup();
+    assert!(statuses.iter().all(|it| ["408", "413", "429"].contains(&it.as_str())), "{statuses:?}");
+    assert!(statuses.contains(&"408".to_owned()), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn unfinished_bodies_of_an_account_are_a_quarter_of_all() {
+    let server = Server::with(&[("SERVER__BODIES_MAX_BYTES", "16777216")]);
+    let (key, other) = (server.key("operator").await, server.client("operator").await);
+    let credential = format!("authorization: Bearer {key}\r\n");
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        let half = post("/api/tasks", &credential, 1_000_000, &" ".repeat(950_000));
+        open.push(say(&server, &half).await);
+    }
+    // Four of them fill the account's 4 MiB.
+    let mut told = [0; 12];
+    let client = Client::new(&server.url, &key);
+    until("one of its bodies is too much", async || {
+        let body = json!({"prompt": "x".repeat(900_000)});
+        client.post("/api/tasks", &body).await.status == 429
+    })
+    .await;
+    let refused = client.post("/api/tasks", &json!({"prompt": "x".repeat(900_000)})).await;
+    assert_eq!(refused.refused(429), "RATE_LIMIT_EXCEEDED");
+    assert!(refused.headers.contains_key("retry-after"));
+    let message = refused.body["error"]["message"].as_str().expect("a message").to_owned();
+    assert!(message.contains("unfinished"), "{message}");
+    client.post("/api/tasks", &json!({"prompt": "small"})).await.expect(201);
+    other.post("/api/tasks", &json!({"prompt": "x".repeat(1_000_000)})).await.expect(201);
+    // One that ends frees its room.
+    open.truncate(2);
+    until("there is room again", async || {
+        client.post("/api/tasks", &json!({"prompt": "x".repeat(900_000)})).await.status == 201
+    })
+    .await;
+    open[0].write_all(&vec![b' '; 50_000]).await.expect("it is open");
+    open[0].read_exact(&mut told).await.expect("an answer");
+    assert_eq!(&told[9..], b"400");
+}
+
+/// Before: a minute, until the tries that nobody waited for any more were forgotten.
+#[tokio::test]
+async fn sign_ins_whose_clients_left_hold_nobody_up() {
+    let server = Server::start();
+    let body = json!({"email": ADMIN, "password": PASSWORD}).to_string();
+    let mut leavers = Vec::new();
+    for _ in 0..40 {
+        leavers.push(say(&server, &post("/api/auth/login", "", body.len(), &body)).await);
+    }
+    // Some are being hashed, and the others wait.
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    drop(leavers);
+    let began = Instant::now();
+    login(&server, ADMIN, PASSWORD, "").await.expect_ok();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn nobody_locks_an_account_for_others_for_good() {
+    let server = Server::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1/32")]);
+    let (home, office) = ("192.0.2.1", "198.51.100.7");
+    login(&server, ADMIN, PASSWORD, home).await.expect_ok();
+    // One address, five failures: locked there for the rest of the minute.
+    let attacker = "203.0.113.1";
+    for _ in 0..5 {
+        let refused = login(&server, ADMIN, "wrong horse battery", attacker).await;
+        assert_eq!(refused.refused(401), "INVALID_CREDENTIALS");
+    }
+    let locked = login(&server, ADMIN, PASSWORD, attacker).await;
+    assert_eq!(locked.refused(429), "RATE_LIMIT_EXCEEDED");
+    let seconds = |answer: &Answer| -> u64 {
+        let after = answer.headers.get("retry-after").and_then(|after| after.to_str().ok());
+        after.and_then(|after| after.parse().ok()).expect("a Retry-After")
+    };
+    assert!(seconds(&locked) > 30);
+    // Where the account has signed in before, nothing changes.
+    login(&server, ADMIN, PASSWORD, home).await.expect_ok();
+    // A new address waits, and then comes in for sure.
+    let wait = login(&server, ADMIN, PASSWORD, office).await;
+    assert_eq!(wait.refused(429), "RATE_LIMIT_EXCEEDED");
+    assert!(seconds(&wait) <= 2, "{}", seconds(&wait));
+    tokio::time::sleep(Duration::from_secs(seconds(&wait))).await;
+    login(&server, ADMIN, PASSWORD, office).await.expect_ok();
+    // An account that does not exist answers alike.
+    for n in 0..5 {
+        let from = format!("203.0.113.{}", 10 + n);
+        let refused = login(&server, "nobody@example.com", "wrong horse battery", &from).await;
+        assert_eq!(refused.refused(401), "INVALID_CREDENTIALS");
+    }
+    let wait = login(&server, "nobody@example.com", "wrong horse battery", office).await;
+    assert_eq!(wait.refused(429), "RATE_LIMIT_EXCEEDED");
+}
+
+/// True if the server's end of a client's connection is open.
+fn is_open(stream: &TcpStream) -> bool {
+    let port = |address: std::net::SocketAddr| format!(":{:04X}", address.port());
+    let (own, peer) = (stream.local_addr(), stream.peer_addr());
+    let (own, peer) = (port(own.expect("it is bound")), port(peer.expect("it is connected")));
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the system has one");
+    table.lines().any(|line| {
+        let fields: Vec<_> = line.split_whitespace().take(4).collect();
+        matches!(fields[..], [_, local, remote, "01"] if local.ends_with(&peer) && remote.ends_with(&own))
+    })
+}
+
+/// Before: the connection stayed for as long as its client did.
+#[tokio::test]
+async fn a_stream_that_nobody_reads_is_closed_with_its_right() {
+    let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "100000")]);
+    let operator = server.client("operator").await;
+    let anybody = Client::new(&server.url, "");
+    let sign_in = json!({"email": ADMIN, "password": PASSWORD});
+    let session = anybody.post("/api/auth/login", &sign_in).await.expect_ok();
+    let token = session["token"].as_str().expect("a token");
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4_096).expect("it is ours");
+    let connected = socket.connect(address(&server).parse().expect("an address")).await;
+    let mut stream = connected.expect("it listens");
+    let ask =
+        format!("GET /api/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await.expect("it is open");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.expect("an answer");
+    assert_eq!(&first[9..], b"200");
+    // More events than the buffers between the two hold.
+    let tags: Vec<String> = (0..32).map(|n| format!("{n:064}")).collect();
+    let tasks = vec![json!({"prompt": "p", "tags": tags}); 100];
+    for _ in 0..25 {
+        operator.post("/api/tasks/batch", &json!({"tasks": tasks})).await.expect(201);
+    }
+    assert!(is_open(&stream));
+    Client::new(&server.url, token).post("/api/auth/logout", &json!({})).await.expect_ok();
+    let began = Instant::now();
+    until("it is closed", async || !is_open(&stream)).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+/// Before: a page of approvals carried every prompt and output whole.
+#[tokio::test]
+async fn a_list_of_approvals_shows_the_beginning_of_long_texts() {
+    let fixture = crate::approvals::fixture::Fixture::open().await;
+    let (long, short) =
+        (fixture.required(&"ü".repeat(50_000)).await, fixture.required("short").await);
+    let edit = "e".repeat(40_000);
+    let other = fixture.required("other").await;
+    fixture.approve(&other, &json!({"modifiedOutput": edit})).await.expect_ok();
+    for path in ["/api/hitl/pending", "/api/hitl"] {
+        let items = fixture.operator.get(path).await.expect_ok();
+        let item = |id: &str| {
+            items.as_array().expect("a list").iter().find(|it| it["taskId"] == id).cloned()
+        };
+        let cut = item(&long).expect("it is listed");
+        for text in ["prompt", "output"] {
+            let shown = cut[text].as_str().expect("a text");
+            assert_eq!(
+                (shown.chars().count(), shown.starts_with("üüü")),
+                (2_000, true),
+                "{path} {text}"
+            );
+            assert_eq!(cut[format!("{text}Truncated")], true, "{path} {text}");
+        }
+        let whole = item(&short).expect("it is listed");
+        assert_eq!((&whole["prompt"], &whole["output"]), (&json!("short"), &json!("short")));
+        assert_eq!((whole.get("promptTruncated"), whole.get("outputTruncated")), (None, None));
+        if let Some(edited) = item(&other) {
+            let shown = &edited["decision"]["modifiedOutput"];
+            assert_eq!(shown.as_str().map(str::len), Some(2_000));
+            assert_eq!(edited["decision"]["modifiedOutputTruncated"], true);
+        }
+    }
+    let alone = fixture.item(&long).await;
+    assert_eq!(alone["output"].as_str().map(|text| text.chars().count()), Some(50_000));
+    assert_eq!(alone.get("outputTruncated"), None);
+    assert_eq!(fixture.item(&other).await["decision"]["modifiedOutput"], Value::from(edit));
+}

@@ -1,0 +1,65 @@
+"""One request by OpenAI's library for Python; prints what the library makes of the answer, as JSON lines.
+
+Usage: client.py URL KEY REQUEST, a JSON object: do ("create", "stream", "cancel", "models"), body, headers,
+retries. A line "sent" comes first, and "piece" with each piece of a stream.
+"""
+
+import json
+import sys
+
+import openai
+
+url, key, request = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+
+
+def usage(found):
+    return found and [found.prompt_tokens, found.completion_tokens, found.total_tokens]
+
+
+def run(client):
+    if request["do"] == "models":
+        return tell(models=[model.id for model in client.models.list()])
+    body, headers = request.get("body", {}), request.get("headers", {})
+    known = ("messages", "model", "stream", "stream_options", "max_tokens", "temperature", "metadata", "user", "n", "tools")
+    extra = {name: value for name, value in body.items() if name not in known}
+    body = {name: value for name, value in body.items() if name in known}
+    body.setdefault("model", "m")
+    tell(sent=True)
+    if request["do"] == "create":
+        answer = client.chat.completions.create(**body, extra_body=extra, extra_headers=headers)
+        [choice] = answer.choices
+        return tell(
+            id=answer.id, object=answer.object, model=answer.model, role=choice.message.role,
+            content=choice.message.content, finish=choice.finish_reason, usage=usage(answer.usage),
+        )
+    last, text = None, ""
+    with client.chat.completions.create(**body, stream=True, extra_body=extra, extra_headers=headers) as stream:
+        for chunk in stream:
+            if not chunk.choices:
+                return tell(id=chunk.id, text=text, finish=last, usage=usage(chunk.usage))
+            [choice] = chunk.choices
+            last = choice.finish_reason
+            if choice.delta.content:
+                text += choice.delta.content
+                tell(id=chunk.id, piece=choice.delta.content)
+                if request["do"] == "cancel":
+                    return
+    tell(id=chunk.id, text=text, finish=last, usage=None)
+
+
+client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=request.get("retries", 2), timeout=60)
+try:
+    run(client)
+except openai.APIStatusError as error:
+    body = error.body or {}
+    tell(
+        error=type(error).__name__, status=error.status_code, code=error.code, param=error.param, type=error.type,
+        task=body.get("taskId"), location=error.response.headers.get("location"),
+    )
+except openai.APIError as error:
+    body = error.body or {}
+    tell(error=type(error).__name__, code=body.get("code"), task=body.get("taskId"))
