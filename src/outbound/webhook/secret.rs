@@ -64,15 +64,15 @@ impl WebhookSecret {
         let failed = |deed: &str, error: &io::Error| {
             format!("cannot {deed} {shown}: {error}{}", callboard_store::advice(error))
         };
-        let text = match fs::read_to_string(path).map(Zeroizing::new) {
-            Ok(text) => {
+        let text = match fs::read(path).map(Zeroizing::new) {
+            Ok(bytes) => {
                 let meta = fs::metadata(path).map_err(|e| failed("inspect", &e))?;
                 if meta.permissions().mode() & 0o077 != 0 {
                     tracing::warn!(path = %shown, "the webhook secret could be read by others");
                     fs::set_permissions(path, Permissions::from_mode(0o600))
                         .map_err(|e| failed("protect", &e))?;
                 }
-                text
+                Zeroizing::new(String::from_utf8_lossy(&bytes).into_owned())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let text = Self::fresh();
@@ -83,7 +83,10 @@ impl WebhookSecret {
             Err(error) => return Err(failed("read", &error)),
         };
         Self::parse(text.trim_end()).ok_or_else(|| {
-            format!("{shown} must hold {RIGHT}; remove the file to have a new secret made")
+            format!(
+                "{shown} must hold {RIGHT}; if the file is damaged, restore it from a backup; \
+                 if it is lost, remove it: the next start makes a new secret, which every receiver needs"
+            )
         })
     }
 
@@ -151,5 +154,8 @@ mod tests {
         let refused = WebhookSecret::kept(&path).expect_err("no secret");
         assert!(refused.contains("must hold whsec_") && !refused.contains("short"), "{refused}");
         assert_eq!(fs::read_to_string(&path).expect("still there"), "short");
+        fs::write(&path, b"whsec_\xff").expect("a writable directory");
+        let refused = WebhookSecret::kept(&path).expect_err("no secret");
+        assert!(refused.contains("restore it from a backup"), "{refused}");
     }
 }
