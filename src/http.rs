@@ -83,6 +83,7 @@ fn table() -> Routes {
         .post  ("/api/tasks/batch",                 may(A::TasksCreate),      tasks::create_batch)
         .get   ("/api/tasks/{id}",                  may(A::TasksRead),        tasks::get)
         .delete("/api/tasks/{id}",                  may(A::TasksCancel),      tasks::cancel)
+        .delete("/api/tasks/{id}/texts",            may(A::TextsErase),       tasks::erase)
         .get   ("/api/tasks/{id}/stream",           may(A::TasksRead),        streams::of_task)
 
         .post  ("/api/plans",                       may(A::PlansCreate),      plans::create)

@@ -159,7 +159,8 @@ pub(super) async fn history(
 ) -> Answer {
     let entries = app.handle.approval_history(caller.environment, id).await?;
     let body = |told: &callboard_runtime::read::approvals::HistoryEntry| {
-        let texts = Texts { comment: told.remark.as_deref(), edit: told.edit.as_deref() };
+        let texts =
+            Texts { comment: told.remark.as_deref(), edit: told.edit.as_deref(), salt: told.salt };
         EntryBody::of(&told.entry, texts)
     };
     Ok(Reply::ok(&entries.iter().map(body).collect::<Vec<_>>()))

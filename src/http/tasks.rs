@@ -22,7 +22,8 @@ use crate::request;
 use crate::wire::common::Text;
 use crate::wire::read::rule;
 use crate::wire::tasks::{
-    BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, ListTasks, TaskBody,
+    BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, EraseBody, Erased, ListTasks,
+    TaskBody,
 };
 
 request! {
@@ -158,4 +159,25 @@ pub(super) async fn cancel(
     let task = app.handle.cancel(caller.environment, id, &caller.account.to_string()).await?;
     app.record(Record::new(Action::TaskCancelled, by).of(id)).await;
     Ok(Reply::ok(&Cancelled::of(&task)))
+}
+
+/// Erase the texts of an ended task: prompt, context, output, edit, comment and the words of its error.
+/// The history of its approval still verifies (+).
+#[utoipa::path(
+    delete, path = "/api/tasks/{id}/texts", tag = "tasks",
+    responses(
+        (status = 200, description = "no read shows the texts any more", body = Erased),
+        (status = 409, description = "the task or its execution has not ended, or a webhook or mail about it is pending"),
+    ),
+)]
+pub(super) async fn erase(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(id): Id<TaskId>,
+    Body(EraseBody { reason }): Body<EraseBody>,
+) -> Answer {
+    let task = app.handle.erase_texts(caller.environment, id).await?;
+    app.record(Record::new(Action::TextsErased, by).of(id).with("reason", reason)).await;
+    Ok(Reply::ok(&Erased::of(&task)))
 }

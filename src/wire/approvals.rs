@@ -105,6 +105,10 @@ pub struct ApprovalBody<'a> {
     decision: Option<DecisionBody<'a>>,
     /// How long its history is, and how it ends (+).
     history: ChainBody,
+    /// When the texts of the task were erased (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    erased_at: Option<Iso>,
 }
 
 /// What was decided.
@@ -154,6 +158,7 @@ impl<'a> ApprovalBody<'a> {
         body.summary = Some(summary(&detail.output));
         body.output = Some(&detail.output);
         body.prompt = Some(&detail.inputs.prompt);
+        body.erased_at = detail.erased_at.map(Iso);
         if let Some(decision) = &mut body.decision {
             decision.comment = detail.remark.as_deref();
             decision.modified_output = detail.edit.as_deref();
@@ -210,6 +215,7 @@ impl<'a> ApprovalBody<'a> {
             notify_channels: opening.notify.names().collect(),
             decision: approval.decision.as_ref().map(DecisionBody::of),
             history: ChainBody { length, hash: Text(head) },
+            erased_at: None,
         }
     }
 }

@@ -18,8 +18,10 @@ use super::read::rule::{self, Parse};
 use super::read::shape;
 use crate::request;
 
+mod erasure;
 mod list;
 
+pub use erasure::{EraseBody, Erased};
 pub use list::{Direction, ListTasks};
 
 const MAX_CONTEXT: usize = 256 << 10;
@@ -219,6 +221,10 @@ pub struct TaskBody<'a> {
     /// Why it failed, or why its last attempt did.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
+    /// When its texts were erased (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    erased_at: Option<Iso>,
     /// The worker's confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
@@ -342,6 +348,7 @@ impl<'a> TaskBody<'a> {
             retry_count: task.retries,
             attempt: task.attempt,
             error: task.error.as_ref().map(TaskErrorBody::from),
+            erased_at: task.erased_at.map(Iso),
             confidence: result.and_then(|result| result.confidence),
             confidence_source: result.and_then(|result| result.confidence_source.as_deref()),
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
@@ -361,7 +368,7 @@ impl<'a> TaskBody<'a> {
     #[must_use]
     pub fn whole(detail: &'a TaskDetail, waiting_for: Option<&'static str>) -> Self {
         Self {
-            prompt: Some(&detail.inputs.prompt),
+            prompt: detail.task.erased_at.is_none().then_some(&*detail.inputs.prompt),
             system_prompt: detail.inputs.system_prompt.as_deref(),
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),

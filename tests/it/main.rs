@@ -14,6 +14,7 @@ mod credentials;
 mod disk;
 mod durability;
 mod edge;
+mod erasure;
 mod executions;
 mod executions_survive;
 mod mail;

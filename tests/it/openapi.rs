@@ -123,7 +123,8 @@ impl Tour {
         let prefix = word.rsplit_once('_').map_or("", |(prefix, _)| prefix);
         let is_id =
             ["dt_task", "dt_plan", "dt_exec", "dt_batch", "usr", "key", "wrk"].contains(&prefix);
-        let is_hash = word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_hash =
+            matches!(word.len(), 32 | 64) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_id || (is_hash && word.bytes().any(|byte| byte != b'0')) {
             let at = self.seen.iter().position(|seen| seen == word).unwrap_or_else(|| {
                 self.seen.push(word.to_owned());

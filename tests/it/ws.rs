@@ -84,6 +84,11 @@ impl Ws {
 
     /// The code with which the server closes, after a `bye` with the same; other frames are passed over.
     async fn closed(&mut self) -> u16 {
+        self.closed_or_reset().await.expect("a close frame")
+    }
+
+    /// The same; `None` if the server ended the connection without a handshake.
+    async fn closed_or_reset(&mut self) -> Option<u16> {
         let mut bye = None;
         loop {
             match timeout(PATIENCE, self.0.next()).await.expect("a close in time") {
@@ -96,10 +101,10 @@ impl Ws {
                 Some(Ok(Message::Close(Some(close)))) => {
                     let code = u16::from(close.code);
                     assert_eq!(bye, Some(u64::from(code)));
-                    return code;
+                    return Some(code);
                 }
                 Some(Ok(_)) => {}
-                other => panic!("no close frame: {other:?}"),
+                Some(Err(_)) | None => return None,
             }
         }
     }

@@ -62,6 +62,8 @@ names! {
         KeysManage = "auth: manage keys",
         /// Create, list, change and delete users.
         UsersManage = "auth: manage users",
+        /// Erase the texts of a task.
+        TextsErase = "tasks: erase texts",
         /// Cancel an execution.
         ExecutionsCancel = "executions: cancel",
         /// Retry an execution.
@@ -113,6 +115,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::WorkersManage       => [YES,  NO,      NO,    NO ],
         Action::KeysManage          => [YES,  NO,      NO,    NO ],
         Action::UsersManage         => [YES,  NO,      NO,    NO ],
+        Action::TextsErase          => [YES,  NO,      NO,    NO ],
         // PROTOCOL.md 7, where the table is silent: writing as operator
         Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
         Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
@@ -164,6 +167,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         Action::TasksCreate
         | Action::TasksRead
         | Action::TasksCancel
+        | Action::TextsErase
         | Action::PlansCreate
         | Action::PlansExecute
         | Action::PlansRead

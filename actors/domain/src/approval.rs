@@ -20,6 +20,7 @@ mod event;
 pub mod history;
 mod record;
 mod reviewer;
+mod salt;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -33,6 +34,7 @@ pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
 pub use record::{Fate, Record};
 pub use reviewer::{Wanted, check_four_eyes, choose, decider, prompt_again};
+pub use salt::{InvalidSalt, Salt};
 
 use crate::Timestamp;
 use crate::digest::Digest;
@@ -75,6 +77,9 @@ pub struct Approval {
     pub decision: Option<Decision>,
     /// How long its history is, and the hash of the last entry.
     pub chain: Chain,
+    /// The salt of its commitments; `None` once the texts are erased, or if an earlier version held
+    /// the output.
+    pub salt: Option<Salt>,
 }
 
 /// Why and until when an output waits.
@@ -90,7 +95,7 @@ pub struct Opening {
     /// The least confidence that passes, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The hash of the output.
+    /// The commitment to the output.
     pub shown: Digest,
     /// When an admin is asked.
     pub escalates_at: Timestamp,
@@ -239,7 +244,7 @@ impl Approval {
     #[must_use]
     pub fn opened(
         task: Arc<task::Spec>,
-        held: &Held,
+        held: &Held<'_>,
         policy: Policy,
         asked: Asked,
         now: Timestamp,
@@ -252,7 +257,7 @@ impl Approval {
             why: held.why,
             confidence: held.confidence,
             threshold: gate.threshold,
-            shown: held.shown,
+            shown: Salt::commit(held.salt, held.output),
             escalates_at: now.after(time.mul_f64(share)),
             expires_at: now.after(time),
             rejects: policy.rejects,
@@ -268,6 +273,7 @@ impl Approval {
             escalated_at: None,
             decision: None,
             chain: Chain::default(),
+            salt: held.salt,
         };
         let mut turn = Turn::of(&fresh, now);
         turn.opened(asked);
@@ -278,6 +284,12 @@ impl Approval {
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id
+    }
+
+    /// The commitment to a text of this approval.
+    #[must_use]
+    pub fn commit(&self, text: &str) -> Digest {
+        Salt::commit(self.salt, text)
     }
 
     /// The claim, if it still counts.
@@ -323,13 +335,15 @@ impl Approval {
 
 /// What is held, and why.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Held {
+pub struct Held<'a> {
     /// Why.
     pub why: Why,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
-    /// The hash of the output.
-    pub shown: Digest,
+    /// The output.
+    pub output: &'a str,
+    /// The salt of the commitments to the output and to what reviewers write.
+    pub salt: Option<Salt>,
 }
 
 impl Machine for Approval {

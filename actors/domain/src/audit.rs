@@ -59,6 +59,8 @@ names! {
         Rejected = "hitl.rejected",
         /// A task was cancelled.
         TaskCancelled = "task.cancelled",
+        /// The texts of a task were erased.
+        TextsErased = "task.texts_erased",
         /// An execution was cancelled.
         ExecutionCancelled = "execution.cancelled",
         /// A worker was told to drain.

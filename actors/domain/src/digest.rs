@@ -22,7 +22,13 @@ impl Digest {
     /// The digest of a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self(Sha256::digest(text.as_bytes()).into())
+        Self::of_parts(&[], text)
+    }
+
+    /// The digest of some bytes followed by a text.
+    #[must_use]
+    pub(crate) fn of_parts(bytes: &[u8], text: &str) -> Self {
+        Self(Sha256::new().chain_update(bytes).chain_update(text).finalize().into())
     }
 
     /// The bytes, for keys of the store and for comparison in constant time.

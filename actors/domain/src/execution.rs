@@ -23,6 +23,7 @@
 //! Deliberately absent: the texts, so also conditions, prompts and schemas, whose verdicts come in
 //! as events; names of steps, but for messages; and what tasks do until they end.
 
+mod erasure;
 mod event;
 mod head;
 pub mod program;
@@ -337,6 +338,11 @@ impl Machine for Execution {
             (S::Running, E::RetryRequested) => Err(Refusal::Running),
             (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested) if self.is_clogged() => {
                 Err(Refusal::StillStopping)
+            }
+            (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested)
+                if self.has_erased_output() =>
+            {
+                Err(Refusal::TextsErased)
             }
             (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested) => {
                 Ok(self.then(now, Turn::retried))

@@ -17,6 +17,7 @@
 //! Deliberately absent: the texts (prompt, output), which are written once into rows of their own,
 //! and the expiry of leases, which the worker's machine watches.
 
+mod erasure;
 mod event;
 mod gate;
 mod lease;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use erasure::ERASED;
 pub use event::{Effect, Event, Fact, Refusal};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
@@ -77,6 +79,9 @@ pub struct Task {
     /// Whether a reviewer's text stands in place of the model's output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
+    /// When its texts were erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_at: Option<Timestamp>,
 }
 
 /// How far a task is.
@@ -168,6 +173,7 @@ impl Task {
             result: None,
             error: None,
             edited: false,
+            erased_at: None,
         };
         Step::to(task).tell(Fact::Created).order(Effect::Enqueue)
     }

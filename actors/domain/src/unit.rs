@@ -21,11 +21,10 @@ use std::sync::Arc;
 
 use crate::Timestamp;
 use crate::approval::{
-    self, Approval, Asked, Decider, Held, Mail, Policy, Record, TIMED_OUT, Wanted,
+    self, Approval, Asked, Decider, Held, Mail, Policy, Record, Salt, TIMED_OUT, Wanted,
 };
 use crate::budget::Money;
 use crate::delivery::{self, Cargo, Delivery, Webhook};
-use crate::digest::Digest;
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, TaskId};
@@ -78,6 +77,13 @@ pub struct Items<'a> {
     pub task: Option<&'a Task>,
     /// The approval of the task's output, if there is one.
     pub approval: Option<&'a Approval>,
+}
+
+impl Items<'_> {
+    /// The salt of the approval's commitments.
+    fn salt(&self) -> Option<Salt> {
+        self.approval.and_then(|approval| approval.salt)
+    }
 }
 
 /// The event of a unit.
@@ -148,6 +154,8 @@ pub trait Sources {
     fn task_id(&mut self, now: Timestamp) -> TaskId;
     /// A fresh identifier in the partition of the unit.
     fn delivery_id(&mut self, now: Timestamp) -> DeliveryId;
+    /// A fresh salt for the commitments of an approval.
+    fn salt(&mut self) -> Salt;
     /// The reviewer to ask about the held output of a task, counted as that reviewer's at once.
     fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked;
     /// The configured policy of every approval.
@@ -228,7 +236,9 @@ impl Unit {
                 Ok(None)
             }
             Event::Approve { by, edit, comment } => {
-                let digest = |text: &Option<String>| text.as_deref().map(Digest::of);
+                let salt = items.salt();
+                let digest =
+                    |text: &Option<String>| text.as_deref().map(|text| Salt::commit(salt, text));
                 let decided = approval::Event::Approved {
                     by,
                     edit: digest(&edit),
@@ -288,7 +298,7 @@ impl Unit {
         match next.state {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
-                let held = Held { why, confidence, shown: Digest::of(output) };
+                let held = Held { why, confidence, output, salt: Some(sources.salt()) };
                 let (asked, policy) = (sources.ask(&next.spec, Wanted::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);
                 let step = Approval::opened(spec, &held, policy, asked, self.now);
@@ -376,7 +386,8 @@ impl Unit {
         sources: &mut impl Sources,
     ) -> Result<Option<Retry>, Refusal> {
         let id = retry.as_ref().map(|_| sources.task_id(self.now));
-        let event = approval::Event::Rejected { by, reason: Digest::of(&reason), retry: id };
+        let committed = Salt::commit(items.salt(), &reason);
+        let event = approval::Event::Rejected { by, reason: committed, retry: id };
         let texts = ReviewTexts { edit: None, remark: Some(reason.clone()) };
         self.approval_event(items, event, texts, sources)?;
         let mut retried = None;

@@ -395,6 +395,11 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
         Refusal::StillStopping => {
             format!("execution {id} still has tasks that are being stopped; try again in a moment")
         }
+        Refusal::TextsErased => {
+            format!(
+                "the texts of a completed step of execution {id} were erased, so later steps cannot run"
+            )
+        }
         Refusal::StaleTask | Refusal::NotReady | Refusal::NotChecked | Refusal::NotDue => {
             format!("execution {id} changed meanwhile; try again")
         }

@@ -8,6 +8,7 @@
 mod accounts;
 mod approvals;
 mod deliveries;
+mod erasure;
 mod review_stats;
 mod runs;
 mod workers;

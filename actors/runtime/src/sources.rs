@@ -1,7 +1,7 @@
 //! The sources of a decision: fresh identifiers, reviewers and prices of this node.
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Asked, Policy, Wanted};
+use callboard_domain::approval::{Asked, Policy, Salt, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment, TaskId};
@@ -25,6 +25,10 @@ impl Sources for NodeSources<'_> {
 
     fn delivery_id(&mut self, now: Timestamp) -> DeliveryId {
         DeliveryId::from_u128(self.node.fresh_id(now, self.partition))
+    }
+
+    fn salt(&mut self) -> Salt {
+        Salt::of(self.node.ports.entropy.bits())
     }
 
     /// No session sees the sandbox, so nobody is asked there.

@@ -37,7 +37,7 @@ pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
 pub(crate) use tasks::{
-    Ended, Found, TaskRow, inputs, is_removed, made, status_terms, task, unfinished,
+    Ended, Found, TaskRow, erased, inputs, is_removed, made, status_terms, task, unfinished,
     unfinished_state,
 };
 
@@ -89,7 +89,7 @@ pub(crate) async fn stored_texts(
     id: u128,
 ) -> Result<u64, Error> {
     let mut bytes = 0;
-    for field in [text::MADE, text::OUTPUT, text::INPUTS, text::EDIT, text::REMARK] {
+    for field in [text::MADE, text::OUTPUT, text::INPUTS, text::EDIT, text::REMARK, text::SALT] {
         let length = TEXTS.stored_length(store, environment.number(), id, field).await?;
         bytes += u64::from(length.unwrap_or_default());
     }
@@ -172,6 +172,8 @@ pub(crate) mod text {
     pub(crate) const EDIT: u8 = 3;
     /// What a reviewer said to a decision: the comment, or the reason of a rejection.
     pub(crate) const REMARK: u8 = 4;
+    /// The salt of the history of an approval.
+    pub(crate) const SALT: u8 = 5;
 }
 
 /// Deliveries that have not ended.

@@ -209,6 +209,12 @@ impl Journal {
     }
 }
 
+/// Makes the files of a journal without groups in `directory`: for a store that has every group of the
+/// old journal, whose files hold the bytes of rows that were deleted since. The caller syncs.
+pub(crate) fn make_empty(directory: &Path) -> io::Result<()> {
+    FILES.iter().try_for_each(|file| std::fs::write(directory.join(file), vec![0; GROWTH]))
+}
+
 /// Every valid group in the bytes of a file.
 fn groups(file: &Bytes, salt: u64) -> Vec<(u64, Bytes)> {
     let mut found = Vec::new();

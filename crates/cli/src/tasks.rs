@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_client::{Call, Client, EventStream};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
@@ -28,7 +28,7 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 19] = [
+const FIELDS: [Column; 20] = [
     ("id", "id"),
     ("status", "status"),
     ("waits for", "waitingFor"),
@@ -45,6 +45,7 @@ const FIELDS: [Column; 19] = [
     ("created", "createdAt"),
     ("completed", "completedAt"),
     ("cancelled", "cancelledAt"),
+    ("texts erased", "erasedAt"),
     ("tokens", "usage.total"),
     ("cost (USD)", "usage.totalCost"),
     ("confidence", "confidence"),
@@ -70,6 +71,21 @@ pub enum Tasks {
         /// The task.
         #[arg(value_parser = input::id)]
         id: String,
+    },
+    /// Erase the texts of an ended task: prompt, context, output, edit and comment.
+    ///
+    /// Its status, usage and cost stay, and the history of its approval still verifies. The reason goes
+    /// into the audit log. Requires the role admin.
+    #[command(
+        after_help = "Example:\n  callboard tasks erase dt_task_… --reason 'request 4711 of the customer'"
+    )]
+    Erase {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// The reason, 1 to 256 characters.
+        #[arg(long)]
+        reason: String,
     },
     /// Wait until a task has ended; exits with 10 if it failed.
     Wait {
@@ -185,6 +201,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(),
         Tasks::Cancel { id } => {
             let task = client.data(Call::delete(&["tasks", &id])).await?;
             access.output.item(&task, shown)
+        }
+        Tasks::Erase { id, reason } => {
+            let call = Call::delete(&["tasks", &id, "texts"]).json(&json!({"reason": reason}));
+            access.output.item(&client.data(call).await?, shown)
         }
         Tasks::Wait { id, timeout } => ended(&client, &access, &id, timeout).await,
     }

@@ -12,7 +12,8 @@
 
 use std::str::FromStr;
 
-use callboard_domain::approval::{Action, Details, Entry};
+use callboard_domain::approval::history::Version;
+use callboard_domain::approval::{Action, Details, Entry, Salt};
 use callboard_domain::task::Why;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -26,6 +27,9 @@ const ASSIGNMENT: &str = "least_loaded";
 pub struct EntryBody {
     /// Counted from 1 (+).
     number: u32,
+    /// The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u8>,
     /// pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
     /// `notification_skipped`.
     action: String,
@@ -71,13 +75,16 @@ pub struct EntryBody {
     /// What else is known.
     #[serde(skip_serializing_if = "MoreBody::is_empty")]
     details: MoreBody,
-    /// The SHA-256 of the output that was shown (+).
+    /// The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salt: Option<String>,
+    /// The SHA-256 of the salt and the output that was shown (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     output_hash: Option<String>,
-    /// The SHA-256 of `comment`, or of `reason` (+).
+    /// The SHA-256 of the salt and `comment`, or `reason` (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     comment_hash: Option<String>,
-    /// The SHA-256 of `modifiedOutput` (+).
+    /// The SHA-256 of the salt and `modifiedOutput` (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     edit_hash: Option<String>,
     /// The hash of the entry before; 64 zeros for the first (+).
@@ -130,6 +137,8 @@ pub struct Texts<'a> {
     pub comment: Option<&'a str>,
     /// The text that replaces the output.
     pub edit: Option<&'a str>,
+    /// The salt of the commitments, for the entries that hold any.
+    pub salt: Option<Salt>,
 }
 
 /// Why JSON is no entry.
@@ -151,7 +160,7 @@ impl EntryBody {
         fn text<T: ToString>(value: Option<&T>) -> Option<String> {
             value.map(ToString::to_string)
         }
-        let Entry { number, action, at, actor, details, previous, hash } = entry;
+        let Entry { version, number, action, at, actor, details, previous, hash } = entry;
         // Every detail is named here, so that a new one cannot be forgotten.
         let Details {
             why,
@@ -176,6 +185,7 @@ impl EntryBody {
         let (rejected_for, said) = either(*action == Action::Rejected, said);
         Self {
             number: *number,
+            version: (*version != Version::Plain).then(|| u8::from(*version)),
             action: action.as_str().into(),
             timestamp: at.to_string(),
             actor: actor.clone(),
@@ -200,6 +210,7 @@ impl EntryBody {
                 reason: reason.clone(),
                 escalation_after_ms: *after_ms,
             },
+            salt: text(texts.salt.as_ref()),
             output_hash: text(shown.as_ref()),
             comment_hash: text(comment.as_ref()),
             edit_hash: text(edit.as_ref()),
@@ -214,7 +225,9 @@ impl EntryBody {
     /// [`Misread`], if a member cannot be read or does not agree with the others.
     pub fn entry(&self) -> Result<Entry, Misread> {
         let more = &self.details;
+        let version = self.version.map(Version::try_from).transpose();
         let entry = Entry {
+            version: version.map_err(|_| Misread::Malformed("version"))?.unwrap_or_default(),
             number: self.number,
             action: named(&Action::ALL, Action::as_str, &self.action, "action")?,
             at: parsed(&self.timestamp, "timestamp")?,
@@ -244,7 +257,7 @@ impl EntryBody {
             hash: parsed(&self.hash, "hash")?,
         };
         // Written anew it must be the same, or some member says what no hash covers.
-        if Self::of(&entry, self.texts()) == *self {
+        if Self::of(&entry, self.texts()?) == *self {
             Ok(entry)
         } else {
             Err(Misread::Contradiction)
@@ -257,11 +270,14 @@ impl EntryBody {
         self.number
     }
 
-    /// What was said and written.
-    #[must_use]
-    pub fn texts(&self) -> Texts<'_> {
+    /// What was said and written, and the salt.
+    ///
+    /// # Errors
+    /// [`Misread::Malformed`], if the salt cannot be read.
+    pub fn texts(&self) -> Result<Texts<'_>, Misread> {
         let comment = self.comment.as_deref().or(self.reason.as_deref());
-        Texts { comment, edit: self.modified_output.as_deref() }
+        let salt = option(self.salt.as_ref(), "salt")?;
+        Ok(Texts { comment, edit: self.modified_output.as_deref(), salt })
     }
 }
 

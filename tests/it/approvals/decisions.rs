@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::chain::sha256;
+use super::chain::committed;
 use super::fixture::Fixture;
 
 /// A value with this member taken from another, because nobody can know it before.
@@ -97,21 +97,22 @@ async fn the_history_tells_it_all_in_a_chain() {
     fixture.approve(&id, &json!({"comment": "fine"})).await.expect_ok();
     let history = fixture.history(&id).await;
     let item = fixture.item(&id).await;
-    let output = sha256("draft");
+    let output = committed(&history[0], "draft");
+    let salt = &history[0]["salt"];
     let expected = [
         json!({
-            "number": 1, "action": "pending", "actor": "system", "confidence": 0.71,
+            "number": 1, "version": 2, "salt": salt, "action": "pending", "actor": "system", "confidence": 0.71,
             "outputHash": output, "timestamp": item["createdAt"],
             "details": {"threshold": 0.85, "why": "required", "timeoutAt": item["timeoutAt"]},
         }),
         json!({
-            "number": 2, "action": "assigned", "actor": "system", "assignedTo": fixture.admin_id,
+            "number": 2, "version": 2, "action": "assigned", "actor": "system", "assignedTo": fixture.admin_id,
             "details": {"assignmentMethod": "least_loaded"}, "timestamp": item["createdAt"],
         }),
         json!({
-            "number": 3, "action": "approved", "actor": fixture.operator_id,
+            "number": 3, "version": 2, "salt": salt, "action": "approved", "actor": fixture.operator_id,
             "reviewerId": fixture.operator_id, "comment": "fine", "wasModified": false,
-            "outputHash": output, "commentHash": sha256("fine"),
+            "outputHash": output, "commentHash": committed(&history[2], "fine"),
             "timestamp": item["decision"]["at"],
         }),
     ];

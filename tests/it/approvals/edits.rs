@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::chain::sha256;
+use super::chain::committed;
 use super::fixture::{Fixture, actions};
 
 #[tokio::test]
@@ -36,7 +36,12 @@ async fn an_edit_goes_on_and_the_original_stays() {
     let entry = &history[2];
     let told =
         (&entry["wasModified"], &entry["modifiedOutput"], &entry["editHash"], &entry["outputHash"]);
-    let expected = (&json!(true), &json!(edit), &json!(sha256(edit)), &json!(sha256("original")));
+    let expected = (
+        &json!(true),
+        &json!(edit),
+        &json!(committed(entry, edit)),
+        &json!(committed(entry, "original")),
+    );
     assert_eq!(told, expected);
 }
 

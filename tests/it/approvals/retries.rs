@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::chain::sha256;
+use super::chain::committed;
 use super::fixture::Fixture;
 
 /// A held step and one behind it.
@@ -34,7 +34,10 @@ async fn a_rejected_task_stays_rejected() {
     assert_eq!(fixture.item(&id).await["output"], "draft", "what was rejected can still be read");
     let entry = fixture.history(&id).await.pop().expect("it was rejected");
     let told = (&entry["action"], &entry["reason"], &entry["commentHash"]);
-    assert_eq!(told, (&json!("rejected"), &json!("too vague"), &json!(sha256("too vague"))));
+    assert_eq!(
+        told,
+        (&json!("rejected"), &json!("too vague"), &json!(committed(&entry, "too vague")))
+    );
     let late = fixture.approve(&id, &json!({})).await;
     assert_eq!(late.refused(409), "ALREADY_DECIDED");
     let all = fixture.operator.get("/api/tasks").await;

@@ -21,10 +21,12 @@ fn decided(task: TaskId) -> (Value, Vec<Value>) {
     for (number, action, comment) in [(1, Action::Pending, None), (2, Action::Approved, comment)] {
         let details = Details { shown, comment, ..Details::default() };
         let (at, actor) = (Timestamp::from_millis(7), "ann".to_owned());
-        let entry = Entry { number, action, at, actor, details, previous, hash: Digest::ZERO };
+        let version = callboard_domain::approval::history::Version::Plain;
+        let entry =
+            Entry { version, number, action, at, actor, details, previous, hash: Digest::ZERO };
         let entry = Entry { hash: entry.digest(task), ..entry };
         previous = entry.hash;
-        let texts = Texts { comment: comment.map(|_| "fine"), edit: None };
+        let texts = Texts { comment: comment.map(|_| "fine"), edit: None, salt: None };
         entries.push(serde_json::to_value(EntryBody::of(&entry, texts)).expect("JSON"));
     }
     let item = json!({

@@ -184,7 +184,9 @@ async fn clients_that_never_read_harm_nobody() {
     let mut one = silent.pop().expect("a client");
     if is_long() {
         tokio::time::sleep(Duration::from_secs(31)).await;
-        assert_eq!(one.closed().await, 4503);
+        // The load takes minutes, so the server may have given the socket up with its `bye` unread.
+        let closed = one.closed_or_reset().await;
+        assert!(matches!(closed, None | Some(4503)), "{closed:?}");
         return;
     }
     let (mut told, mut prev) = (0, json!(null));

@@ -1,10 +1,15 @@
 //! The history of an approval: append-only, each entry chained to the one before it.
 //!
-//! An entry holds an action, its time, and hashes of the output, the edit and the comment; the chain is
-//! [`crate::chain`]'s. The approval itself stores the length and the last hash.
+//! An entry holds an action, its time, and commitments to the output, the edit and the comment; the
+//! chain is [`crate::chain`]'s. The approval itself stores the length and the last hash.
+//!
+//! | version | a commitment is | the hash covers `version` |
+//! |---|---|---|
+//! | 1 | the SHA-256 of the text | no |
+//! | 2 | the SHA-256 of the [`Salt`](super::Salt) and the text | yes |
 //!
 //! Deliberately absent: the texts themselves (output, comment, edit), which have rows of their own
-//! and are compared with their hashes.
+//! and are compared with their commitments.
 
 use std::collections::BTreeMap;
 
@@ -63,9 +68,50 @@ impl Action {
     }
 }
 
+/// The version of an entry's format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub enum Version {
+    /// Commitments without a salt, as before erasure existed.
+    #[default]
+    Plain,
+    /// Commitments with the salt of the approval.
+    Salted,
+}
+
+impl From<Version> for u8 {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::Plain => 1,
+            Version::Salted => 2,
+        }
+    }
+}
+
+impl TryFrom<u8> for Version {
+    type Error = &'static str;
+
+    fn try_from(number: u8) -> Result<Self, &'static str> {
+        match number {
+            1 => Ok(Self::Plain),
+            2 => Ok(Self::Salted),
+            _ => Err("the version of a history entry must be 1 or 2"),
+        }
+    }
+}
+
+impl Version {
+    const fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
+    }
+}
+
 /// An entry of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
+    /// The version of its format.
+    #[serde(default, skip_serializing_if = "Version::is_plain")]
+    pub version: Version,
     /// The number, counted from 1.
     pub number: u32,
     /// The action.
@@ -102,13 +148,13 @@ pub struct Details {
     /// The step's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// The hash of the held output.
+    /// The commitment to the held output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
-    /// The hash of the text that replaces the output.
+    /// The commitment to the text that replaces the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Digest>,
-    /// The hash of the comment, or of the reason of a rejection.
+    /// The commitment to the comment, or to the reason of a rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<Digest>,
     /// The reviewer named in the request.
@@ -178,6 +224,9 @@ impl Entry {
             ("taskId", task.to_string()),
             ("timestamp", self.at.to_string()),
         ]);
+        if self.version == Version::Salted {
+            texts.insert("version", u8::from(self.version).to_string());
+        }
         let details = self.details.texts().into_iter();
         texts.extend(details.filter_map(|(name, text)| text.map(|text| (name, text))));
         chain::canonical(&texts)
@@ -208,6 +257,7 @@ impl Chain {
     /// Appends an entry and returns it.
     pub(super) fn append(
         &mut self,
+        version: Version,
         task: TaskId,
         action: Action,
         at: Timestamp,
@@ -217,7 +267,7 @@ impl Chain {
         let number = self.length + 1;
         let actor = actor.to_owned();
         let (previous, hash) = (self.head, Digest::ZERO);
-        let mut entry = Entry { number, action, at, actor, details, previous, hash };
+        let mut entry = Entry { version, number, action, at, actor, details, previous, hash };
         entry.hash = entry.digest(task);
         *self = self.with(&entry);
         entry

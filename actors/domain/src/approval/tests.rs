@@ -36,7 +36,7 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
 
 fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
     let held =
-        Held { why: Why::BelowThreshold, confidence: Some(0.71), shown: Digest::of("the output") };
+        Held { why: Why::BelowThreshold, confidence: Some(0.71), output: "the output", salt: None };
     Approval::opened(spec(Channels { email: true, dashboard: false }), &held, policy, asked, NOW)
 }
 

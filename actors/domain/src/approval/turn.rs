@@ -5,7 +5,7 @@
 
 use super::{
     Action, Approval, Asked, CLAIM, Claim, Decider, Decision, Details, Effect, Entry, MAX_TOLD,
-    MailCause, Opening, Outcome, SYSTEM, State, TIMED_OUT,
+    MailCause, Opening, Outcome, SYSTEM, State, TIMED_OUT, history::Version,
 };
 use crate::Timestamp;
 use crate::digest::Digest;
@@ -32,7 +32,9 @@ impl Turn {
     }
 
     pub(super) fn tell(&mut self, action: Action, actor: &str, details: Details) {
-        let entry = self.next.chain.append(self.next.task.id, action, self.now, actor, details);
+        let Approval { task, salt, chain, .. } = &mut self.next;
+        let version = if salt.is_some() { Version::Salted } else { Version::Plain };
+        let entry = chain.append(version, task.id, action, self.now, actor, details);
         self.entries.push(entry);
     }
 
@@ -141,7 +143,7 @@ impl Turn {
         self.tell(Action::Expired, SYSTEM, Details::default());
         if self.next.opening.rejects {
             let by = Decider { account: SYSTEM.into(), reviewer: None };
-            return self.rejected(by, Digest::of(TIMED_OUT), None);
+            return self.rejected(by, self.next.commit(TIMED_OUT), None);
         }
         self.next.state = State::Expired;
         self.effects.push(Effect::ForgetWake);

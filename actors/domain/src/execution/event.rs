@@ -218,4 +218,6 @@ pub enum Refusal {
     Running,
     /// Too many tasks of a step are still being stopped.
     StillStopping,
+    /// The texts of a completed step were erased.
+    TextsErased,
 }

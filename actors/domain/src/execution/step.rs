@@ -105,6 +105,9 @@ pub struct StepState {
     /// Tasks that it let go of and whose end is not known yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopping: Vec<TaskId>,
+    /// True if the texts of its task were erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
 }
 
 impl StepState {
@@ -136,6 +139,7 @@ impl StepState {
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
+            + if self.erased { 14 } else { 0 }
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
     }
 
@@ -233,6 +237,7 @@ mod tests {
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],
+                erased: true,
             };
             let json = serde_json::to_string(&row).expect("a row is written");
             assert!(json.len() < 2_700, "{} bytes", json.len());

@@ -35,6 +35,10 @@ impl Sources for Fake {
         DeliveryId::from_u128(self.next << 10)
     }
 
+    fn salt(&mut self) -> Salt {
+        Salt::of(5)
+    }
+
     fn ask(&mut self, _: &Spec, _: Wanted) -> Asked {
         Asked { reviewer: Some(ANN), by_mail: true }
     }

@@ -1,7 +1,6 @@
 //! Human approval (SPEC.md, HITL; PROTOCOL.md 6).
 
 use callboard_domain::approval::{Approval, Decider, check_four_eyes};
-use callboard_domain::digest::Digest;
 use callboard_domain::execution::program::{Effort, check_output};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Approvals, Page};
@@ -108,7 +107,7 @@ impl Handle {
             let person = |account: &str| self.node.accounts.person_of(account);
             check_four_eyes(&found.task, &by, person)?;
         }
-        let edit = modified_output.filter(|edit| Digest::of(edit) != found.opening.shown);
+        let edit = modified_output.filter(|edit| found.commit(edit) != found.opening.shown);
         if let (Some(edit), false) = (&edit, found.decision.is_some()) {
             self.check_edit(environment, &found, edit).await?;
         }

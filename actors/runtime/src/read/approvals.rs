@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use callboard_domain::approval::{Action, Approval, Entry, State};
+use callboard_domain::Timestamp;
+use callboard_domain::approval::{Action, Approval, Entry, Salt, State};
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
@@ -36,6 +37,8 @@ pub struct ApprovalDetail {
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
+    /// When the texts were erased.
+    pub erased_at: Option<Timestamp>,
 }
 
 impl ApprovalDetail {
@@ -63,6 +66,8 @@ pub struct HistoryEntry {
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
+    /// The salt of its commitments, if it has any.
+    pub salt: Option<Salt>,
 }
 
 pub(crate) async fn approval(
@@ -72,7 +77,8 @@ pub(crate) async fn approval(
 ) -> Result<Option<ApprovalDetail>, Error> {
     let Some(row) = approvals::row(store, environment, task).await? else { return Ok(None) };
     let Some(mut found) = tables::task(store, environment, task).await? else { return Ok(None) };
-    let approval = row.of(Arc::clone(&found.task.spec));
+    let salt = approvals::salt(store, environment, task).await?;
+    let approval = Approval { salt, ..row.of(Arc::clone(&found.task.spec)) };
     let read = async {
         let inputs = found.inputs(store, environment).await?;
         let ReviewTexts { edit, remark } = written(store, environment, &approval).await?;
@@ -85,8 +91,17 @@ pub(crate) async fn approval(
         return Ok(None);
     }
     let (inputs, edit, remark, output) = read?;
+    let erased_at = found.task.erased_at;
     let confidence_source = found.task.result.and_then(|result| result.confidence_source);
-    Ok(Some(ApprovalDetail { approval, confidence_source, inputs, output, edit, remark }))
+    Ok(Some(ApprovalDetail {
+        approval,
+        confidence_source,
+        inputs,
+        output,
+        edit,
+        remark,
+        erased_at,
+    }))
 }
 
 async fn written(
@@ -155,6 +170,7 @@ pub(crate) async fn history(
         Some(approval) => written(store, environment, approval).await?,
         None => ReviewTexts::default(),
     };
+    let salt = approval.as_ref().and_then(|approval| approval.salt);
     let entries = approvals::history(store, environment, task).await?;
     // A history outlives its task.
     if approval.is_none() && entries.is_empty() {
@@ -163,7 +179,8 @@ pub(crate) async fn history(
     let whole = |entry: Entry| {
         let decides = matches!(entry.action, Action::Approved | Action::Rejected);
         let (edit, remark) = (edit.clone().filter(|_| decides), remark.clone().filter(|_| decides));
-        HistoryEntry { entry, edit, remark }
+        let salt = salt.filter(|_| decides || entry.action == Action::Pending);
+        HistoryEntry { entry, edit, remark, salt }
     };
     Ok(Some(entries.into_iter().map(whole).collect()))
 }

@@ -203,7 +203,9 @@ async fn detail(
             Stage::Completed => {
                 if let Some(mut found) = tables::task(store, environment, id).await? {
                     let output = found.output(store, environment).await?;
-                    outputs.insert(number, output.unwrap_or_default());
+                    if found.task.erased_at.is_none() {
+                        outputs.insert(number, output.unwrap_or_default());
+                    }
                 }
             }
             Stage::Waiting

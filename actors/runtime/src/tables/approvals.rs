@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use callboard_domain::approval::{Approval, Chain, Claim, Decision, Effect, Entry, Opening, State};
+use callboard_domain::approval::{
+    Approval, Chain, Claim, Decision, Effect, Entry, InvalidSalt, Opening, Salt, State,
+};
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId, UserId};
 use callboard_domain::machine::{Machine, Step};
@@ -62,7 +64,7 @@ impl ApprovalRow {
         self.state.outstanding(&self.opening, self.assignee)
     }
 
-    /// The approval of this task.
+    /// The approval of this task, without its salt: it can be shown, and not decided.
     pub(crate) fn of(self, task: Arc<task::Spec>) -> Approval {
         Approval {
             task,
@@ -74,6 +76,7 @@ impl ApprovalRow {
             escalated_at: self.escalated_at,
             decision: self.decision,
             chain: self.chain,
+            salt: None,
         }
     }
 }
@@ -87,7 +90,10 @@ pub(super) fn rows(
 ) -> Vec<Op> {
     let (number, id) = (environment.number(), next.id().as_u128());
     let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
-    let mut ops = Vec::with_capacity(5);
+    let mut ops = Vec::with_capacity(6);
+    if let (1, Some(salt)) = (next.version, next.salt) {
+        ops.extend(TEXTS.put(number, id, text::SALT, &salt.to_string()));
+    }
     if let Some(first) = facts.first() {
         // The machine lets no history grow so long.
         let place = u16::try_from(first.number).unwrap_or(u16::MAX);
@@ -148,8 +154,23 @@ pub(crate) async fn approval(
     task: TaskId,
 ) -> Result<Option<Approval>, Error> {
     let Some(row) = row(store, environment, task).await? else { return Ok(None) };
-    let made = tasks::made(store, environment, task).await?;
-    Ok(made.map(|made| row.of(made.spec)))
+    let Some(made) = tasks::made(store, environment, task).await? else { return Ok(None) };
+    let salt = salt(store, environment, task).await?;
+    Ok(Some(Approval { salt, ..row.of(made.spec) }))
+}
+
+/// The salt of an approval's commitments; `None` if it has none, or not any more.
+pub(crate) async fn salt(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Salt>, Error> {
+    let text = TEXTS.get(store, environment.number(), task.as_u128(), text::SALT).await?;
+    let damaged = |error: InvalidSalt| Error::Corrupt {
+        path: format!("the salt of {task}"),
+        reason: error.to_string(),
+    };
+    text.map(|text| text.parse().map_err(damaged)).transpose()
 }
 
 /// The history of an approval, oldest first.

@@ -159,7 +159,7 @@ pub(crate) struct Begun {
 const SHORT_INPUT: usize = 2_000;
 
 /// The rows of a step of an execution: its own, those of the steps it changed, and its facts.
-pub(super) fn rows(
+pub(crate) fn rows(
     environment: Environment,
     before: Option<&Execution>,
     step: &Step<Execution>,

@@ -10,7 +10,7 @@ use callboard_domain::access::{Account, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::approval::{
-    self, Approval, Asked, Decider, Entry, Fate, Held, Mail, MailCause, Policy as Hurry,
+    self, Approval, Asked, Decider, Entry, Fate, Held, Mail, MailCause, Policy as Hurry, Salt,
 };
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
@@ -327,14 +327,14 @@ fn the_rows_of_deliveries_are_pinned() {
 
 /// An approval that was assigned, escalated, claimed and approved with another text, and the whole
 /// of its history.
-fn full_approval() -> (Approval, Approval, Vec<Entry>) {
+fn full_approval(salt: Option<Salt>) -> (Approval, Approval, Vec<Entry>) {
     let user = |number: u128| Some(UserId::from_u128(number << 10));
-    let held =
-        Held { why: Why::BelowThreshold, confidence: Some(0.75), shown: Digest::of("an output") };
+    let held = Held { why: Why::BelowThreshold, confidence: Some(0.75), output: "an output", salt };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Asked { reviewer: user(number), by_mail: false };
     let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
-    let (edit, comment) = (Some(Digest::of("an edit")), Some(Digest::of("why")));
+    let commit = |text| Some(Salt::commit(salt, text));
+    let (edit, comment) = (commit("an edit"), commit("why"));
     let step = Approval::opened(full_task().spec, &held, hurry, asked(1), NOW);
     let later = step.next.opening.escalates_at;
     let (mut approval, mut history) = (step.next, step.facts);
@@ -354,7 +354,7 @@ fn full_approval() -> (Approval, Approval, Vec<Entry>) {
 
 #[test]
 fn the_rows_of_approvals_are_pinned() {
-    let (open, decided, history) = full_approval();
+    let (open, decided, history) = full_approval(None);
     let plain = Table::<u128, ApprovalRow>::new(0x86, 1);
     let row = ApprovalRow::from(&open);
     pinned("approval-v1", &bytes(plain.put(0, &ID, &row, None)));
@@ -373,6 +373,8 @@ fn the_rows_of_approvals_are_pinned() {
     let plain = Table::<(u128, u16), Vec<Entry>>::new(0x1e, 2);
     pinned("history-v2", &bytes(plain.put(0, &(ID, 1), &history, None)));
     pinned("history-v2-squeezed", &bytes(HISTORY.put(0, &(ID, 1), &history, None)));
+    let (_, _, salted) = full_approval(Some(Salt::of(7)));
+    pinned("history-salted-v2", &bytes(plain.put(0, &(ID, 1), &salted, None)));
     let mut record = approval::Record::from(&decided);
     pinned("track-approved-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
     record.fate = Fate::Passed;

@@ -37,6 +37,8 @@ pub(crate) struct TaskRow {
     error: Option<Ending>,
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     edited: bool,
+    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
+    erased_at: Option<Timestamp>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -57,6 +59,7 @@ impl From<&Task> for TaskRow {
             result: task.result.clone(),
             error: task.error.clone(),
             edited: task.edited,
+            erased_at: task.erased_at,
         }
     }
 }
@@ -82,6 +85,7 @@ impl TaskRow {
             result: self.result,
             error: self.error,
             edited: self.edited,
+            erased_at: self.erased_at,
         }
     }
 }
@@ -191,6 +195,23 @@ pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs)
     ops
 }
 
+/// The rows that erase the texts of an ended task: its row without an output, what it was made with
+/// without its inputs, and no text beside them. `step` is [`Task::erased`]'s.
+pub(crate) async fn erased(
+    store: &dyn Store,
+    environment: Environment,
+    now: Timestamp,
+    step: &Step<Task>,
+) -> Result<Vec<Op>, Error> {
+    let (number, spec) = (environment.number(), Arc::clone(&step.next.spec));
+    let id = spec.id.as_u128();
+    let mut ops = TEXTS.delete_all(store, number, id).await?;
+    let made = serde_json::to_string(&Made { spec, inputs: None }).expect("it has a JSON form");
+    ops.extend(TEXTS.put(number, id, text::MADE, &made));
+    ops.extend(rows(environment, now, step, None));
+    Ok(ops)
+}
+
 /// About how long inputs are, in bytes.
 fn length(inputs: &Inputs) -> usize {
     let context = inputs.context.as_ref().map(serde_json::to_string);
@@ -225,6 +246,7 @@ impl Found {
     ) -> Result<Inputs, Error> {
         match self.inputs.take() {
             Some(inputs) => Ok(inputs),
+            None if self.task.erased_at.is_some() => Ok(Inputs::default()),
             None => long_inputs(store, environment, self.task.spec.id).await,
         }
     }

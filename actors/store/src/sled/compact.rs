@@ -8,6 +8,8 @@
 //! store.compact   the new one ─┘           └─▶ the old one, removed
 //! ```
 //!
+//! The new directory's journal is empty: the old one's files still hold bytes of rows that were deleted.
+//!
 //! A crash at any moment leaves a complete store. The directory under the second name is never needed, and
 //! the next opening removes it.
 //!
@@ -29,8 +31,8 @@ use crate::{Error, journal, mark, panics, repair};
 /// The bytes that go to sled in one batch. All are synced at the end.
 const PIECE: usize = 1 << 20;
 
-/// The files that sled does not make, without the state.
-const FILES: [&str; 4] = [journal::FILES[0], journal::FILES[1], mark::FILE, FORMAT_FILE];
+/// The files that are copied: what sled does not make, without the state and the journal.
+const FILES: [&str; 2] = [mark::FILE, FORMAT_FILE];
 
 /// The sizes of a store around its compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +111,7 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     for file in FILES {
         fs::copy(path.join(file), to.join(file)).map_err(io)?;
     }
+    journal::make_empty(to).map_err(io)?;
     repair::sync_all(to).map_err(io)?;
     // As the next opening will read it.
     let (new, _) = open_tree(to, cache_bytes)?;

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Nothing that the server says of its histories is believed; only the formula counts
-//! ([`callboard_domain::approval::history`]). A history outlives its item: of one that was removed, its
+//! ([`callboard_domain::approval::history`]). An item whose texts were erased says so; its commitments
+//! then stand for texts that nobody can show. A history outlives its item: of one that was removed, its
 //! entries are checked, and nothing can be said of its texts. Deliberately absent: a proof against whoever can
 //! write the whole database and compute a new chain. For that, keep the hashes that `-o json` shows
 //! somewhere else.
@@ -13,10 +14,11 @@
 use std::collections::BTreeSet;
 
 use callboard_client::{Call, Client, Error};
-use callboard_domain::approval::{Action, Chain, Entry};
+use callboard_domain::approval::history::Version;
+use callboard_domain::approval::{Action, Chain, Entry, Salt};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::TaskId;
-use callboard_protocol::history::EntryBody;
+use callboard_protocol::history::{EntryBody, Misread};
 use serde_json::{Value, json};
 
 use super::item::{output, text};
@@ -251,16 +253,21 @@ fn chain(history: &Value) -> Option<Chain> {
 
 /// Whether the texts of an entry are those that were hashed.
 fn texts(body: &EntryBody, entry: &Entry, item: &Value) -> Result<(), Broken> {
-    let texts = body.texts();
+    let unread = |error: Misread| Broken { number: entry.number, why: error.to_string() };
+    let texts = body.texts().map_err(unread)?;
+    let is_erased = !item["erasedAt"].is_null();
     let details = &entry.details;
     for (name, hash, text) in [
         ("output", details.shown, details.shown.map(|_| output(item))),
         ("comment", details.comment, texts.comment),
         ("edit", details.edit, texts.edit),
     ] {
+        let salted = entry.version == Version::Plain || texts.salt.is_some();
         let why = match (hash, text) {
             (None, None) => continue,
-            (Some(hash), Some(text)) if hash == Digest::of(text) => continue,
+            (Some(_), _) if is_erased => continue,
+            (Some(_), Some(_)) if !salted => "has no salt, and its texts are not erased".to_owned(),
+            (Some(hash), Some(text)) if hash == Salt::commit(texts.salt, text) => continue,
             (Some(_), Some(_)) => format!("was made for another {name}: its hash is not the same"),
             (Some(_), None) => format!("has the hash of the {name} and not the text"),
             (None, Some(_)) => format!("has the text of the {name} and no hash of it"),
@@ -292,7 +299,7 @@ fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
         return Err(Broken { number: 0, why });
     };
     let Entry { number, action, at, actor, details, .. } = entry;
-    let told = body.texts();
+    let told = body.texts().unwrap_or_default();
     let by = details.reviewer.as_ref().unwrap_or(actor);
     let optional = |name: &str, said: Option<&str>| {
         decision[name].is_null() || decision[name].as_str() == said

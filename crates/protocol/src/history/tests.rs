@@ -71,7 +71,8 @@ fn entry() -> impl Strategy<Value = Entry> {
         |(number, action, at, actor, details)| {
             let previous = Digest::of("the one before");
             let hash = Digest::ZERO;
-            let entry = Entry { number, action, at, actor, details, previous, hash };
+            let version = if number % 2 == 0 { Version::Salted } else { Version::Plain };
+            let entry = Entry { version, number, action, at, actor, details, previous, hash };
             Entry { hash: entry.digest(TASK), ..entry }
         },
     )
@@ -87,18 +88,20 @@ proptest! {
         entry in entry(),
         comment in maybe(".{0,12}"),
         edit in maybe(".{0,12}"),
+        salt in proptest::option::of(any::<u128>()),
     ) {
-        let texts = Texts { comment: comment.as_deref(), edit: edit.as_deref() };
+        let salt = salt.map(Salt::of);
+        let texts = Texts { comment: comment.as_deref(), edit: edit.as_deref(), salt };
         let sent = serde_json::to_string(&EntryBody::of(&entry, texts)).expect("JSON");
         let got: EntryBody = serde_json::from_str(&sent).expect("the same shape");
         prop_assert_eq!(got.entry(), Ok(entry.clone()));
-        prop_assert_eq!(got.texts(), texts);
+        prop_assert_eq!(got.texts(), Ok(texts));
         prop_assert_eq!(got.entry().expect("an entry").digest(TASK), entry.hash);
     }
 
     #[test]
     fn a_changed_member_is_refused_or_changes_the_hash(entry in entry(), which in any::<usize>()) {
-        let texts = Texts { comment: Some("said"), edit: Some("written") };
+        let texts = Texts { comment: Some("said"), edit: Some("written"), salt: None };
         let mut json = serde_json::to_value(EntryBody::of(&entry, texts)).expect("JSON");
         // What no hash of the entry covers is compared with its own hash by whoever verifies.
         let covered: Vec<String> = json
@@ -163,7 +166,7 @@ fn entries_are_shown_as_the_specification_shows_them() {
 
     let no = Details { comment: Some(Digest::of("wrong")), ..Details::default() };
     let no = sealed(3, Action::Rejected, no, assigned.hash);
-    let texts = Texts { comment: Some("wrong"), edit: None };
+    let texts = Texts { comment: Some("wrong"), edit: None, salt: None };
     let shown = serde_json::to_value(EntryBody::of(&no, texts)).expect("JSON");
     assert_eq!((&shown["reason"], &shown["comment"]), (&json!("wrong"), &Value::Null));
 
@@ -175,7 +178,7 @@ fn entries_are_shown_as_the_specification_shows_them() {
 fn an_entry_that_contradicts_itself_is_refused() {
     let edit = Details { edit: Some(Digest::of("better")), ..Details::default() };
     let approved = sealed(1, Action::Approved, edit, Digest::ZERO);
-    let texts = Texts { comment: None, edit: Some("better") };
+    let texts = Texts { comment: None, edit: Some("better"), salt: None };
     let shown = serde_json::to_value(EntryBody::of(&approved, texts)).expect("JSON");
     let with = |name: &str, value: Value| {
         let mut shown = shown.clone();
@@ -199,6 +202,7 @@ fn an_entry_that_contradicts_itself_is_refused() {
 
 fn sealed(number: u32, action: Action, details: Details, previous: Digest) -> Entry {
     let (at, actor) = (Timestamp::from_millis(0), "system".to_owned());
-    let entry = Entry { number, action, at, actor, details, previous, hash: Digest::ZERO };
+    let version = Version::Plain;
+    let entry = Entry { version, number, action, at, actor, details, previous, hash: Digest::ZERO };
     Entry { hash: entry.digest(TASK), ..entry }
 }

@@ -1,5 +1,6 @@
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Details;
+use callboard_domain::approval::history::Version;
 use callboard_domain::id::UserId;
 use callboard_domain::task::Why;
 use callboard_protocol::history::Texts;
@@ -33,7 +34,7 @@ impl History {
             reviewer: Some("usr_ann".into()),
             ..Details::default()
         };
-        let said = Texts { comment: Some("nearly"), edit: Some("better") };
+        let said = Texts { comment: Some("nearly"), edit: Some("better"), salt: None };
         let mut history = Self { entries: Vec::new() };
         history.add(Action::Pending, pending, Texts::default());
         history.add(Action::Assigned, Details { to, ..Details::default() }, Texts::default());
@@ -45,7 +46,8 @@ impl History {
         let (at, actor) = (Timestamp::from_millis(7), "usr_ann".to_owned());
         let number = u32::try_from(self.entries.len() + 1).unwrap();
         let (previous, hash) = (self.head(), Digest::ZERO);
-        let entry = Entry { number, action, at, actor, details, previous, hash };
+        let entry =
+            Entry { version: Version::Plain, number, action, at, actor, details, previous, hash };
         self.entries.push((Entry { hash: entry.digest(TASK), ..entry }, texts));
     }
 
@@ -149,7 +151,7 @@ fn a_text_that_is_not_the_one_that_was_hashed_is_found() {
     assert_found((3, "not the text"), |entries, _| entries[2]["comment"] = Value::Null);
     assert_found((3, "another edit"), |entries, _| entries[2]["modifiedOutput"] = "worse".into());
     let mut history = History::approved();
-    history.entries[0].1 = Texts { comment: Some("smuggled in"), edit: None };
+    history.entries[0].1 = Texts { comment: Some("smuggled in"), edit: None, salt: None };
     let broken = check(&TASK.to_string(), &history.item(), &history.json()).unwrap_err();
     assert_eq!((broken.number, broken.why.contains("no hash")), (1, true), "{broken:?}");
 }

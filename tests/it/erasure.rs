@@ -1,0 +1,168 @@
+//! The texts of an ended task are erased: no read shows them, no file holds them after a compaction, and
+//! the history of the approval still verifies.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::approvals::fixture::Fixture;
+use crate::support::Client;
+
+/// Texts that are short and random enough to stand in a file as they are.
+const PROMPT: &str = "qZ7#Vw2!Lk9$Xp4&";
+const EDIT: &str = "Hf3^Bn8*Rt1(Yc6)";
+const COMMENT: &str = "Gd5{Mj0}Ks7[Pz2]";
+
+async fn erase(client: &Client, task: &str, reason: &Value) -> crate::support::Answer {
+    let path = format!("/api/tasks/{task}/texts");
+    client.send(client.request(reqwest::Method::DELETE, &path).json(reason)).await
+}
+
+/// The texts among `texts` that some file below `directory` holds.
+fn held<'t>(directory: &Path, texts: &[&'t str]) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(held(&path, texts));
+            continue;
+        }
+        let bytes = std::fs::read(&path).expect("a file");
+        let is_there = |text: &&&str| bytes.windows(text.len()).any(|w| w == text.as_bytes());
+        for text in texts.iter().filter(is_there) {
+            eprintln!("{} holds {text}", path.display());
+            found.push(*text);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn compact(data: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    let output = command.args(["compact", "--data-dir"]).arg(data).output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+}
+
+async fn verified(fixture: &Fixture, task: &str) -> Value {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_callboard"))
+        .args(["hitl", "verify", task, "-o", "json"])
+        .env_clear()
+        .env("HOME", fixture.server.dir.path())
+        .env("CALLBOARD_SERVER", &fixture.server.url)
+        .env("CALLBOARD_API_KEY", fixture.operator.token())
+        .output()
+        .await
+        .expect("it runs");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+#[tokio::test]
+async fn erased_texts_are_gone_and_the_chain_still_verifies() {
+    let mut fixture = Fixture::open().await;
+    let task = fixture.required(PROMPT).await;
+    let refused = erase(&fixture.admin, &task, &json!({"reason": "asked for"})).await;
+    assert_eq!(refused.refused(409), "INVALID_STATE");
+    let edit = json!({"modifiedOutput": EDIT, "comment": COMMENT});
+    fixture.approve(&task, &edit).await.expect_ok();
+    let rejected = fixture.required(PROMPT).await;
+    fixture.reject(&rejected, &json!({"reason": COMMENT})).await.expect_ok();
+    let before = fixture.history(&task).await;
+    assert_eq!(verified(&fixture, &task).await["result"], "ok");
+
+    assert_eq!(
+        erase(&fixture.operator, &task, &json!({"reason": "no"})).await.refused(403),
+        "FORBIDDEN"
+    );
+    assert_eq!(
+        erase(&fixture.admin, &task, &json!({})).await.fault(),
+        ("reason".into(), "required".into())
+    );
+    for id in [&task, &rejected] {
+        let erased =
+            erase(&fixture.admin, id, &json!({"reason": "request 4711"})).await.expect_ok();
+        let again = erase(&fixture.admin, id, &json!({"reason": "once more"})).await.expect_ok();
+        assert!(erased["erasedAt"].is_string());
+        assert_eq!(erased["erasedAt"], again["erasedAt"]);
+    }
+
+    // Also after a kill.
+    fixture.crash(std::time::Duration::ZERO).await;
+    fixture.admin = fixture.server.admin().await;
+    for id in [&task, &rejected] {
+        let shown = fixture.operator.task(id).await;
+        assert!(shown["erasedAt"].is_string() && shown["output"].is_null(), "{shown:#}");
+        let history = fixture.history(id).await;
+        for said in
+            [shown.to_string(), fixture.item(id).await.to_string(), json!(history).to_string()]
+        {
+            for text in [PROMPT, EDIT, COMMENT] {
+                assert!(!said.contains(text), "{text} in {said}");
+            }
+        }
+        let found = verified(&fixture, id).await;
+        assert_eq!(found["result"], "ok", "{found:#}");
+    }
+    let hash = |entries: &[Value]| entries.last().map(|entry| entry["hash"].clone());
+    assert_eq!(hash(&fixture.history(&task).await), hash(&before), "the chain is as it was");
+    let audit = fixture.admin.get("/api/audit?action=task.texts_erased").await.expect_ok();
+    assert_eq!(audit[0]["details"]["reason"], "once more", "{audit:#}");
+}
+
+#[tokio::test]
+async fn no_file_holds_erased_texts_after_a_compaction() {
+    let mut fixture = Fixture::open().await;
+    let texts = [PROMPT, EDIT, COMMENT];
+    let task = fixture.required(PROMPT).await;
+    fixture.approve(&task, &json!({"modifiedOutput": EDIT, "comment": COMMENT})).await.expect_ok();
+    let data = fixture.server.data();
+    assert!(fixture.server.terminate());
+    compact(&data);
+    let mut sorted = texts.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(held(&data, &texts), sorted, "the search finds what is there");
+
+    fixture.restart();
+    fixture.admin = fixture.server.admin().await;
+    erase(&fixture.admin, &task, &json!({"reason": "asked for"})).await.expect_ok();
+    assert!(fixture.server.terminate());
+    compact(&data);
+    assert_eq!(held(&data, &texts), [""; 0], "after the compaction");
+}
+
+#[tokio::test]
+async fn a_step_is_erased_after_its_execution_and_feeds_no_retry() {
+    let fixture = Fixture::open().await;
+    let steps = json!([
+        {"id": "a", "prompt": PROMPT},
+        {"id": "b", "prompt": "{{a.output}}", "dependsOn": ["a"], "requiresApproval": true},
+        {"id": "c", "prompt": "{{a.output}} {{b.output}}", "dependsOn": ["a", "b"]},
+    ]);
+    let execution = fixture.start(&steps, &json!({})).await;
+    let b = fixture.waiting(&execution, "b").await;
+    let shown = fixture.operator.execution(&execution).await;
+    let a = shown["steps"]["a"]["taskId"].as_str().expect("an id").to_owned();
+    let refused = erase(&fixture.admin, &a, &json!({"reason": "r"})).await;
+    assert_eq!(refused.refused(409), "INVALID_STATE");
+    fixture.reject(&b, &json!({"reason": COMMENT})).await.expect_ok();
+    fixture.operator.execution_with_status(&execution, "failed").await;
+    for id in [&a, &b] {
+        let mut answer = erase(&fixture.admin, id, &json!({"reason": "r"})).await;
+        // The execution's actor may be awake for a moment.
+        for _ in 0..200 {
+            if answer.status.as_u16() == 200 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            answer = erase(&fixture.admin, id, &json!({"reason": "r"})).await;
+        }
+        answer.expect_ok();
+    }
+    let shown = fixture.operator.execution(&execution).await.to_string();
+    assert!(!shown.contains(PROMPT) && !shown.contains(COMMENT), "{shown}");
+    let path = format!("/api/plans/executions/{execution}/retry");
+    let refused = fixture.operator.post(&path, &json!({})).await;
+    assert_eq!(refused.refused(409), "INVALID_STATE");
+}
