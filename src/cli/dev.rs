@@ -244,7 +244,7 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
             Ok(_) if tokio::time::Instant::now() < deadline => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            Ok(_) | Err(_) => return announce("it is still under way; look at it with curl"),
+            Ok(_) | Err(_) => return announce("it is still running; look at it with curl"),
         }
     };
     announce(&format!("{}: {}\n", id, detail.task.status().as_str()));

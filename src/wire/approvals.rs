@@ -49,7 +49,7 @@ pub struct ApprovalBody<'a> {
     /// How the confidence was made (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
-    /// The least confidence that passes (+).
+    /// Minimum confidence to skip review (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
     /// Why it is held: required, `below_threshold`, `no_confidence` or sampled (+).

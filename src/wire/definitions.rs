@@ -111,7 +111,7 @@ request! {
     impl HitlSource as "HitlRequest" {
         /// The ids of the steps whose outputs are always held.
         required_for = optional("requiredFor", step_ids()),
-        /// The least confidence that passes.
+        /// Minimum confidence to skip review.
         confidence_threshold = optional("confidenceThreshold", rule::number(0.0..=1.0)),
         /// The time of the reviewer, in milliseconds; by default 3600000.
         timeout_ms = optional("timeoutMs", timeout()),
@@ -296,7 +296,7 @@ pub struct HitlBody<'a> {
     /// The ids of the steps whose outputs are always held.
     #[serde(skip_serializing_if = "Option::is_none")]
     required_for: Option<&'a [String]>,
-    /// The least confidence that passes, 0 to 1.
+    /// Minimum confidence to skip review, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     confidence_threshold: Option<f64>,

@@ -92,7 +92,7 @@ pub struct Opening {
     /// The model's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// The least confidence that passes, 0 to 1.
+    /// Minimum confidence to skip review, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// The commitment to the output.

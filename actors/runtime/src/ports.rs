@@ -62,7 +62,7 @@ pub struct Letter {
     pub why: Why,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
-    /// The least confidence that passes, 0 to 1.
+    /// Minimum confidence to skip review, 0 to 1.
     pub threshold: Option<f64>,
     /// Since when it waits.
     pub since: Timestamp,

@@ -162,7 +162,7 @@ fn permissions() -> Option<Finding> {
 async fn credentials(client: &Client) -> String {
     match client.credential() {
         Credential::None => "none are needed".into(),
-        Credential::Key(_) => "the API key is taken".into(),
+        Credential::Key(_) => "API key accepted".into(),
         Credential::Session(session) => {
             let login = session.login().await;
             format!("signed in as {} ({})", login.email, login.role)

@@ -12,7 +12,7 @@ use super::input::{self, Body};
 /// When outputs wait for a reviewer, and how reviewers are told.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Gate {
-    /// The least confidence that passes without a reviewer, 0 to 1.
+    /// Minimum confidence to skip review, 0 to 1.
     #[arg(long, value_name = "CONFIDENCE")]
     threshold: Option<f64>,
     /// How long reviewers have, such as 30m; by default 1h.

@@ -114,8 +114,7 @@ pub(super) fn apply(settings: &[Setting], input: &mut Map<String, Value>) -> Res
 
 /// `name=text`, `name:=JSON` or `name=@FILE`.
 pub(super) fn setting(text: &str) -> Result<Setting, String> {
-    let (name, value) =
-        text.split_once('=').ok_or("right is name=text, name:=JSON or name=@FILE")?;
+    let (name, value) = text.split_once('=').ok_or("use name=text, name:=JSON or name=@FILE")?;
     let (name, value) = match (name.strip_suffix(':'), value.strip_prefix('@')) {
         (Some(name), _) => {
             let value = json::parse(value.as_bytes()).map_err(|error| error.to_string())?;
@@ -134,14 +133,14 @@ pub(super) fn setting(text: &str) -> Result<Setting, String> {
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((step, value)) if !step.is_empty() => Ok((step.to_owned(), value.to_owned())),
-        _ => Err("right is STEP=VALUE".into()),
+        _ => Err("use STEP=VALUE".into()),
     }
 }
 
 /// `500ms`, `60s`, `5m`, `24h`, `90d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     callboard_common::duration::parse(text)
-        .ok_or_else(|| "right is 500ms, 60s, 5m, 24h or 90d".into())
+        .ok_or_else(|| "use a duration such as 500ms, 60s, 5m, 24h or 90d".into())
 }
 
 /// An identifier: anything but what would name another path.
@@ -177,7 +176,7 @@ pub struct Window {
     /// How many: 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
-    /// How many to pass over.
+    /// Items to skip.
     #[arg(long)]
     offset: Option<u64>,
 }

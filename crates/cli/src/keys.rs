@@ -93,7 +93,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
     if access.output == Format::Table {
         // The key alone, so that it can be sent into a file.
         let told = [text("id"), text("role"), format!("until {}", text("expiresAt"))].join(", ");
-        note(&format!("{told}; it is shown this once"));
+        note(&format!("{told}; it is shown only once"));
         return print(&format!("{}\n", text("key")));
     }
     access.output.item(&key, |_| String::new())

@@ -121,7 +121,7 @@ pub struct List {
     /// How many: 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
-    /// How many to pass over.
+    /// Items to skip.
     #[arg(long)]
     offset: Option<u64>,
 }

@@ -28,7 +28,7 @@ pub enum Users {
         /// How many: 1 to 100; by default 20.
         #[arg(long)]
         limit: Option<u64>,
-        /// How many to pass over.
+        /// Items to skip.
         #[arg(long)]
         offset: Option<u64>,
     },

@@ -76,7 +76,7 @@ pub(super) async fn task(
 
 /// The wait is over, the work is not.
 pub(super) fn still_under_way(id: &str) -> Failure {
-    Failure::TimedOut(format!("{id} is still under way"))
+    Failure::TimedOut(format!("{id} is still running"))
 }
 
 /// Whether a task or an execution has ended.

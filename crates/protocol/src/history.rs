@@ -97,7 +97,7 @@ pub struct EntryBody {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MoreBody {
-    /// The least confidence that passes.
+    /// Minimum confidence to skip review.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
     /// required, `below_threshold`, `no_confidence` or sampled (+).

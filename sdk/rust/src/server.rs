@@ -27,10 +27,10 @@ impl Server {
     /// does not show.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let refused = |shown: &str, why: &str| {
-            Error::InvalidArgument(format!("{shown} is no address of a server: {why}"))
+            Error::InvalidArgument(format!("{shown} is not a valid server URL: {why}"))
         };
-        let mut url =
-            Url::parse(text.trim()).map_err(|_| refused(text, "right is http://127.0.0.1:8080"))?;
+        let mut url = Url::parse(text.trim())
+            .map_err(|_| refused(text, "use a URL such as http://127.0.0.1:8080"))?;
         if !url.username().is_empty() || url.password().is_some() {
             let host = url.host_str().unwrap_or_default();
             return Err(refused(host, "a secret belongs into a file, not into the address"));

@@ -151,7 +151,7 @@ async fn every_refusal_is_in_the_envelope() {
     );
     assert_eq!(
         refusal("GET", "/api/tasks?x=1", "").await,
-        told(400, "VALIDATION_ERROR", "x is not known here, only limit, offset")
+        told(400, "VALIDATION_ERROR", "x is an unknown field; allowed: limit, offset")
     );
     assert_eq!(
         refusal("GET", "/api/tasks/dt_task_x", "").await,

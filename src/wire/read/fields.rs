@@ -231,11 +231,11 @@ impl<'a> Fields<'a> {
         for name in unknown.take(MAX_FAULTS) {
             let shown: String = name.chars().take(64).collect();
             let known = if self.asked.is_empty() {
-                "none is".to_owned()
+                "none is allowed".to_owned()
             } else {
-                format!("only {}", self.asked.join(", "))
+                format!("allowed: {}", self.asked.join(", "))
             };
-            self.refuse(&shown, Rule::Unknown, format_args!("is not known here, {known}"));
+            self.refuse(&shown, Rule::Unknown, format_args!("is an unknown field; {known}"));
         }
     }
 }

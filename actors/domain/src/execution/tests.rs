@@ -212,7 +212,7 @@ fn a_failure_cancels_what_stands_behind_it_and_nothing_else() {
         [Fact::StepFailed(0), Fact::StepCancelled(1), Fact::StepCancelled(2), Fact::Progressed]
     );
     let error = step.next.step(2).and_then(|row| row.error.clone());
-    let message = "step `a`, which it stands behind, failed";
+    let message = "step `a`, which is upstream, failed";
     assert_eq!(error, Some(ending(EndingCode::DependencyFailed, message)));
     let end = step.next.on(completed(3));
     assert_eq!(end.facts, [Fact::StepCompleted(3), Fact::Failed]);

@@ -241,7 +241,7 @@ impl Turn {
             | Stage::Skipped
             | Stage::Failed => "failed",
         };
-        let behind = clipped(format!("step `{name}`, which it stands behind, {did}"));
+        let behind = clipped(format!("step `{name}`, which is upstream, {did}"));
         let others = clipped(format!("step `{name}` {did}, which cancels all else"));
         let waiting = self.next.tally.at(Stage::Waiting);
         let ending = Ending { code: EndingCode::DependencyFailed, message: behind };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Gate {
     /// Always, below the threshold, or never.
     pub hold: Hold,
-    /// The least confidence that passes, 0 to 1. With [`Hold::Always`] it is only kept.
+    /// Minimum confidence to skip review, 0 to 1. With [`Hold::Always`] it is only kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// How long a reviewer has, in milliseconds.
@@ -105,7 +105,7 @@ impl Channels {
 pub struct Asks {
     /// Whether somebody must see the output.
     pub required: Option<bool>,
-    /// The least confidence that passes.
+    /// Minimum confidence to skip review.
     pub threshold: Option<f64>,
     /// How long a reviewer has, in milliseconds.
     pub timeout_ms: Option<u64>,

@@ -34,7 +34,7 @@ pub struct Approve {
     /// The task.
     #[arg(value_parser = input::id)]
     task: String,
-    /// What you have to say.
+    /// Comment.
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
     /// Edit the output in $VISUAL or $EDITOR; what you leave there replaces it.
@@ -43,7 +43,7 @@ pub struct Approve {
     /// A file whose text replaces the output; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
-    /// In whose name, if it is not your own.
+    /// Record the decision as this user.
     #[arg(long, value_name = "USER")]
     reviewer: Option<String>,
 }
@@ -66,7 +66,7 @@ pub struct Reject {
     /// A file that holds it; `-` reads standard input.
     #[arg(long, value_name = "FILE", requires = "retry")]
     retry_prompt_file: Option<PathBuf>,
-    /// In whose name, if it is not your own.
+    /// Record the decision as this user.
     #[arg(long, value_name = "USER")]
     reviewer: Option<String>,
 }

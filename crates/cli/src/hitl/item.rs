@@ -87,7 +87,7 @@ pub(super) fn row(item: &Value) -> Value {
 /// Why it is held.
 fn why(item: &Value) -> &str {
     match item["reason"].as_str() {
-        Some("required") => "somebody must see it",
+        Some("required") => "review required",
         Some("below_threshold") => "below the threshold",
         Some("no_confidence") => "no confidence",
         Some("sampled") => "a sample of what passes",
@@ -152,7 +152,7 @@ mod tests {
             words("below the threshold", "0.71 < 0.85")
         );
         assert_eq!(held("sampled", json!(0.5)), words("a sample of what passes", "0.71 ≥ 0.5"));
-        assert_eq!(held("required", Value::Null), words("somebody must see it", "0.71"));
+        assert_eq!(held("required", Value::Null), words("review required", "0.71"));
     }
 
     #[test]

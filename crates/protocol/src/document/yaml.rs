@@ -114,7 +114,7 @@ impl Builder {
 
     fn enter(&mut self, open: Open) -> Result<(), String> {
         if let Some(Open::Object(_, _, None)) = self.open.last() {
-            return Err("a name must be a text, not a list or an object".to_owned());
+            return Err("a name must be a string, not a list or an object".to_owned());
         }
         self.open.push(open);
         if self.open.len() > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
@@ -146,7 +146,7 @@ impl Builder {
                 }
                 (None, other) => {
                     let other: String = other.to_string().chars().take(64).collect();
-                    return Err(format!("a name must be a text, not {other}; put it in quotes"));
+                    return Err(format!("a name must be a string, not {other}; put it in quotes"));
                 }
             },
         }

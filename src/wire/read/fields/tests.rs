@@ -78,7 +78,7 @@ fn a_refusal_names_the_path_the_rule_and_what_would_be_right() {
             json!({"tasks": [{"prompt": "a", "hitl": {"Required": true}}]}),
             "tasks[0].hitl.Required",
             Rule::Unknown,
-            "tasks[0].hitl.Required is not known here, only required",
+            "tasks[0].hitl.Required is an unknown field; allowed: required",
         ),
         (
             json!({"tasks": [{"prompt": "a", "models": {"x": 10}}]}),
@@ -90,7 +90,7 @@ fn a_refusal_names_the_path_the_rule_and_what_would_be_right() {
             json!({"tasks": [{"prompt": "a"}], "b": null}),
             "b",
             Rule::Unknown,
-            "b is not known here, only tasks",
+            "b is an unknown field; allowed: tasks",
         ),
     ] {
         let fault = Fault { field: field.to_owned(), rule, message: says.to_owned() };

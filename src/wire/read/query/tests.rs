@@ -98,7 +98,7 @@ fn a_parameter_that_is_repeated_or_unknown_is_refused() {
     let twice = "is given twice, once would be right";
     assert_refused("limit=1&limit=1", "limit", Rule::Type, twice);
     assert_refused("limit=1&l%69mit=1", "limit", Rule::Type, twice);
-    let known = "is not known here, only search, status, createdAfter, includeExpired, \
+    let known = "is an unknown field; allowed: search, status, createdAfter, includeExpired, \
                  threshold, limit, offset";
     assert_refused("Limit=1", "Limit", Rule::Unknown, known);
     assert_refused("limit=1&x", "x", Rule::Unknown, known);

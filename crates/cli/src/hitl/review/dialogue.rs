@@ -71,7 +71,7 @@ impl Dialogue {
     /// The question.
     pub(super) fn question(&self) -> String {
         match self {
-            Self::Taken { words } => format!("{words}. Go on all the same? [y/N]"),
+            Self::Taken { words } => format!("{words}. Review it anyway? [y/N]"),
             Self::Menu => {
                 "a approve  e edit and approve  r reject  m show all  s skip  q quit".into()
             }
