@@ -9,6 +9,7 @@ use callboard_runtime::read::runs::ExecutionDetail;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::items::ItemCountsBody;
 use crate::wire::common::{Iso, Text};
 use crate::wire::tasks::{TaskErrorBody, UsageBody};
 
@@ -17,10 +18,11 @@ use crate::wire::tasks::{TaskErrorBody, UsageBody};
 #[serde(rename_all = "camelCase")]
 pub struct StepResult<'a> {
     /// pending, running, completed, failed, cancelled, skipped or rejected.
-    status: &'static str,
-    /// What the model answered, or a reviewer made of it.
+    pub(super) status: &'static str,
+    /// What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
+    /// items' outputs, unless that has more than 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a str>,
+    pub(super) output: Option<&'a str>,
     /// When its task first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -58,6 +60,9 @@ pub struct StepResult<'a> {
     /// Why it did not end well (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
+    /// How many items of its list are how far, once the list is known (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<ItemCountsBody>,
 }
 
 impl<'a> StepResult<'a> {
@@ -69,6 +74,17 @@ impl<'a> StepResult<'a> {
     ) -> Self {
         let execution = &detail.overview.execution;
         let Some(row) = execution.step(number) else { return Self::default() };
+        let items = detail.items.get(&number).copied().map(ItemCountsBody::from);
+        Self { items, ..Self::without_items(detail, number, row, waiting_for) }
+    }
+
+    fn without_items(
+        detail: &'a ExecutionDetail,
+        number: u16,
+        row: &'a StepState,
+        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+    ) -> Self {
+        let execution = &detail.overview.execution;
         match row.stage {
             Stage::Waiting => Self::row("pending", row),
             Stage::Ready => {
@@ -92,7 +108,7 @@ impl<'a> StepResult<'a> {
         }
     }
 
-    fn row(status: &'static str, row: &'a StepState) -> Self {
+    pub(super) fn row(status: &'static str, row: &'a StepState) -> Self {
         let took = |(started, ended): (Timestamp, Timestamp)| {
             u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX)
         };
@@ -113,7 +129,11 @@ impl<'a> StepResult<'a> {
 
     /// A step whose task has it. One that has ended, of which the execution has not heard yet, is
     /// still running.
-    fn dispatched(row: &'a StepState, task: &'a Task, waiting_for: Option<&'static str>) -> Self {
+    pub(super) fn dispatched(
+        row: &'a StepState,
+        task: &'a Task,
+        waiting_for: Option<&'static str>,
+    ) -> Self {
         let status = match task.state {
             State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => "pending",
             State::Running { .. }
@@ -147,6 +167,9 @@ fn used(usage: Usage) -> Option<UsageBody> {
 pub struct StepSummary<'a> {
     /// Its id in the plan.
     id: &'a str,
+    /// The item of its list that the event is about, from 0 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<u16>,
     /// `dt_exec_…`
     #[schema(value_type = String)]
     execution_id: Text<ExecutionId>,
@@ -174,7 +197,7 @@ pub struct StepSummary<'a> {
 impl<'a> StepSummary<'a> {
     /// A step of which only the name of the event says how far it is: `step.completed`.
     #[must_use]
-    pub fn named(id: &'a str, execution: ExecutionId, event: &str) -> Self {
+    pub fn named(id: &'a str, item: Option<u16>, execution: ExecutionId, event: &str) -> Self {
         let status = match event {
             "step.completed" => Some("completed"),
             "step.failed" => Some("failed"),
@@ -186,6 +209,7 @@ impl<'a> StepSummary<'a> {
         };
         Self {
             id,
+            item,
             execution_id: Text(execution),
             status,
             task_id: None,
@@ -204,7 +228,7 @@ impl<'a> StepSummary<'a> {
             attempt: Some(task.attempt),
             started_at: task.started_at.map(Iso),
             confidence: task.result.as_ref().and_then(|result| result.confidence),
-            ..Self::named(id, execution, event)
+            ..Self::named(id, task.spec.origin.item, execution, event)
         }
     }
 }

@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::items::MapState;
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::id::TaskId;
@@ -105,6 +106,9 @@ pub struct StepState {
     /// Tasks that it let go of and whose end is not known yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopping: Vec<TaskId>,
+    /// The counts of its items, once the list of a `forEach` step is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<Box<MapState>>,
 }
 
 impl StepState {
@@ -137,6 +141,12 @@ impl StepState {
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
+            + self.map.as_ref().map_or(0, |_| 7 + MapState::JSON_BOUND)
+    }
+
+    /// True for the row of a step or an item to which nothing has happened.
+    pub(super) fn is_untouched(&self) -> bool {
+        *self == Self::default()
     }
 
     /// As it was before its first dispatch, but for what must not be forgotten.
@@ -145,6 +155,7 @@ impl StepState {
             runs: self.runs,
             usage: self.usage,
             stopping: self.stopping.clone(),
+            map: self.map.clone(),
             ..Self::default()
         }
     }
@@ -233,6 +244,7 @@ mod tests {
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],
+                map: Some(Box::default()),
             };
             let json = serde_json::to_string(&row).expect("a row is written");
             assert!(json.len() < 2_700, "{} bytes", json.len());

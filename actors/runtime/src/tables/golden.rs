@@ -425,6 +425,7 @@ fn full_execution() -> Execution {
     let usage = Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true };
     let report = Report {
         task,
+        item: None,
         started_at: Some(NOW),
         attempt: 2,
         usage,
