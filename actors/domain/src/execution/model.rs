@@ -313,7 +313,13 @@ impl World {
         if self.chance.percent(50) {
             let due = self.open.next.due();
             if let Some(step) = self.chance.pick(due) {
-                return self.decide(step);
+                let before = self.open.next.head.version;
+                self.decide(step);
+                // A decision about the wrong item is refused, and commits nothing.
+                if self.open.next.head.version == before {
+                    self.commit();
+                }
+                return;
             }
         }
         self.commit();

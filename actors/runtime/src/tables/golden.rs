@@ -80,6 +80,7 @@ fn full_task() -> Task {
         origin: Origin {
             batch: Some(BatchId::from_u128(ID)),
             step: Some((ExecutionId::from_u128(ID), "step-1".into())),
+            item: None,
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
             trace: None,
