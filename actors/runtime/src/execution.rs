@@ -235,6 +235,7 @@ impl Held<ExecutionItem> {
         let partition = id.partition();
         let (store, mut sources) =
             (&*node.shard(partition).store, node.sources(environment, partition));
+        own.outputs.unit_begins();
         let (mut waiting, mut joint) =
             (Waiting::default(), Joint::of(&own.program, &own.state, node.now()));
         for work in backlog.drain(..) {
@@ -371,7 +372,8 @@ async fn read_outputs(
     outputs: &mut Outputs,
 ) -> Result<(), callboard_store::Error> {
     for (step, made) in outputs.missing(execution, step) {
-        if let Some(output) = read::items::output(store, environment, &made).await? {
+        let known = |task| outputs.item_output(task);
+        if let Some(output) = read::items::output(store, environment, &made, known).await? {
             outputs.keep(step, &output);
         }
     }

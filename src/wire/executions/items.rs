@@ -66,12 +66,7 @@ impl<'a> ItemBody<'a> {
     /// An item; `waiting_for` says what a pending task waits for.
     #[must_use]
     pub fn of(item: &'a ItemDetail, waiting_for: impl Fn(&Task) -> Option<&'static str>) -> Self {
-        let result = match &item.task {
-            Some(task) => StepResult::dispatched(&item.row, task, waiting_for(task)),
-            None => StepResult::row(item.status.as_str(), &item.row),
-        };
-        let (status, output) = (item.status.as_str(), item.output.as_deref());
-        Self { item: item.number, result: StepResult { status, output, ..result } }
+        Self { item: item.number, result: StepResult::of_item(item, waiting_for) }
     }
 }
 

@@ -5,6 +5,7 @@ use callboard_domain::execution::{Stage, StepState};
 use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::task::{State, Task};
 use callboard_domain::usage::Usage;
+use callboard_runtime::read::items::ItemDetail;
 use callboard_runtime::read::runs::ExecutionDetail;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,11 +19,11 @@ use crate::wire::tasks::{TaskErrorBody, UsageBody};
 #[serde(rename_all = "camelCase")]
 pub struct StepResult<'a> {
     /// pending, running, completed, failed, cancelled, skipped or rejected.
-    pub(super) status: &'static str,
+    status: &'static str,
     /// What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
     /// items' outputs, unless that has more than 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) output: Option<&'a str>,
+    output: Option<&'a str>,
     /// When its task first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -108,7 +109,20 @@ impl<'a> StepResult<'a> {
         }
     }
 
-    pub(super) fn row(status: &'static str, row: &'a StepState) -> Self {
+    /// An item of a step; `waiting_for` says what a pending task waits for.
+    pub(super) fn of_item(
+        item: &'a ItemDetail,
+        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+    ) -> Self {
+        let status = item.status.as_str();
+        let shown = match &item.task {
+            Some(task) => Self::dispatched(&item.row, task, waiting_for(task)),
+            None => Self::row(status, &item.row),
+        };
+        Self { status, output: item.output.as_deref(), ..shown }
+    }
+
+    fn row(status: &'static str, row: &'a StepState) -> Self {
         let took = |(started, ended): (Timestamp, Timestamp)| {
             u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX)
         };
@@ -129,11 +143,7 @@ impl<'a> StepResult<'a> {
 
     /// A step whose task has it. One that has ended, of which the execution has not heard yet, is
     /// still running.
-    pub(super) fn dispatched(
-        row: &'a StepState,
-        task: &'a Task,
-        waiting_for: Option<&'static str>,
-    ) -> Self {
+    fn dispatched(row: &'a StepState, task: &'a Task, waiting_for: Option<&'static str>) -> Self {
         let status = match task.state {
             State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => "pending",
             State::Running { .. }

@@ -56,12 +56,25 @@ struct World {
     retries: u32,
     /// The steps with a list, and how its items run.
     lists: BTreeMap<u16, Expansion>,
+    /// How often a commit takes in one more decision, in percent.
+    chained: u64,
+    /// Whether the server dies after every commit, and nobody meddles.
+    always_dies: bool,
 }
 
 impl World {
     fn of(seed: u64) -> Self {
         let mut chance = Chance(seed);
         let (lists, last) = chance.graph();
+        let expansions = chance.expansions(lists.len());
+        Self::with(chance, (lists, last), expansions)
+    }
+
+    fn with(
+        mut chance: Chance,
+        (lists, last): (Vec<Vec<u16>>, u16),
+        expansions: BTreeMap<u16, Expansion>,
+    ) -> Self {
         let max = chance.percent(40).then(|| 2_000_000 + chance.below(30_000_000));
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),
@@ -92,7 +105,6 @@ impl World {
             first: None,
             over: None,
         };
-        let expansions = chance.expansions(lists.len());
         let names = lists.into_iter().enumerate().map(|(step, list)| (format!("s{step}"), list));
         let graph = Arc::new(Graph::new(names).expect("edges follow an order"));
         let open = Execution::started(spec, Arc::clone(&graph), NOW);
@@ -117,17 +129,19 @@ impl World {
             last_task: 0,
             retries: 0,
             lists: expansions,
+            chained: 50,
+            always_dies: false,
         };
         world.agrees();
         world.commit();
         world
     }
 
-    fn live(mut self) {
-        for _ in 0..4_000 {
+    fn live(mut self, moves: u32) -> Execution {
+        for _ in 0..moves {
             match self.chance.below(100) {
                 0..4 => self.crash(),
-                4..9 => self.meddle(),
+                4..9 if !self.always_dies => self.meddle(),
                 9..40 => self.decide_one(),
                 40..70 => self.end_one(),
                 _ => self.deliver_one(),
@@ -140,7 +154,7 @@ impl World {
                 assert!(self.committed.outstanding().is_empty());
                 assert!(self.alarm.is_none(), "it wants to be woken after its end");
                 if self.retries >= 2 || self.chance.percent(60) {
-                    return;
+                    return self.committed;
                 }
                 self.retries += 1;
                 self.happens(&Event::RetryRequested);
@@ -310,7 +324,7 @@ impl World {
             self.fresh.push(task);
         }
         self.agrees();
-        if self.chance.percent(50) {
+        if self.chance.percent(self.chained) {
             let due = self.open.next.due();
             if let Some(step) = self.chance.pick(due) {
                 let before = self.open.next.head.version;
@@ -402,6 +416,9 @@ impl World {
         self.committed = next;
         self.naive_committed = self.naive.clone();
         self.fresh.clear();
+        if self.always_dies {
+            return self.crash();
+        }
         for effect in std::mem::take(&mut self.open.effects) {
             // The server may die before it did all that it had decided to do.
             if self.chance.percent(1) {
@@ -487,7 +504,31 @@ fn ten_thousand_random_executions_end_as_the_reference_says() {
     let only = option_env!("CALLBOARD_SEED").map(|seed| seed.parse().expect("a number"));
     for seed in only.map_or(0..EXECUTIONS, |seed: u64| seed..seed + 1) {
         let say = Say(seed);
-        World::of(seed).live();
+        World::of(seed).live(4_000);
         drop(say);
     }
+}
+
+#[test]
+fn a_thousand_items_end_as_the_reference_says_with_a_crash_after_every_commit() {
+    let items = MAX_ITEMS;
+    let list = Expansion { items, concurrency: None, min_success: 0, worst_cost: None };
+    let world = |seed| {
+        let graph = (vec![vec![], vec![0]], 1);
+        World::with(Chance(seed), graph, BTreeMap::from([(0, list)]))
+    };
+    let is_calm = |seed: &u64| {
+        let naive = world(*seed).naive;
+        naive.max.is_none() && !naive.fail_fast
+    };
+    let seed = (0..).find(is_calm).expect("most are");
+    let say = Say(seed);
+    let mut world = world(seed);
+    (world.chained, world.always_dies, world.retries) = (97, true, 2);
+    world.happens(&Event::Decided { step: 0, decision: StepDecision::Expand(list) });
+    let ended = world.live(40_000);
+    let counts = ended.item_counts(0, |_| Live::Running).expect("a list");
+    assert_eq!((counts.total, counts.running + counts.pending), (1_000, 0));
+    assert!(counts.completed > 300, "{counts:?}");
+    drop(say);
 }

@@ -453,6 +453,8 @@ pub struct Outputs {
     known: HashMap<u16, String>,
     size: usize,
     lists: HashMap<u16, Vec<Value>>,
+    /// The outputs of items that ended in the unit in the making, which cannot be read yet.
+    items: HashMap<TaskId, String>,
 }
 
 /// The tasks that made the output of a completed step.
@@ -471,6 +473,22 @@ impl Outputs {
         if let Some(before) = self.known.insert(step, output.to_owned()) {
             self.size -= before.len();
         }
+    }
+
+    /// Remembers the output of an item until its unit is durable ([`Self::unit_begins`]).
+    pub fn keep_item(&mut self, task: TaskId, output: &str) {
+        self.items.insert(task, output.to_owned());
+    }
+
+    /// The output of an item that ended in the unit in the making.
+    #[must_use]
+    pub fn item_output(&self, task: TaskId) -> Option<&str> {
+        self.items.get(&task).map(String::as_str)
+    }
+
+    /// Forgets the outputs of items of the unit before, which is durable: they can be read.
+    pub fn unit_begins(&mut self) {
+        self.items.clear();
     }
 
     /// Remembers the list of a step.

@@ -128,7 +128,7 @@ impl<'p> Joint<'p> {
         let ended = self.unit.changes[from..].iter().filter_map(Change::task);
         let ended = ended.map(|step| &step.next).find(|task| task.is_finished());
         let (Some(number), Some(task)) = (number, ended) else { return Ok(()) };
-        let item = task.spec.origin.item;
+        let (id, item) = (task.spec.id, task.spec.origin.item);
         let event = match mismatch {
             Some(message) => {
                 let report = report(task);
@@ -138,8 +138,10 @@ impl<'p> Joint<'p> {
         };
         // The execution refuses if it waits for another task by now; then only the task changes.
         let counted = event.is_some_and(|event| self.happened(event).is_ok());
-        if let (true, Some(text), None) = (counted, text, item) {
-            outputs.keep(number, &text);
+        match (counted, text, item) {
+            (true, Some(text), None) => outputs.keep(number, &text),
+            (true, Some(text), Some(_)) => outputs.keep_item(id, &text),
+            (false, _, _) | (true, None, _) => {}
         }
         Ok(())
     }

@@ -29,21 +29,29 @@ pub struct ItemDetail {
 }
 
 /// The output of a completed step, from the task or the tasks that made it; `None` if the task is gone.
-pub(crate) async fn output(
+/// `known` has the outputs of items that are not durable yet.
+pub(crate) async fn output<'k>(
     store: &dyn Store,
     environment: Environment,
     made: &Made,
+    known: impl Fn(TaskId) -> Option<&'k str>,
 ) -> Result<Option<String>, Error> {
     match made {
         Made::Task(task) => of_task(store, environment, *task).await,
         Made::Items(tasks) => {
             let mut outputs = ItemOutputs::default();
             for task in tasks {
-                let output = match task {
-                    Some(task) => of_task(store, environment, *task).await?,
-                    None => None,
+                let is_long = match task {
+                    None => !outputs.push(None),
+                    Some(task) => match known(*task) {
+                        Some(output) => !outputs.push(Some(output)),
+                        None => {
+                            let output = of_task(store, environment, *task).await?;
+                            !outputs.push(output.as_deref())
+                        }
+                    },
                 };
-                if !outputs.push(output.as_deref()) {
+                if is_long {
                     break;
                 }
             }

@@ -206,7 +206,8 @@ async fn detail(
             counts.extend(execution.item_counts(number, how_far).map(|found| (number, found)));
             let made = made(&execution, number).filter(|_| row.stage == Stage::Completed);
             if let Some(made) = made
-                && let Some(output) = super::items::output(store, environment, &made).await?
+                && let Some(output) =
+                    super::items::output(store, environment, &made, |_| None).await?
                 && output.len() < MAX_OUTPUT
             {
                 outputs.insert(number, output);

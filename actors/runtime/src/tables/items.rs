@@ -9,6 +9,7 @@
 
 use callboard_domain::execution::{Execution, StepState};
 use callboard_domain::id::{Environment, ExecutionId};
+use callboard_domain::plan::MAX_MAPS;
 use callboard_domain::unit::FrozenList;
 use callboard_store::{Error, Op, Store};
 use serde_json::Value;
@@ -88,6 +89,24 @@ pub(crate) async fn all(
         (step, item, row)
     };
     Ok(rows.into_iter().map(whole).collect())
+}
+
+/// The bytes of the lists of an execution.
+pub(crate) async fn stored_lists(
+    store: &dyn Store,
+    environment: Environment,
+    id: ExecutionId,
+) -> Result<usize, Error> {
+    let mut bytes = 0;
+    if all(store, environment, id).await?.is_empty() {
+        return Ok(bytes);
+    }
+    for number in (0..).take(MAX_MAPS) {
+        let (environment, field) = (environment.number(), text::LIST + number);
+        let length = TEXTS.stored_length(store, environment, id.as_u128(), field).await?;
+        bytes += length.unwrap_or_default() as usize;
+    }
+    Ok(bytes)
 }
 
 /// The removal of all items of an execution.
