@@ -17,6 +17,7 @@ mod edge;
 mod executions;
 mod executions_survive;
 mod mail;
+mod maps;
 mod metrics;
 mod openai;
 mod openapi;
