@@ -93,6 +93,7 @@ fn table() -> Routes {
         .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
         .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
+        .get   ("/api/plans/executions/{id}/steps/{step}/items", may(A::ExecutionsRead), executions::items)
         .get   ("/api/plans/{id}",                  may(A::PlansRead),        plans::get)
         .post  ("/api/plans/{id}/execute",          may(A::PlansExecute),     plans::execute)
 

@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = embedded![
     "financial-analysis-v1.yaml",
     "due-diligence-v1.yaml",
     "risk-assessment-v1.yaml",
+    "extraction-v1.yaml",
 ];
 
 /// A file that holds no template.
@@ -64,8 +65,8 @@ mod tests {
         defaults: Value,
     }
 
-    /// The tables of SPEC.md.
-    fn expected() -> [Expected; 4] {
+    /// The tables of SPEC.md, and the templates beyond it.
+    fn expected() -> [Expected; 5] {
         [
             Expected {
                 id: "contract-review-v1",
@@ -142,13 +143,26 @@ mod tests {
                 }),
                 defaults: json!({"timeHorizon": "1y"}),
             },
+            Expected {
+                id: "extraction-v1",
+                industry: "custom",
+                steps: &["extract"],
+                held: &[],
+                threshold: 0.8,
+                cost: 0.02,
+                duration_ms: 30_000,
+                required: &["documents", "fields"],
+                optional: &["kind"],
+                choices: json!({}),
+                defaults: json!({"kind": ""}),
+            },
         ]
     }
 
     #[test]
     fn the_built_in_templates_are_those_of_the_specification() {
         let templates = built_in(&[]).expect("they are valid");
-        assert_eq!(templates.len(), 4);
+        assert_eq!(templates.len(), expected().len());
         for (template, expected) in templates.iter().zip(expected()) {
             let (source, id) = (template.source(), expected.id);
             assert_eq!(template.id(), id);

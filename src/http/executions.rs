@@ -8,13 +8,13 @@ use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::ExecutionId;
-use callboard_domain::query::Executions;
+use callboard_domain::query::{Executions, Items};
 use callboard_runtime::Submitted;
 use callboard_runtime::submission::Made;
 
-use super::extract::Asker;
+use super::extract::{Asker, ItemsOf};
 use super::{Answer, App, Id, Query, Reply, idempotency};
-use crate::wire::executions::{ExecutionBody, ListExecutions};
+use crate::wire::executions::{ExecutionBody, ItemBody, ListExecutions, ListItems};
 
 /// Executions without their steps, the newest first.
 #[utoipa::path(
@@ -45,6 +45,27 @@ pub(super) async fn get(
     let detail = app.handle.execution(caller.environment, id).await?;
     let waiting_for = |task: &_| app.handle.waiting_for(task);
     Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting_for)))
+}
+
+/// The items of a step with forEach, in the order of its list, with their outputs.
+#[utoipa::path(
+    get, path = "/api/plans/executions/{id}/steps/{step}/items", tag = "executions",
+    responses(
+        (status = 200, body = [ItemBody]),
+        (status = 404, description = "no such execution, or no such step with forEach"),
+    ),
+)]
+pub(super) async fn items(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    ItemsOf(id, step): ItemsOf,
+    Query(list): Query<ListItems>,
+) -> Answer {
+    let items = Items::from(list);
+    let page = app.handle.execution_items(caller.environment, id, &step, &items).await?;
+    let waiting_for = |task: &_| app.handle.waiting_for(task);
+    let shown: Vec<_> = page.items.iter().map(|item| ItemBody::of(item, waiting_for)).collect();
+    Ok(Reply::page(&shown, page.total, items.window))
 }
 
 /// Cancel an execution: completed steps are kept, the others are cancelled.

@@ -176,6 +176,34 @@ impl<T: Named> Input for Id<T> {
     }
 }
 
+/// The execution and the step in the path.
+#[derive(Debug)]
+pub struct ItemsOf(pub id::ExecutionId, pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ItemsOf {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let params = params.map_err(|_| Error::NoRoute)?;
+        let mut texts = params.iter().map(|(_, text)| text);
+        let (execution, step) =
+            (texts.next().ok_or(Error::NoRoute)?, texts.next().ok_or(Error::NoRoute)?);
+        let id = execution.parse().map_err(|_| Error::not_found("execution", execution))?;
+        Ok(Self(id, step.to_owned()))
+    }
+}
+
+impl Input for ItemsOf {
+    fn describe(operation: &mut Operation) {
+        Id::<id::ExecutionId>::describe(operation);
+        operation.parameters.push(json!({
+            "in": "path", "required": true, "description": "the id of the step in its plan",
+            "schema": {"type": "string"},
+        }));
+    }
+}
+
 macro_rules! named {
     ($($id:ident = $noun:literal),* $(,)?) => {$(
         impl Named for id::$id {

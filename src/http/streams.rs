@@ -105,10 +105,13 @@ enum Item {
     Execution(ExecutionId),
 }
 
+/// A step by its id, and the item of its list.
+type StepKey = (String, Option<u16>);
+
 /// The text of a task, and how far it was sent.
 struct Text {
     task: TaskId,
-    step: Option<String>,
+    step: Option<StepKey>,
     following: Following,
     sent: Mark,
     /// The version of the task that the client knows of.
@@ -121,7 +124,7 @@ impl Text {
     fn of(app: &App, environment: Environment, task: &Task) -> Self {
         Self {
             task: task.spec.id,
-            step: task.spec.origin.step.as_ref().map(|(_, step)| step.clone()),
+            step: task.spec.origin.step.as_ref().map(|(_, id)| (id.clone(), task.spec.origin.item)),
             following: app.handle.follow_text(environment, task.spec.id),
             sent: Mark::default(),
             version: task.version,
@@ -150,7 +153,7 @@ impl Text {
         }
         self.version = run.version;
         let is_anew = std::mem::replace(&mut self.has_begun, true);
-        is_anew.then(|| restart(self.step.as_deref(), run.attempt))
+        is_anew.then(|| restart(self.step.as_ref(), run.attempt))
     }
 
     /// What was not sent yet.
@@ -161,19 +164,22 @@ impl Text {
             return Vec::new();
         }
         let mut events: Vec<_> = self.began(at.run).into_iter().collect();
-        let delta = of_step(self.step.as_deref(), json!({"text": text, "offset": offset}));
+        let delta = of_step(self.step.as_ref(), json!({"text": text, "offset": offset}));
         events.push(named("delta", &delta));
         events
     }
 }
 
-fn restart(step: Option<&str>, attempt: u32) -> Event {
+fn restart(step: Option<&StepKey>, attempt: u32) -> Event {
     named("restart", &of_step(step, json!({"attempt": attempt})))
 }
 
-fn of_step(step: Option<&str>, mut members: Value) -> Value {
-    if let Some(step) = step {
-        members["stepId"] = step.into();
+fn of_step(step: Option<&StepKey>, mut members: Value) -> Value {
+    if let Some((step, item)) = step {
+        members["stepId"] = step.as_str().into();
+        if let Some(item) = item {
+            members["item"] = (*item).into();
+        }
     }
     members
 }
@@ -192,7 +198,7 @@ struct ItemStream {
     subscription: Subscription,
     texts: Vec<Text>,
     /// The steps of which an attempt has begun.
-    begun: HashSet<String>,
+    begun: HashSet<StepKey>,
     ready: VecDeque<Event>,
     prev: Option<u64>,
     has_ended: bool,

@@ -136,6 +136,7 @@ impl Tracer for Traces {
             .with("gen_ai.request.model", spec.model.clone())
             .with_some("callboard.execution.id", execution.map(|id| id.to_string()))
             .with_some("callboard.step.id", origin.step.as_ref().map(|(_, step)| step.clone()))
+            .with_some("callboard.step.item", origin.item.map(|item| item.to_string()))
             .with_some("callboard.batch.id", origin.batch.map(|id| id.to_string()))
             .with_some("callboard.usage.input_tokens", usage.map(|usage| count(usage.input)))
             .with_some("callboard.usage.output_tokens", usage.map(|usage| count(usage.output)))

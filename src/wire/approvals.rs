@@ -36,6 +36,9 @@ pub struct ApprovalBody<'a> {
     /// The step that the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
+    /// The item of the step's list that the task is for, from 0 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<u16>,
     /// The template that the execution was deployed from (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
@@ -190,6 +193,7 @@ impl<'a> ApprovalBody<'a> {
             task_id: Text(approval.id()),
             plan_execution_id: step.map(|(execution, _)| Text(*execution)),
             step_id: step.map(|(_, step)| step.as_str()),
+            item: task.origin.item,
             template_id: task.origin.template.as_deref(),
             model: &task.model,
             queue: &task.queue,

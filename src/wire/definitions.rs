@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use callboard_domain::condition;
+use callboard_domain::execution::MAX_ITEMS;
 use callboard_domain::plan::{
-    HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
-    RetrySource, StepSource,
+    HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
+    MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource,
 };
 use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::render::MAX_PROMPT;
@@ -23,7 +24,7 @@ use utoipa::ToSchema;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
-use super::read::{self, Read};
+use super::read::{self, Read, shape};
 use crate::request;
 
 /// A string whose length the domain checks.
@@ -95,7 +96,30 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The list for each of whose items it runs (+).
+        map = flat(shape::<MapSource>()),
     }
+}
+
+request! {
+    impl MapSource as "MapRequest" {
+        /// The placeholder of a list, an input or an output in JSON: one task for each of its items (+).
+        for_each = optional("forEach", text(5..=MAX_PROMPT)),
+        /// The name of the variable of an item; by default `item` (+).
+        item = optional("item", item_name()),
+        /// The longest list, required beside forEach; a longer one fails the step (+).
+        max_items = optional("maxItems", rule::whole(1..=MAX_ITEMS)),
+        /// The most tasks at once; by default one for each item (+).
+        concurrency = optional("concurrency", rule::whole(1..=MAX_ITEMS)),
+        /// Whether a failed item fails the step or leaves null in its output; by default fail (+).
+        on_item_error = optional("onItemError", rule::one_of(&OnItemError::ALL, OnItemError::as_str)),
+        /// The share of the items that must complete where onItemError is skip; by default 0 (+).
+        min_success = optional("minSuccess", rule::number(0.0..=1.0)),
+    }
+}
+
+fn item_name() -> impl Parse<String> {
+    text(1..=MAX_ITEM_NAME).with(|| json!({"pattern": "^[a-z][a-zA-Z0-9_-]*$"}))
 }
 
 request! {
@@ -157,7 +181,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 33] = [
     "name",
     "description",
     "version",
@@ -185,6 +209,12 @@ const ORDER: [&str; 27] = [
     "retry",
     "maxTokens",
     "temperature",
+    "forEach",
+    "item",
+    "maxItems",
+    "concurrency",
+    "onItemError",
+    "minSuccess",
 ];
 
 /// Where a field stands, so that places can be ordered: members as in [`ORDER`], items by number.
@@ -243,6 +273,24 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// The placeholder of the list for each of whose items it runs (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    for_each: Option<&'a str>,
+    /// The name of the variable of an item; by default `item` (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<&'a str>,
+    /// The longest list, 1 to 1000 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_items: Option<u16>,
+    /// The most tasks at once, 1 to 1000; by default one for each item (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u16>,
+    /// fail or skip; by default fail (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_item_error: Option<&'static str>,
+    /// The share of the items that must complete, 0 to 1 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_success: Option<f64>,
 }
 
 /// How often a step is tried.
@@ -279,6 +327,12 @@ impl<'a> StepBody<'a> {
             retry,
             max_tokens: step.max_tokens,
             temperature: step.temperature,
+            for_each: step.map.for_each.as_deref(),
+            item: step.map.item.as_deref(),
+            max_items: step.map.max_items,
+            concurrency: step.map.concurrency,
+            on_item_error: step.map.on_item_error.map(OnItemError::as_str),
+            min_success: step.map.min_success,
         }
     }
 

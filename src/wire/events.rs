@@ -192,7 +192,7 @@ impl Wanted {
         match subject {
             Subject::Task(task) | Subject::TaskOfStep(_, _, task) => self.is_of(&task.spec),
             Subject::Approval(approval) => self.is_of(&approval.task),
-            Subject::Execution(head, _) | Subject::Step(head, _) => {
+            Subject::Execution(head, _) | Subject::Step(head, ..) => {
                 let is_it = |wanted: &String| *wanted == head.spec.id.to_string();
                 self.task_id.is_none()
                     && self.tags.is_none()
@@ -314,11 +314,11 @@ fn stored(place: u64, row: &tables::Event) -> String {
             let resource = json!({"kind": "execution", "id": id, "version": head.version});
             tail(name, at, &resource, &ExecutionBody::in_event(head, *progress))
         }
-        Subject::Step(head, step) => tail(
+        Subject::Step(head, step, item) => tail(
             name,
             at,
             &of_step(step, head.spec.id, place),
-            &StepSummary::named(step, head.spec.id, &row.event),
+            &StepSummary::named(step, *item, head.spec.id, &row.event),
         ),
         Subject::Approval(approval) => {
             let id = approval.id().to_string();

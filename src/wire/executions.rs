@@ -12,11 +12,13 @@ use super::common::{Iso, Text};
 use super::tasks::UsageBody;
 
 mod dry_run;
+mod items;
 mod list;
 mod start;
 mod step;
 
-pub use dry_run::{DryRunBody, DryStepBody, EstimateBody};
+pub use dry_run::{DryItemsBody, DryRunBody, DryStepBody, EstimateBody};
+pub use items::{ItemBody, ItemCountsBody, ListItems};
 pub use list::ListExecutions;
 pub use start::{ExecutePlan, RunOptions};
 pub use step::{StepResult, StepSummary};

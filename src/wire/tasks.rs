@@ -247,6 +247,9 @@ pub struct TaskBody<'a> {
     /// The step that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
+    /// The item of the step's list that it is for, from 0 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<u16>,
     /// The rejected task that it tries again.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -356,6 +359,7 @@ impl<'a> TaskBody<'a> {
             batch_id: spec.origin.batch.map(Text),
             plan_execution_id: step.map(|(execution, _)| Text(*execution)),
             step_id: step.map(|(_, step)| step.as_str()),
+            item: spec.origin.item,
             retry_of: spec.origin.retry_of.map(Text),
             timeout_ms: spec.timeout_ms,
             max_tokens: spec.max_tokens,

@@ -18,6 +18,7 @@ mod erasure;
 mod executions;
 mod executions_survive;
 mod mail;
+mod maps;
 mod metrics;
 mod openai;
 mod openapi;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Events, Server, until};
 
-const SAMPLES: [(&str, &str, &str); 4] = [
+const SAMPLES: [(&str, &str, &str); 5] = [
     (
         "contract-review-v1",
         include_str!("../../config/templates/samples/contract-review-v1.json"),
@@ -15,6 +15,7 @@ const SAMPLES: [(&str, &str, &str); 4] = [
         include_str!("../../config/templates/samples/due-diligence-v1.json"),
         "dd-report",
     ),
+    ("extraction-v1", include_str!("../../config/templates/samples/extraction-v1.json"), "extract"),
     (
         "financial-analysis-v1",
         include_str!("../../config/templates/samples/financial-analysis-v1.json"),

@@ -15,7 +15,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::condition::{self, Condition};
 use callboard_domain::estimate::{StepDefaults, dry_run};
 use callboard_domain::execution::program::{CompiledPlan, Effort, Outputs, Program, ReviewPolicy};
-use callboard_domain::execution::{self, Execution};
+use callboard_domain::execution::{self, Due, Execution};
 use callboard_domain::fuel::Fuel;
 use callboard_domain::id::{ExecutionId, PlanId};
 use callboard_domain::pattern::Patterns;
@@ -181,7 +181,8 @@ fn renders() {
         let (review, defaults) = (ReviewPolicy::default(), Arc::default());
         let program = Program::new(id, Arc::clone(&compiled), review, input, defaults);
         let outputs = Outputs::default();
-        let step = |n, effort| program.evaluate(n, &state, &outputs, effort);
+        let step =
+            |step, effort| program.evaluate(Due { step, item: None }, &state, &outputs, effort);
         let _ = case(&format!("render: 7 steps of {name} of a megabyte, twice each"), || {
             (0..7).map(|n| step(n, Effort::Full)).collect::<Vec<_>>()
         });

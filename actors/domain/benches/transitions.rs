@@ -118,6 +118,7 @@ fn answered(step: u16) -> execution::Event {
     let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
     let report = Report {
         task,
+        item: None,
         started_at: Some(NOW),
         attempt: 1,
         usage,

@@ -61,6 +61,12 @@ impl Money {
         self.0 as f64 / NANOS_PER_USD
     }
 
+    /// So many times the amount.
+    #[must_use]
+    pub const fn times(self, count: u16) -> Self {
+        Self(self.0.saturating_mul(count as u64))
+    }
+
     /// True for zero.
     #[must_use]
     pub const fn is_zero(&self) -> bool {

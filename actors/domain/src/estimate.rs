@@ -10,11 +10,14 @@
 //! reviews, which cannot be predicted, and the record of past runs.
 
 mod dry_run;
+mod items;
 
 use crate::names::names;
 use crate::plan::{Plan, Step};
 use crate::render::Reference;
 use crate::usage::{Prices, Tokens, estimate_tokens};
+
+pub use items::DryItems;
 
 pub use dry_run::{DryRun, DryStep, GateKind, MAX_PROMPTS, StepDefaults, dry_run, is_brief};
 
@@ -122,7 +125,13 @@ pub fn of_plan(
     let of = |step: &Step| {
         let model = step.source().model.as_deref().unwrap_or(model);
         let received = received(plan, step);
-        of_step(step, model, step.prompt().source(), received, past(step.id(), model), prices)
+        let past = past(step.id(), model).filter(|_| step.for_each().is_none());
+        let one = of_step(step, model, step.prompt().source(), received, past, prices);
+        // Nobody knows how long the list will be.
+        step.for_each().map_or(one, |each| {
+            let most = usize::from(each.max_items());
+            one.of_items(most).in_parallel(most, each)
+        })
     };
     let steps: Vec<_> = plan.steps().iter().map(of).collect();
     of_run(plan, &steps)
@@ -135,7 +144,10 @@ fn received(plan: &Plan, step: &Step) -> u64 {
             let named = plan.position(step).map(|index| plan.steps()[index].source());
             named.and_then(|named| named.max_tokens).unwrap_or(LONG_OUTPUT_TOKENS)
         }
-        Reference::Input { .. } | Reference::Env(_) | Reference::Meta(_) => 0,
+        Reference::Input { .. }
+        | Reference::Env(_)
+        | Reference::Meta(_)
+        | Reference::Item { .. } => 0,
     };
     step.references().map(of).fold(0, u64::saturating_add)
 }

@@ -26,6 +26,7 @@
 mod erasure;
 mod event;
 mod head;
+mod items;
 pub mod program;
 mod progress;
 mod rows;
@@ -38,21 +39,27 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use event::{Effect, Event, Fact, Refusal, Report, Retry, StepDecision};
+pub use event::{Effect, Event, Fact, ItemDecision, Refusal, Report, Retry, StepDecision};
 pub use head::{Cause, Head, Spec, State, Status, Template};
+pub use items::{
+    Due, Expansion, ItemCounts, ItemOutputs, ItemStatus, MAX_ITEMS, MAX_OUTPUT, MapState,
+    UnknownItem,
+};
 pub use progress::{Live, Progress};
 pub(crate) use step::clipped;
 pub use step::{MAX_MESSAGE, MAX_STOPPING, Stage, StepState};
 
+use items::Items;
 use rows::Rows;
 use tally::Tally;
 use turn::Turn;
 
 use crate::Timestamp;
 use crate::budget::{Budget, Fit};
-use crate::graph::{Graph, StepSet};
+use crate::graph::{Graph, STEP_WORDS, StepSet};
 use crate::id::TaskId;
 use crate::machine::{Machine, Step};
 use crate::task::EndingCode;
@@ -68,7 +75,9 @@ pub struct Execution {
     pub head: Head,
     graph: Arc<Graph>,
     rows: Rows,
-    tally: Tally,
+    tally: Tally<STEP_WORDS>,
+    /// The items of the `forEach` steps that have their list.
+    items: BTreeMap<u16, Arc<Items>>,
 }
 
 /// Rows that are not those of the graph's steps.
@@ -97,13 +106,14 @@ impl Execution {
         };
         let rows: Rows = graph.steps().iter().map(|_| StepState::default()).collect();
         let tally = Tally::of(&rows);
-        let unborn = Self { head, graph, rows, tally };
+        let unborn = Self { head, graph, rows, tally, items: BTreeMap::new() };
         let mut turn = Turn::of(&unborn, now);
         turn.started();
         turn.done()
     }
 
-    /// The execution of a head row and its steps' rows, in the order of the graph.
+    /// The execution of a head row and its steps' rows, in the order of the graph. One that is to
+    /// change needs the rows of its items as well ([`Self::with_items`]).
     ///
     /// # Errors
     /// There is not one row for each step.
@@ -118,7 +128,9 @@ impl Execution {
             return Err(Mismatch { rows: found, steps: graph.len() });
         }
         rows.iter().for_each(|(_, row)| head.budget.reserve(row.reserved));
-        Ok(Self { head, graph, tally: Tally::of(&rows), rows })
+        let fresh = |map: &MapState| Arc::new(Items::fresh(map.items));
+        let items = rows.iter().filter_map(|(step, row)| Some((step, fresh(row.map.as_ref()?))));
+        Ok(Self { head, graph, tally: Tally::of(&rows), items: items.collect(), rows })
     }
 
     /// The status on the wire.
@@ -159,12 +171,18 @@ impl Execution {
         self.rows.changed_since(&before.rows)
     }
 
-    /// The ready steps that are to be decided now: all but those that wait for budget which others
-    /// may still give back.
+    /// The ready steps that are to be decided now, and the steps of which an item is: all but those
+    /// that wait for budget which others may still give back.
     #[must_use]
     pub fn due(&self) -> StepSet {
+        let [steps, with_items] = self.due_and_with_due_items();
+        steps.union(&with_items)
+    }
+
+    /// The ready steps that are due, and the steps of which an item is.
+    fn due_and_with_due_items(&self) -> [StepSet; 2] {
         let waiting = self.tally.held.iter().filter(|step| self.waits_for_budget(*step)).collect();
-        self.tally.at(Stage::Ready).difference(&waiting)
+        [self.tally.at(Stage::Ready).difference(&waiting), self.with_due_items()]
     }
 
     /// True if a step is due.
@@ -184,8 +202,13 @@ impl Execution {
         })
     }
 
-    /// The dispatched steps and their tasks.
+    /// The tasks of dispatched steps and items, with their steps.
     pub fn out(&self) -> impl Iterator<Item = (u16, TaskId)> {
+        self.steps_out().chain(self.items_out().map(|(step, _, task)| (step, task)))
+    }
+
+    /// The dispatched steps without items, and their tasks.
+    pub fn steps_out(&self) -> impl Iterator<Item = (u16, TaskId)> {
         self.tally
             .at(Stage::Dispatched)
             .iter()
@@ -194,10 +217,17 @@ impl Execution {
 
     /// Tasks that were let go of and whose end is not known yet, with their steps.
     pub fn stopping(&self) -> impl Iterator<Item = (u16, TaskId)> {
-        self.tally.stopping.iter().flat_map(|step| {
+        let of_steps = self.tally.stopping.iter().flat_map(|step| {
             let tasks = self.step(step).into_iter().flat_map(|row| row.stopping.iter());
             tasks.map(move |task| (step, *task))
-        })
+        });
+        of_steps.chain(self.items_stopping())
+    }
+
+    /// How many steps have items that run.
+    fn running_maps(&self) -> usize {
+        let runs = |step: &&u16| self.tally.at(Stage::Dispatched).contains(**step);
+        self.items.keys().filter(runs).count()
     }
 
     /// The task of a dispatched step.
@@ -210,7 +240,11 @@ impl Execution {
     }
 
     fn is_out(&self, step: u16, report: &Report) -> bool {
-        self.current(step) == Some(report.task)
+        let current = match report.item {
+            Some(item) => self.current_item(step, item),
+            None => self.current(step),
+        };
+        current == Some(report.task)
     }
 
     fn is_due(&self, now: Timestamp) -> bool {
@@ -220,12 +254,18 @@ impl Execution {
     /// Whether no more tasks can be let go of.
     fn is_clogged(&self) -> bool {
         let full = |step| self.step(step).is_some_and(|row| row.stopping.len() >= MAX_STOPPING);
-        self.tally.stopping.intersection(&self.tally.badly()).iter().any(full)
+        let full_item = |(_, row): (u16, &StepState)| row.stopping.len() >= MAX_STOPPING;
+        let stopping = self.tally.stopping.intersection(&self.tally.badly());
+        stopping.iter().any(|step| full(step) || self.items(step).any(full_item))
     }
 
     /// Whether the task is one that the step let go of.
     fn knows(&self, step: u16, report: &Report) -> bool {
-        self.step(step).is_some_and(|row| row.stopping.contains(&report.task))
+        let row = match report.item {
+            Some(item) => self.item(step, item),
+            None => self.step(step),
+        };
+        row.is_some_and(|row| row.stopping.contains(&report.task))
     }
 
     fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {
@@ -252,6 +292,9 @@ impl Step<Execution> {
             Effect::Decide(step) => due.contains(*step),
             Effect::WakeAt(_) | Effect::ForgetWake => !rewoken,
             Effect::Watch { step, task } => after.next.current(*step) == Some(*task),
+            Effect::WatchItem { step, item, task } => {
+                after.next.current_item(*step, *item) == Some(*task)
+            }
             Effect::CancelTask { .. } => true,
         });
         self.next = after.next;
@@ -274,7 +317,12 @@ impl Machine for Execution {
             (S::Running, E::Decided { step, decision }) if self.is_ready(step) => {
                 Ok(self.then(now, |turn| turn.decided(step, decision)))
             }
-            (S::Running, E::Decided { .. }) => Err(Refusal::NotReady),
+            (S::Running, E::ItemDecided { step, item, decision })
+                if self.is_item_open(step, item) =>
+            {
+                Ok(self.then(now, |turn| turn.item_decided(step, item, decision)))
+            }
+            (S::Running, E::Decided { .. } | E::ItemDecided { .. }) => Err(Refusal::NotReady),
 
             (S::Running, E::StepCompleted { step, report }) if self.is_out(step, &report) => {
                 Ok(self.then(now, |turn| turn.completed(step, &report)))
@@ -350,7 +398,11 @@ impl Machine for Execution {
             (S::Completed { .. }, E::RetryRequested)
             | (
                 S::Completed { .. } | S::Failed { .. } | S::Cancelled { .. },
-                E::Decided { .. } | E::CancelRequested | E::TimePassed | E::GivenUp,
+                E::Decided { .. }
+                | E::ItemDecided { .. }
+                | E::CancelRequested
+                | E::TimePassed
+                | E::GivenUp,
             ) => Err(Refusal::Finished(self.status())),
         }
     }
@@ -358,7 +410,10 @@ impl Machine for Execution {
     fn outstanding(&self) -> Vec<Effect> {
         let wake = self.head.deadline.filter(|_| self.head.state == State::Running);
         let stopping = self.stopping().map(|(step, task)| Effect::CancelTask { step, task });
-        let out = self.out().map(|(step, task)| Effect::Watch { step, task });
+        let out = self.steps_out().map(|(step, task)| Effect::Watch { step, task });
+        let items = self.items_out();
+        let items = items.map(|(step, item, task)| Effect::WatchItem { step, item, task });
+        let out = out.chain(items);
         let due = self.due().iter().map(Effect::Decide);
         wake.map(Effect::WakeAt).into_iter().chain(stopping).chain(out).chain(due).collect()
     }
@@ -372,6 +427,9 @@ impl Machine for Execution {
 const fn is_wake(effect: Effect) -> bool {
     match effect {
         Effect::WakeAt(_) | Effect::ForgetWake => true,
-        Effect::Decide(_) | Effect::Watch { .. } | Effect::CancelTask { .. } => false,
+        Effect::Decide(_)
+        | Effect::Watch { .. }
+        | Effect::WatchItem { .. }
+        | Effect::CancelTask { .. } => false,
     }
 }

@@ -16,7 +16,8 @@ use std::cmp::Reverse;
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 
-pub use set::{CAPACITY, StepSet};
+pub use set::{CAPACITY, Set, StepSet};
+pub(crate) use set::{ITEM_WORDS, STEP_WORDS};
 
 /// An acyclic graph of steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

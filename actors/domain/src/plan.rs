@@ -10,6 +10,7 @@
 mod check;
 mod gate;
 mod limits;
+mod map;
 mod source;
 
 use std::collections::BTreeSet;
@@ -35,6 +36,7 @@ pub use limits::{
 pub(crate) use limits::{
     check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
+pub use map::{DEFAULT_ITEM, ForEach, ListError, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
 pub(crate) use source::are_brief;
 pub use source::{PlanSource, RetrySource, StepSource};
 
@@ -54,6 +56,7 @@ pub struct Step {
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
     condition: Option<Condition>,
+    for_each: Option<ForEach>,
 }
 
 impl Plan {
@@ -156,6 +159,12 @@ impl Step {
         self.condition.as_ref()
     }
 
+    /// The list for each of whose items the step runs.
+    #[must_use]
+    pub const fn for_each(&self) -> Option<&ForEach> {
+        self.for_each.as_ref()
+    }
+
     /// The retry policy, with defaults filled in.
     #[must_use]
     pub fn retry(&self) -> Policy {
@@ -168,9 +177,13 @@ impl Step {
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {
-        let of_texts = self.references().filter_map(|reference| match reference {
+        let of_list = self.for_each.iter().map(ForEach::reference);
+        let of_texts = self.references().chain(of_list).filter_map(|reference| match reference {
             Reference::Input { field, .. } => Some(field.as_str()),
-            Reference::Output { .. } | Reference::Env(_) | Reference::Meta(_) => None,
+            Reference::Output { .. }
+            | Reference::Env(_)
+            | Reference::Meta(_)
+            | Reference::Item { .. } => None,
         });
         let of_condition = self
             .condition

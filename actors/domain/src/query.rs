@@ -97,6 +97,15 @@ pub struct Plans {
     pub window: Window,
 }
 
+/// A filter of the items of a step, which are listed in the order of the list (PROTOCOL.md 16).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Items {
+    /// Any of these statuses; every status if empty.
+    pub statuses: Vec<execution::ItemStatus>,
+    /// The page.
+    pub window: Window,
+}
+
 /// A filter of executions, which are listed newest first (PROTOCOL.md 4).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executions {

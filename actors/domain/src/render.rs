@@ -60,6 +60,13 @@ pub enum Reference {
     Env(String),
     /// `meta.<name>`.
     Meta(Meta),
+    /// The item of a step with `forEach`, or into it: `item.a.b`.
+    Item {
+        /// The name of the variable.
+        name: String,
+        /// The path within the item.
+        path: Vec<String>,
+    },
 }
 
 names! {
@@ -83,6 +90,10 @@ impl fmt::Display for Reference {
                 write!(f, "{step}.output")?;
                 path
             }
+            Self::Item { name, path } => {
+                f.write_str(name)?;
+                path
+            }
             Self::Env(name) => return write!(f, "env.{name}"),
             Self::Meta(meta) => return write!(f, "meta.{meta}"),
         };
@@ -100,6 +111,10 @@ pub trait Scope {
     fn env(&self, name: &str) -> Option<&str>;
     /// A property of the run; `None` before the run.
     fn meta(&self, meta: Meta) -> Option<&str>;
+    /// The item of a step with `forEach`; `None` before its list is known.
+    fn item(&self) -> Option<&Value> {
+        None
+    }
 }
 
 /// The output of a step.
@@ -141,8 +156,13 @@ impl PromptTemplate {
     /// variable, up to [`MAX_FAULTS`]; a placeholder with a fault becomes a literal. A fault's text
     /// follows the field's name.
     pub fn parse(source: impl Into<String>) -> (Self, Vec<String>) {
+        Self::parse_with_item(source, None)
+    }
+
+    /// The same for a step with `forEach`, whose items have the variable `item`.
+    pub fn parse_with_item(source: impl Into<String>, item: Option<&str>) -> (Self, Vec<String>) {
         let source = source.into();
-        let (parts, faults) = scan::scan(&source);
+        let (parts, faults) = scan::scan(&source, item);
         (Self { source, parts }, faults)
     }
 
@@ -191,6 +211,7 @@ impl PromptTemplate {
                 Output::Completed(output) => output.len().saturating_mul(10),
                 Output::Skipped | Output::Unknown => 0,
             },
+            Reference::Item { .. } => scope.item().map_or(0, |value| 10 * breadth(value)),
             Reference::Env(_) | Reference::Meta(_) => 0,
         };
         self.references().map(of).fold(self.source.len(), usize::saturating_add)
@@ -213,6 +234,53 @@ impl PromptTemplate {
             }
         }
         Ok(rendered)
+    }
+}
+
+/// The value of an input or of an output in JSON; `None` for a skipped step's output and an absent field.
+///
+/// # Errors
+/// The variable has no value, or none at this path, or is no JSON, or too much of it.
+pub fn value_of(reference: &Reference, scope: &impl Scope) -> Result<Option<Value>, Error> {
+    let missing = || Error::Missing(reference.clone());
+    let at = |root: &Value, path: &[String]| {
+        value_at(root, path).map(|value| Some(value.clone())).ok_or_else(missing)
+    };
+    match reference {
+        Reference::Input { field, path } => match (scope.input().get(field), path.is_empty()) {
+            (Some(value), _) => at(value, path),
+            (None, true) => Ok(None),
+            (None, false) => Err(missing()),
+        },
+        Reference::Output { step, path } => match scope.output(step) {
+            Output::Unknown => Err(Error::NoValue(reference.clone())),
+            Output::Skipped => Ok(None),
+            Output::Completed(output) if output.len() > MAX_JSON => {
+                Err(Error::TooMuchJson(reference.clone()))
+            }
+            Output::Completed(output) => {
+                let root = serde_json::from_str(output);
+                at(&root.map_err(|_| Error::NotJson(reference.clone()))?, path)
+            }
+        },
+        Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. } => {
+            Err(Error::NoValue(reference.clone()))
+        }
+    }
+}
+
+/// About how many bytes [`value_of`] reads, those of JSON ten times.
+#[must_use]
+pub fn value_weight(reference: &Reference, scope: &impl Scope) -> usize {
+    match reference {
+        Reference::Input { field, .. } => {
+            scope.input().get(field).map_or(0, |value| 10 * breadth(value))
+        }
+        Reference::Output { step, .. } => match scope.output(step) {
+            Output::Completed(output) => output.len().saturating_mul(10),
+            Output::Skipped | Output::Unknown => 0,
+        },
+        Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. } => 0,
     }
 }
 
@@ -261,6 +329,10 @@ impl<'a, S: Scope> Inserter<'a, S> {
                     push_value(rendered, value_at(root, path).ok_or_else(missing)?)
                 }
             },
+            Reference::Item { path, .. } => {
+                let item = self.scope.item().ok_or_else(no_value)?;
+                push_value(rendered, value_at(item, path).ok_or_else(missing)?)
+            }
             Reference::Env(name) => push(rendered, self.scope.env(name).ok_or_else(no_value)?),
             Reference::Meta(meta) => push(rendered, self.scope.meta(*meta).ok_or_else(no_value)?),
         }

@@ -27,7 +27,7 @@ use crate::budget::Money;
 use crate::delivery::{self, Cargo, Delivery, Webhook};
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
-use crate::id::{DeliveryId, TaskId};
+use crate::id::{DeliveryId, ExecutionId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::task::{self, Inputs, Origin, Spec, Task};
 
@@ -41,6 +41,19 @@ pub struct Unit {
     /// True if the effects may precede the commit, because losing the unit in a crash is harmless:
     /// a lost lease is fenced by the next one, a lost attempt of a delivery is repeated.
     pub ahead: bool,
+    /// The lists of steps that begin, which never change from here on.
+    pub lists: Vec<FrozenList>,
+}
+
+/// The list of a `forEach` step, as it was when the step began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrozenList {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// The number of the list among those of the plan.
+    pub number: u8,
+    /// The items, as a JSON array.
+    pub items: String,
 }
 
 /// A change of one item.
@@ -192,7 +205,7 @@ pub fn of_delivery(
 ) -> Result<Unit, delivery::Refusal> {
     let ahead = event == delivery::Event::TimePassed;
     let step = delivery.transition(event, now)?;
-    Ok(Unit { now, changes: vec![Change::Delivery(step)], ahead })
+    Ok(Unit { now, changes: vec![Change::Delivery(step)], ahead, lists: Vec::new() })
 }
 
 impl Change {
@@ -207,7 +220,7 @@ impl Unit {
     /// A unit without changes.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { now, changes: Vec::with_capacity(2), ahead: false }
+        Self { now, changes: Vec::with_capacity(2), ahead: false, lists: Vec::new() }
     }
 
     /// Adds a task that is created.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use callboard_domain::execution::Due;
 use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program};
 use callboard_domain::unit::Joint;
 use tokio::sync::Semaphore;
@@ -69,7 +70,7 @@ impl Compute {
         Ok(checked.and_then(Result::err))
     }
 
-    /// Evaluates a due step: here and now if that is brief, else on a thread of its own.
+    /// Evaluates a due step or item: here and now if that is brief, else on a thread of its own.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -77,17 +78,17 @@ impl Compute {
         &self,
         program: &Arc<Program>,
         joint: &mut Joint<'_>,
-        step: u16,
+        due: Due,
         outputs: &mut Outputs,
     ) -> Result<Evaluation, JoinError> {
-        if let Some(evaluation) = joint.evaluate(step, outputs) {
+        if let Some(evaluation) = joint.evaluate(due, outputs) {
             return Ok(evaluation);
         }
         joint.evaluated_fully();
         let (program, state) = (Arc::clone(program), joint.state().clone());
         let lent = std::mem::take(outputs);
         let (evaluation, lent) =
-            self.run(move || (program.evaluate(step, &state, &lent, Effort::Full), lent)).await?;
+            self.run(move || (program.evaluate(due, &state, &lent, Effort::Full), lent)).await?;
         *outputs = lent;
         Ok(evaluation.expect("a full evaluation always ends"))
     }

@@ -32,8 +32,8 @@ use crate::join::{Committed, Join, Participants};
 use crate::node::Node;
 use crate::shard::{Shard, TaskAddress};
 use crate::supervisor::Reason;
-use crate::tables::{self, Found, executions};
-use crate::{task, timers};
+use crate::tables::{self, Found, executions, items};
+use crate::{read, task, timers};
 
 /// The time without a message after which the actor stops.
 const IDLE: Duration = Duration::from_secs(1);
@@ -235,6 +235,7 @@ impl Held<ExecutionItem> {
         let partition = id.partition();
         let (store, mut sources) =
             (&*node.shard(partition).store, node.sources(environment, partition));
+        own.outputs.unit_begins();
         let (mut waiting, mut joint) =
             (Waiting::default(), Joint::of(&own.program, &own.state, node.now()));
         for work in backlog.drain(..) {
@@ -270,11 +271,16 @@ impl Held<ExecutionItem> {
                 Work::GivenUp => drop(joint.happened(Event::GivenUp)),
                 Work::Look => {}
             }
-            while let Some(step) = joint.due() {
-                read_outputs(store, environment, joint.state(), step, &mut own.outputs).await?;
+            while let Some(due) = joint.due() {
+                let state = joint.state();
+                read_outputs(store, environment, state, due.step, &mut own.outputs).await?;
+                if let Some(number) = own.outputs.missing_list(&own.program, due) {
+                    let list = items::list(store, environment, id, number).await?;
+                    own.outputs.keep_list(due.step, list);
+                }
                 let evaluation =
-                    node.compute.evaluate(&own.program, &mut joint, step, &mut own.outputs).await?;
-                joint.decide(step, evaluation, &mut sources);
+                    node.compute.evaluate(&own.program, &mut joint, due, &mut own.outputs).await?;
+                joint.decide(due, evaluation, &mut own.outputs, &mut sources);
             }
         }
         let unit = joint.done();
@@ -343,7 +349,7 @@ pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
     match effect {
         // A due step is decided in the unit that makes it due, or the actor is told to continue.
         // A new task is in its queue already; an ended one was looked up when this was loaded.
-        Effect::Decide(_) | Effect::Watch { .. } => {}
+        Effect::Decide(_) | Effect::Watch { .. } | Effect::WatchItem { .. } => {}
         Effect::CancelTask { task, .. } => {
             let task = TaskAddress { environment: address.environment, task };
             node.send(task, task::Message::Stop);
@@ -365,10 +371,10 @@ async fn read_outputs(
     step: u16,
     outputs: &mut Outputs,
 ) -> Result<(), callboard_store::Error> {
-    for (step, task) in outputs.missing(execution, step) {
-        if let Some(mut found) = tables::task(store, environment, task).await? {
-            let output = found.output(store, environment).await?;
-            outputs.keep(step, &output.unwrap_or_default());
+    for (step, made) in outputs.missing(execution, step) {
+        let known = |task| outputs.item_output(task);
+        if let Some(output) = read::items::output(store, environment, &made, known).await? {
+            outputs.keep(step, &output);
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ use foldhash::HashMap;
 use crate::node::{Node, PAGE};
 use crate::tables::{
     self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, LIVE_EXECUTIONS, LIVE_TASKS, PLANS, TEMPLATES,
-    executions,
+    executions, items,
 };
 
 /// The time between two measurements.
@@ -205,7 +205,8 @@ impl Measuring<'_> {
                 for (id, _) in page {
                     let execution = ExecutionId::from_u128(id);
                     if let Some(begun) = executions::begun(store, environment, execution).await? {
-                        self.add(&begun.spec.account, environment, id, 0).await?;
+                        let lists = items::stored_lists(store, environment, execution).await?;
+                        self.add(&begun.spec.account, environment, id, lists).await?;
                     }
                 }
             }

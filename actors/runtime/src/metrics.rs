@@ -241,7 +241,11 @@ const fn entered(fact: execution::Fact) -> Option<execution::Status> {
         | F::StepRetrying(_)
         | F::StepCompleted(_)
         | F::StepFailed(_)
-        | F::StepCancelled(_) => None,
+        | F::StepCancelled(_)
+        | F::ItemRetrying(..)
+        | F::ItemCompleted(..)
+        | F::ItemFailed(..)
+        | F::ItemCancelled(..) => None,
     }
 }
 

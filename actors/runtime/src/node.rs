@@ -45,7 +45,9 @@ use crate::sources::NodeSources;
 use crate::submission;
 use crate::supervisor::DirectoryOf;
 use crate::tables::executions::Begun;
-use crate::tables::{self, EVENTS, EventRow, Found, HeadRow, LIVE_TASKS, WorkerRow, executions};
+use crate::tables::{
+    self, EVENTS, EventRow, Found, HeadRow, LIVE_TASKS, WorkerRow, executions, items,
+};
 use crate::texts::Texts;
 use crate::worker::{self, Workers};
 use crate::{recovery, task, worker as workers};
@@ -359,7 +361,7 @@ impl Node {
         Ok(count)
     }
 
-    /// An execution whose head was read, with what it was started with and its plan.
+    /// An execution whose head was read, without the items of its steps, with what it was started with and its plan.
     pub(crate) async fn execution(
         &self,
         environment: Environment,
@@ -388,6 +390,7 @@ impl Node {
         head: HeadRow,
     ) -> Result<(Execution, Arc<Program>), Error> {
         let (execution, mut begun, compiled) = self.execution(environment, id, head).await?;
+        let execution = items::with_items(self.store(), environment, execution).await?;
         let input = begun.take_input(self.store(), environment).await?;
         let usual = Arc::clone(&self.settings.task_defaults);
         Ok((execution, Arc::new(Program::new(id, compiled, begun.terms, input, usual))))

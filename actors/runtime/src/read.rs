@@ -3,6 +3,7 @@
 pub mod approvals;
 pub(crate) mod audit;
 pub(crate) mod deliveries;
+pub mod items;
 pub mod runs;
 
 use callboard_domain::id::{Environment, TaskId, first_at};

@@ -10,6 +10,7 @@ pub(crate) mod approvals;
 pub(crate) mod deliveries;
 mod events;
 pub(crate) mod executions;
+pub(crate) mod items;
 pub(crate) mod plans;
 mod tasks;
 mod words;
@@ -69,6 +70,9 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
             }
         }
     }
+    for list in unit.lists.drain(..) {
+        ops.extend(items::list_rows(environment, &list));
+    }
     ops
 }
 
@@ -120,6 +124,9 @@ pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions that do not stand in their head's row, by execution and number.
 pub(crate) const STEPS: Table<(u128, u16), StepState> =
     Table::new(0x18, 1).compressed_with(words::OF_STEPS);
+/// The items of steps, by execution, and by the number of the step and that of the item.
+pub(crate) const ITEMS: Table<(u128, u32), StepState> =
+    Table::new(0x2a, 1).compressed_with(words::OF_STEPS);
 /// Where deliveries stood before they were listed: first those that have not ended. A start moves them.
 pub(crate) const UNLISTED_DELIVERIES: [Table<u128, Delivery>; 2] =
     [Table::new(0x1c, 1), Table::new(0x1d, 1)];
@@ -174,6 +181,8 @@ pub(crate) mod text {
     pub(crate) const REMARK: u8 = 4;
     /// The salt of the history of an approval.
     pub(crate) const SALT: u8 = 5;
+    /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
+    pub(crate) const LIST: u8 = 16;
 }
 
 /// Deliveries that have not ended.

@@ -5,6 +5,7 @@ mod caps;
 mod deliveries;
 mod executions;
 mod figures;
+mod maps;
 mod model;
 mod retention;
 mod webhooks;

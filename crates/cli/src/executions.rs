@@ -45,18 +45,30 @@ const FIELDS: [Column; 19] = [
     ("cost (USD)", "usage.totalCost"),
 ];
 
-const STEPS: [Column; 6] = [
+const STEPS: [Column; 7] = [
     ("STEP", "id"),
     ("STATUS", "status"),
+    ("ITEMS", "shownItems"),
     ("MS", "durationMs"),
     ("ATTEMPT", "attempt"),
     ("TASK", "taskId"),
     ("ERROR", "error.message"),
 ];
 
-const DRY_STEPS: [Column; 7] = [
+const ITEMS: [Column; 7] = [
+    ("ITEM", "item"),
+    ("STATUS", "status"),
+    ("MS", "durationMs"),
+    ("ATTEMPT", "attempt"),
+    ("TASK", "taskId"),
+    ("OUTPUT", "shownOutput"),
+    ("ERROR", "error.message"),
+];
+
+const DRY_STEPS: [Column; 8] = [
     ("LEVEL", "level"),
     ("STEP", "id"),
+    ("ITEMS", "shownItems"),
     ("AFTER", "dependsOn"),
     ("MODEL", "model"),
     ("QUEUE", "queue"),
@@ -83,6 +95,9 @@ pub enum Executions {
         #[arg(value_parser = input::id)]
         id: String,
     },
+    /// List the items of a step with forEach, in the order of its list.
+    #[command(after_help = ITEMS_EXAMPLES)]
+    Items(ListItems),
     /// Follow an execution until it has ended; exits with 10 if it failed.
     Watch {
         /// The execution.
@@ -110,6 +125,30 @@ pub enum Executions {
         #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
         wait_timeout: Option<Duration>,
     },
+}
+
+/// Examples of `executions items`.
+const ITEMS_EXAMPLES: &str = "Examples:
+  callboard executions items dt_exec_01… extract --status failed
+  callboard executions items dt_exec_01… extract --limit 100 --offset 100 -o json";
+
+/// Which items of a step are listed.
+#[derive(Debug, Clone, Args)]
+pub struct ListItems {
+    /// The execution.
+    #[arg(value_parser = input::id)]
+    id: String,
+    /// The step, by its id in the plan.
+    step: String,
+    /// Any of pending, running, completed, failed, cancelled, rejected.
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<String>,
+    /// How many: 1 to 100; by default 20.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// How many to pass over.
+    #[arg(long)]
+    offset: Option<u64>,
 }
 
 /// Which executions are listed.
@@ -156,6 +195,18 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
         Executions::Show { id } => {
             let execution = client.data(Call::get(&["plans", "executions", &id])).await?;
             show(&access, &execution)
+        }
+        Executions::Items(wanted) => {
+            let path = ["plans", "executions", &wanted.id, "steps", &wanted.step, "items"];
+            let call = Call::get(&path)
+                .commas("status", &wanted.status)
+                .query("limit", wanted.limit)
+                .query("offset", wanted.offset);
+            let mut page = client.page(call).await?;
+            if access.output == Format::Table {
+                page.data.iter_mut().for_each(shorten_output);
+            }
+            access.output.list(&page, &ITEMS)
         }
         Executions::Watch { id, timeout } => {
             let mut view = View::watched(access.output);
@@ -205,6 +256,7 @@ pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
             .map(|(id, step)| {
                 let mut step = step.clone();
                 step["id"] = id.clone().into();
+                step["shownItems"] = counted(&step["items"]);
                 step
             })
             .collect();
@@ -223,7 +275,77 @@ pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
 /// Shows what would run.
 pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure> {
     access.output.item(plan, |plan| {
-        let steps = plan["steps"].as_array().cloned().unwrap_or_default();
+        let mut steps = plan["steps"].as_array().cloned().unwrap_or_default();
+        for step in &mut steps {
+            step["shownItems"] = expected(&step["items"]);
+        }
         format!("{}\n{}", table(&DRY_STEPS, &steps), details(plan, &DRY_FIELDS, &[]))
     })
+}
+
+/// The items of a step in a few words: `120 of 1000, 8 running, 2 failed`; null for a step without.
+fn counted(items: &Value) -> Value {
+    let (Some(completed), Some(total)) = (items["completed"].as_u64(), items["total"].as_u64())
+    else {
+        return Value::Null;
+    };
+    let mut shown = format!("{completed} of {total}");
+    let others = ["running", "awaitingApproval", "failed", "rejected", "cancelled"];
+    for name in others {
+        let count = items[name].as_u64().filter(|count| *count > 0);
+        let name = if name == "awaitingApproval" { "awaiting approval" } else { name };
+        if let Some(count) = count {
+            shown = format!("{shown}, {count} {name}");
+        }
+    }
+    shown.into()
+}
+
+/// The items of a step that would run: their number, or at most how many.
+fn expected(items: &Value) -> Value {
+    match (items["expected"].as_u64(), items["maxItems"].as_u64()) {
+        (Some(expected), _) => expected.into(),
+        (None, Some(most)) => format!("up to {most}").into(),
+        (None, None) => Value::Null,
+    }
+}
+
+/// How much of an item's output a table shows, in characters.
+const SHOWN_OUTPUT: usize = 60;
+
+/// Adds the beginning of an item's output, in one line.
+fn shorten_output(item: &mut Value) {
+    let Some(output) = item["output"].as_str() else { return };
+    let line: String = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown: String = line.chars().take(SHOWN_OUTPUT).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    item["shownOutput"] = shown.into();
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_one_line_with_counts() {
+        let items = json!({"total": 1000, "completed": 120, "running": 8, "pending": 870,
+            "awaitingApproval": 3, "failed": 2, "rejected": 0, "cancelled": 0});
+        assert_eq!(counted(&items), "120 of 1000, 8 running, 3 awaiting approval, 2 failed");
+        assert_eq!(counted(&Value::Null), Value::Null);
+        assert_eq!(expected(&json!({"expected": 3, "maxItems": 10})), 3);
+        assert_eq!(expected(&json!({"maxItems": 10})), "up to 10");
+    }
+
+    #[test]
+    fn a_long_output_is_shown_by_its_beginning_in_one_line() {
+        let mut item = json!({"output": format!("a\n  b {}", "ü".repeat(100))});
+        shorten_output(&mut item);
+        let shown = item["shownOutput"].as_str().unwrap();
+        assert!(shown.starts_with("a b ü") && shown.ends_with("ü…"), "{shown}");
+        assert_eq!(shown.chars().count(), SHOWN_OUTPUT + 1);
+    }
 }

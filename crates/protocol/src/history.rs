@@ -109,6 +109,9 @@ pub struct MoreBody {
     /// The step that the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<String>,
+    /// The item of the step's list that the task is for, from 0 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<u16>,
     /// When the reviewers' time is over (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
@@ -168,6 +171,7 @@ impl EntryBody {
             threshold,
             execution,
             step,
+            item,
             shown,
             edit,
             comment,
@@ -205,6 +209,7 @@ impl EntryBody {
                 why: why.map(|why| why.as_str().into()),
                 plan_execution_id: text(execution.as_ref()),
                 step_id: step.clone(),
+                item: *item,
                 timeout_at,
                 assignment_method: (*action == Action::Assigned).then(|| ASSIGNMENT.into()),
                 reason: reason.clone(),
@@ -242,6 +247,7 @@ impl EntryBody {
                 threshold: more.threshold,
                 execution: option(more.plan_execution_id.as_ref(), "planExecutionId")?,
                 step: more.step_id.clone(),
+                item: more.item,
                 shown: option(self.output_hash.as_ref(), "outputHash")?,
                 edit: option(self.edit_hash.as_ref(), "editHash")?,
                 comment: option(self.comment_hash.as_ref(), "commentHash")?,

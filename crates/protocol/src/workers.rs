@@ -254,6 +254,9 @@ pub struct Task {
     /// The step's identifier in its plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<String>,
+    /// The item of the step's list that the task is for, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u16>,
     /// The W3C trace context of the attempt: the parent of the worker's own spans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,

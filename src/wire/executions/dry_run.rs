@@ -51,6 +51,23 @@ pub struct DryStepBody<'a> {
     gate: &'static str,
     /// What it would cost, in USD.
     estimated_cost: f64,
+    /// The items of a step with forEach (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<DryItemsBody>,
+}
+
+/// The items of a step as it would run.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DryItemsBody {
+    /// The length of the list; left out where it comes from an output, and `estimatedCost` is for
+    /// maxItems.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<usize>,
+    /// The longest list.
+    max_items: u16,
+    /// What one item would cost on average, in USD.
+    estimated_cost: f64,
 }
 
 /// What a run would use.
@@ -107,6 +124,11 @@ impl<'a> DryStepBody<'a> {
             depends_on: &step.depends_on,
             gate: step.gate.as_str(),
             estimated_cost: step.estimated_cost,
+            items: step.items.map(|items| DryItemsBody {
+                expected: items.expected,
+                max_items: items.most,
+                estimated_cost: items.cost_each,
+            }),
         }
     }
 }

@@ -5,10 +5,12 @@ use callboard_domain::execution::{Stage, StepState};
 use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::task::{State, Task};
 use callboard_domain::usage::Usage;
+use callboard_runtime::read::items::ItemDetail;
 use callboard_runtime::read::runs::ExecutionDetail;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::items::ItemCountsBody;
 use crate::wire::common::{Iso, Text};
 use crate::wire::tasks::{TaskErrorBody, UsageBody};
 
@@ -18,7 +20,8 @@ use crate::wire::tasks::{TaskErrorBody, UsageBody};
 pub struct StepResult<'a> {
     /// pending, running, completed, failed, cancelled, skipped or rejected.
     status: &'static str,
-    /// What the model answered, or a reviewer made of it.
+    /// What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
+    /// items' outputs, unless that has more than 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
     /// When its task first ran.
@@ -58,6 +61,9 @@ pub struct StepResult<'a> {
     /// Why it did not end well (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
+    /// How many items of its list are how far, once the list is known (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<ItemCountsBody>,
 }
 
 impl<'a> StepResult<'a> {
@@ -69,6 +75,17 @@ impl<'a> StepResult<'a> {
     ) -> Self {
         let execution = &detail.overview.execution;
         let Some(row) = execution.step(number) else { return Self::default() };
+        let items = detail.items.get(&number).copied().map(ItemCountsBody::from);
+        Self { items, ..Self::without_items(detail, number, row, waiting_for) }
+    }
+
+    fn without_items(
+        detail: &'a ExecutionDetail,
+        number: u16,
+        row: &'a StepState,
+        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+    ) -> Self {
+        let execution = &detail.overview.execution;
         match row.stage {
             Stage::Waiting => Self::row("pending", row),
             Stage::Ready => {
@@ -90,6 +107,19 @@ impl<'a> StepResult<'a> {
             Stage::Rejected => Self::row("rejected", row),
             Stage::Cancelled => Self::row("cancelled", row),
         }
+    }
+
+    /// An item of a step; `waiting_for` says what a pending task waits for.
+    pub(super) fn of_item(
+        item: &'a ItemDetail,
+        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+    ) -> Self {
+        let status = item.status.as_str();
+        let shown = match &item.task {
+            Some(task) => Self::dispatched(&item.row, task, waiting_for(task)),
+            None => Self::row(status, &item.row),
+        };
+        Self { status, output: item.output.as_deref(), ..shown }
     }
 
     fn row(status: &'static str, row: &'a StepState) -> Self {
@@ -147,6 +177,9 @@ fn used(usage: Usage) -> Option<UsageBody> {
 pub struct StepSummary<'a> {
     /// Its id in the plan.
     id: &'a str,
+    /// The item of its list that the event is about, from 0 (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<u16>,
     /// `dt_exec_…`
     #[schema(value_type = String)]
     execution_id: Text<ExecutionId>,
@@ -174,7 +207,7 @@ pub struct StepSummary<'a> {
 impl<'a> StepSummary<'a> {
     /// A step of which only the name of the event says how far it is: `step.completed`.
     #[must_use]
-    pub fn named(id: &'a str, execution: ExecutionId, event: &str) -> Self {
+    pub fn named(id: &'a str, item: Option<u16>, execution: ExecutionId, event: &str) -> Self {
         let status = match event {
             "step.completed" => Some("completed"),
             "step.failed" => Some("failed"),
@@ -186,6 +219,7 @@ impl<'a> StepSummary<'a> {
         };
         Self {
             id,
+            item,
             execution_id: Text(execution),
             status,
             task_id: None,
@@ -204,7 +238,7 @@ impl<'a> StepSummary<'a> {
             attempt: Some(task.attempt),
             started_at: task.started_at.map(Iso),
             confidence: task.result.as_ref().and_then(|result| result.confidence),
-            ..Self::named(id, execution, event)
+            ..Self::named(id, task.spec.origin.item, execution, event)
         }
     }
 }

@@ -223,6 +223,7 @@ fn assign(assignment: Assignment) -> Assign {
             temperature: spec.temperature,
             plan_execution_id: execution.map(|id| id.to_string()),
             step_id: step,
+            item: spec.origin.item,
             traceparent: trace.map(|trace| trace.to_string()),
         },
     }

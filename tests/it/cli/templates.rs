@@ -12,9 +12,13 @@ fn built_in(name: &str) -> String {
 #[tokio::test]
 async fn a_template_is_checked_without_a_server_and_every_fault_is_told() {
     let home = Home::new("http://127.0.0.1:9");
-    for name in
-        ["contract-review-v1", "due-diligence-v1", "financial-analysis-v1", "risk-assessment-v1"]
-    {
+    for name in [
+        "contract-review-v1",
+        "due-diligence-v1",
+        "extraction-v1",
+        "financial-analysis-v1",
+        "risk-assessment-v1",
+    ] {
         let found = home.json(&["templates", "validate", &built_in(&format!("{name}.yaml"))]).await;
         assert_eq!((&found["valid"], &found["id"]), (&json!(true), &json!(name)));
     }

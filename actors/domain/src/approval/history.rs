@@ -148,6 +148,9 @@ pub struct Details {
     /// The step's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// The item of the step's list, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<u16>,
     /// The commitment to the held output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
@@ -187,7 +190,7 @@ impl Details {
         *self == Self::default()
     }
 
-    fn texts(&self) -> [(&'static str, Option<String>); 15] {
+    fn texts(&self) -> [(&'static str, Option<String>); 16] {
         /// A detail as a string.
         fn text<T: ToString>(value: Option<&T>) -> Option<String> {
             value.map(ToString::to_string)
@@ -198,6 +201,7 @@ impl Details {
             ("confidence", text(self.confidence.as_ref())),
             ("editHash", text(self.edit.as_ref())),
             ("from", text(self.from.as_ref())),
+            ("item", text(self.item.as_ref())),
             ("outputHash", text(self.shown.as_ref())),
             ("planExecutionId", text(self.execution.as_ref())),
             ("reason", self.reason.clone()),

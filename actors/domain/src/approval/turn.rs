@@ -49,6 +49,7 @@ impl Turn {
             shown: Some(shown),
             execution,
             step,
+            item: self.next.task.origin.item,
             until: Some(expires_at),
             ..Details::default()
         };

@@ -120,7 +120,7 @@ fn variable(inside: &str, written: &str) -> Result<String, String> {
             let _ = write!(text, "meta.{}", meta.as_str());
             Vec::new()
         }
-        Reference::Env(_) => return Err(unknown()),
+        Reference::Env(_) | Reference::Item { .. } => return Err(unknown()),
     };
     for segment in &path {
         member(&mut text, segment);

@@ -2,9 +2,10 @@
 //!
 //! Deliberately absent: outputs; a placeholder for one stays in the prompt as written.
 
+use super::items::{self, DryItems};
 use super::{Estimate, PastRun, of_run, of_step, received};
 use crate::names::names;
-use crate::plan::{HitlSource, Plan, Step, gate_of};
+use crate::plan::{HitlSource, ListError, Plan, Step, gate_of};
 use crate::render::{self, Scope};
 use crate::task::Hold;
 use crate::usage::Prices;
@@ -60,6 +61,8 @@ pub struct DryStep {
     pub gate: GateKind,
     /// The likely cost in USD.
     pub estimated_cost: f64,
+    /// The items of a step with a list.
+    pub items: Option<DryItems>,
 }
 
 names! {
@@ -77,6 +80,10 @@ names! {
 /// True if a dry run takes about a millisecond.
 #[must_use]
 pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
+    // A list is the larger part of the work, and is not read to find that out.
+    if plan.steps().iter().any(|step| step.for_each().is_some()) {
+        return false;
+    }
     let texts = plan.steps().iter().flat_map(Step::texts);
     texts.map(|text| text.weight(scope)).fold(0, usize::saturating_add) <= BRIEF_WEIGHT
 }
@@ -93,12 +100,12 @@ pub fn dry_run(
     defaults: StepDefaults<'_>,
     past: impl Fn(&str, &str) -> Option<PastRun>,
     prices: &Prices,
-) -> Result<DryRun, (String, render::Error)> {
+) -> Result<DryRun, (String, ListError)> {
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
     let (mut left, mut weight) = (MAX_PROMPTS, 0);
     for (index, step) in (0..).zip(plan.steps()) {
-        let failed = |error| (step.id().to_owned(), error);
+        let failed = |error: render::Error| (step.id().to_owned(), ListError::Render(error));
         weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
         let is_rendered = weight <= MAX_WEIGHT;
         let mut prompt = if is_rendered {
@@ -111,8 +118,28 @@ pub fn dry_run(
         };
         let source = step.source();
         let model = source.model.as_deref().unwrap_or(defaults.model);
-        let past = past(step.id(), model);
-        let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
+        let past = past(step.id(), model).filter(|_| step.for_each().is_none());
+        let of = |prompt: &str| of_step(step, model, prompt, received(plan, step), past, prices);
+        let (mut estimate, mut dry_items) = (of(&prompt), None);
+        if let Some(each) = step.for_each() {
+            let known = items::known(each, scope).map_err(|error| (step.id().to_owned(), error))?;
+            let most = usize::from(each.max_items());
+            let count = known.as_ref().map_or(most, Vec::len);
+            let one = estimate;
+            estimate = one.of_items(count);
+            if let Some(list) = &known {
+                weight = weight.saturating_add(items::weight(step, list, scope));
+                if weight <= MAX_WEIGHT {
+                    let sum = items::sum(step, list, scope, of).map_err(failed)?;
+                    estimate = sum.unwrap_or_else(|| one.of_items(0));
+                }
+            }
+            #[expect(clippy::cast_precision_loss, reason = "at most a thousand")]
+            let cost_each = if count == 0 { one.cost } else { estimate.cost / count as f64 };
+            let (expected, most) = (known.as_ref().map(Vec::len), each.max_items());
+            dry_items = Some(DryItems { expected, most, cost_each });
+            estimate = estimate.in_parallel(count, each);
+        }
         estimates.push(estimate);
         let share = left / (plan.steps().len() - steps.len());
         let is_long = prompt.len() > share;
@@ -136,6 +163,7 @@ pub fn dry_run(
                 Some(Hold::Never) | None => GateKind::None,
             },
             estimated_cost: estimate.cost,
+            items: dry_items,
         });
     }
     let path = plan.graph().critical_path(|step| estimates[usize::from(step)].duration_ms);

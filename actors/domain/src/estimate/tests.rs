@@ -1,7 +1,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::plan::{HitlSource, PlanSource, StepSource};
+use crate::plan::{HitlSource, ListError, MapSource, PlanSource, StepSource};
 use crate::render::{self, Meta, Output, Scope};
 
 struct Start(Map<String, Value>);
@@ -126,7 +126,7 @@ fn an_input_that_cannot_be_rendered_is_told_with_its_step() {
     let plan = Plan::compile(plan, &[]).unwrap();
     let start = Start(json!({"text": 1}).as_object().cloned().unwrap());
     let failed = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap_err();
-    assert!(matches!(failed, (step, render::Error::Missing(_)) if step == "a"));
+    assert!(matches!(failed, (step, ListError::Render(render::Error::Missing(_))) if step == "a"));
 }
 
 /// Tried on a server before: the answer took 500 megabytes.
@@ -150,4 +150,48 @@ fn all_prompts_of_a_dry_run_share_two_mebibytes() {
     }
     assert!(run.steps[0].estimated_cost > 100_000.0, "the whole prompt counts");
     assert!(dry(|_, _| None).steps.iter().all(|step| !step.prompt_truncated));
+}
+
+fn over_docs(concurrency: Option<u16>) -> Plan {
+    let map = MapSource {
+        for_each: Some("{{input.docs}}".to_owned()),
+        max_items: Some(100),
+        concurrency,
+        ..MapSource::default()
+    };
+    let step = StepSource {
+        id: "each".to_owned(),
+        prompt: "{{item}}".to_owned(),
+        max_tokens: Some(5),
+        map,
+        ..StepSource::default()
+    };
+    let steps = vec![step];
+    Plan::compile(PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() }, &[])
+        .unwrap()
+}
+
+#[test]
+fn a_dry_run_counts_the_items_and_what_each_costs() {
+    let run = |input: Value, concurrency| {
+        let start = Start(input.as_object().cloned().unwrap());
+        dry_run(&over_docs(concurrency), &start, None, TARGETS, |_, _| None, &prices())
+    };
+    // Prompts of 10 and 30 tokens, and 5 tokens of output at ten times the price.
+    let docs = json!({"docs": ["x".repeat(40), "y".repeat(120), "x".repeat(40)]});
+    let found = run(docs.clone(), None).unwrap();
+    let items = found.steps[0].items.unwrap();
+    assert_eq!((items.expected, items.most), (Some(3), 100));
+    assert!((found.steps[0].estimated_cost - 200.0).abs() < 1e-6, "{found:?}");
+    assert!((items.cost_each - 200.0 / 3.0).abs() < 1e-6, "{found:?}");
+    assert_eq!(found.steps[0].prompt, "{{item}}");
+    assert_eq!(found.estimate.duration_ms, 100, "all at once");
+    assert_eq!(run(docs, Some(2)).unwrap().estimate.duration_ms, 200, "in two rounds");
+    let none = run(json!({"docs": []}), None).unwrap();
+    assert_eq!((none.steps[0].items.unwrap().expected, none.estimate.cost), (Some(0), 0.0));
+    let (step, error) = run(json!({"docs": 5}), None).unwrap_err();
+    assert_eq!(
+        (&*step, &*error.to_string()),
+        ("each", "forEach: {{input.docs}} is a number, not a list")
+    );
 }

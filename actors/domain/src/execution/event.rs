@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::Status;
+use super::items::Expansion;
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::event::EventName;
@@ -18,6 +19,15 @@ pub enum Event {
         step: u16,
         /// What came of it.
         decision: StepDecision,
+    },
+    /// The prompt of an item was rendered, or cannot be.
+    ItemDecided {
+        /// The step.
+        step: u16,
+        /// The item.
+        item: u16,
+        /// What came of it.
+        decision: ItemDecision,
     },
     /// The task of a step is completed.
     StepCompleted {
@@ -87,6 +97,22 @@ pub enum StepDecision {
     Skip,
     /// Its condition or its prompt can't be evaluated.
     Fail(Ending),
+    /// It runs once for each item of a list.
+    Expand(Expansion),
+}
+
+/// What is to become of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ItemDecision {
+    /// It runs, as this task, as with [`StepDecision::Run`].
+    Run {
+        /// The fresh task.
+        task: TaskId,
+        /// What it costs at most; `None` if the model has no price.
+        worst_cost: Option<Money>,
+    },
+    /// Its prompt can't be rendered.
+    Fail(Ending),
 }
 
 /// The task that tries again what a reviewer rejected.
@@ -103,6 +129,8 @@ pub struct Retry {
 pub struct Report {
     /// The task. Only the step's current one moves the step.
     pub task: TaskId,
+    /// The item that it is of, if its step has items.
+    pub item: Option<u16>,
     /// When it first ran.
     pub started_at: Option<Timestamp>,
     /// The number of its last attempt.
@@ -139,6 +167,14 @@ pub enum Fact {
     StepFailed(u16),
     /// A step was cancelled.
     StepCancelled(u16),
+    /// An item of a step goes again with another task.
+    ItemRetrying(u16, u16),
+    /// An item of a step is completed.
+    ItemCompleted(u16, u16),
+    /// An item of a step failed for good or was rejected.
+    ItemFailed(u16, u16),
+    /// An item of a step was cancelled after it had been dispatched.
+    ItemCancelled(u16, u16),
 }
 
 impl Fact {
@@ -152,10 +188,10 @@ impl Fact {
             Self::Failed => EventName::ExecutionFailed,
             Self::Cancelled => EventName::ExecutionCancelled,
             Self::StepSkipped(_) => EventName::StepSkipped,
-            Self::StepRetrying(_) => EventName::StepRetrying,
-            Self::StepCompleted(_) => EventName::StepCompleted,
-            Self::StepFailed(_) => EventName::StepFailed,
-            Self::StepCancelled(_) => EventName::StepCancelled,
+            Self::StepRetrying(_) | Self::ItemRetrying(..) => EventName::StepRetrying,
+            Self::StepCompleted(_) | Self::ItemCompleted(..) => EventName::StepCompleted,
+            Self::StepFailed(_) | Self::ItemFailed(..) => EventName::StepFailed,
+            Self::StepCancelled(_) | Self::ItemCancelled(..) => EventName::StepCancelled,
         }
     }
 
@@ -167,10 +203,35 @@ impl Fact {
             | Self::StepRetrying(step)
             | Self::StepCompleted(step)
             | Self::StepFailed(step)
-            | Self::StepCancelled(step) => Some(step),
+            | Self::StepCancelled(step)
+            | Self::ItemRetrying(step, _)
+            | Self::ItemCompleted(step, _)
+            | Self::ItemFailed(step, _)
+            | Self::ItemCancelled(step, _) => Some(step),
             Self::Started | Self::Progressed | Self::Completed | Self::Failed | Self::Cancelled => {
                 None
             }
+        }
+    }
+
+    /// The item that it is about.
+    #[must_use]
+    pub const fn item(self) -> Option<u16> {
+        match self {
+            Self::ItemRetrying(_, item)
+            | Self::ItemCompleted(_, item)
+            | Self::ItemFailed(_, item)
+            | Self::ItemCancelled(_, item) => Some(item),
+            Self::StepSkipped(_)
+            | Self::StepRetrying(_)
+            | Self::StepCompleted(_)
+            | Self::StepFailed(_)
+            | Self::StepCancelled(_)
+            | Self::Started
+            | Self::Progressed
+            | Self::Completed
+            | Self::Failed
+            | Self::Cancelled => None,
         }
     }
 }
@@ -178,13 +239,22 @@ impl Fact {
 /// What the runtime is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Evaluate the step's condition, render its prompt, and say what came of it.
+    /// Evaluate the step's condition, render its prompt or its next item's, and say what came of it.
     Decide(u16),
     /// See to it that the task is worked on and that its end is told here; if it ended already,
     /// tell it now.
     Watch {
         /// The step.
         step: u16,
+        /// Its task.
+        task: TaskId,
+    },
+    /// As [`Self::Watch`], for the task of an item.
+    WatchItem {
+        /// The step.
+        step: u16,
+        /// The item.
+        item: u16,
         /// Its task.
         task: TaskId,
     },

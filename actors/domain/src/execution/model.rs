@@ -28,6 +28,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 #[derive(Debug, Clone)]
 struct Fake {
     step: u16,
+    item: Option<u16>,
     end: Option<Event>,
 }
 
@@ -41,6 +42,7 @@ struct World {
     /// What is on the disk.
     head: String,
     rows: BTreeMap<u16, String>,
+    items: BTreeMap<(u16, u16), String>,
     committed: Execution,
     naive_committed: Naive,
     tasks: BTreeMap<TaskId, Fake>,
@@ -52,12 +54,27 @@ struct World {
     alarm: Option<Timestamp>,
     last_task: u128,
     retries: u32,
+    /// The steps with a list, and how its items run.
+    lists: BTreeMap<u16, Expansion>,
+    /// How often a commit takes in one more decision, in percent.
+    chained: u64,
+    /// Whether the server dies after every commit, and nobody meddles.
+    always_dies: bool,
 }
 
 impl World {
     fn of(seed: u64) -> Self {
         let mut chance = Chance(seed);
         let (lists, last) = chance.graph();
+        let expansions = chance.expansions(lists.len());
+        Self::with(chance, (lists, last), expansions)
+    }
+
+    fn with(
+        mut chance: Chance,
+        (lists, last): (Vec<Vec<u16>>, u16),
+        expansions: BTreeMap<u16, Expansion>,
+    ) -> Self {
         let max = chance.percent(40).then(|| 2_000_000 + chance.below(30_000_000));
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),
@@ -80,6 +97,7 @@ impl World {
             timeout_ms: spec.timeout_ms,
             deadline: spec.timeout_ms.map(|ms| NOW.after(Duration::from_millis(ms))),
             own: vec![Own::Nothing; lists.len()],
+            lists: BTreeMap::new(),
             corrected: BTreeSet::new(),
             loose: BTreeSet::new(),
             worst: BTreeMap::new(),
@@ -97,6 +115,7 @@ impl World {
             graph,
             head: json(&open.next.head),
             rows,
+            items: BTreeMap::new(),
             committed: open.next.clone(),
             naive_committed: naive.clone(),
             naive,
@@ -109,17 +128,20 @@ impl World {
             alarm: None,
             last_task: 0,
             retries: 0,
+            lists: expansions,
+            chained: 50,
+            always_dies: false,
         };
         world.agrees();
         world.commit();
         world
     }
 
-    fn live(mut self) {
-        for _ in 0..2_000 {
+    fn live(mut self, moves: u32) -> Execution {
+        for _ in 0..moves {
             match self.chance.below(100) {
                 0..4 => self.crash(),
-                4..9 => self.meddle(),
+                4..9 if !self.always_dies => self.meddle(),
                 9..40 => self.decide_one(),
                 40..70 => self.end_one(),
                 _ => self.deliver_one(),
@@ -132,7 +154,7 @@ impl World {
                 assert!(self.committed.outstanding().is_empty());
                 assert!(self.alarm.is_none(), "it wants to be woken after its end");
                 if self.retries >= 2 || self.chance.percent(60) {
-                    return;
+                    return self.committed;
                 }
                 self.retries += 1;
                 self.happens(&Event::RetryRequested);
@@ -145,10 +167,19 @@ impl World {
         if let Some(step) = self.chance.pick(self.todo.iter().copied()) {
             self.todo.remove(&step);
             self.decide(step);
+            // A wrong item may have been tried.
+            if self.open.next.has_due() && self.open.next.due().contains(step) {
+                self.todo.insert(step);
+            }
         }
     }
 
     fn decide(&mut self, step: u16) {
+        let expansion = self.lists.get(&step).copied();
+        let stage = self.open.next.step(step).map(|row| row.stage);
+        if let (Some(expansion), Some(Stage::Dispatched)) = (expansion, stage) {
+            return self.decide_item(step, expansion.items);
+        }
         let decision = match self.chance.below(100) {
             0..12 => StepDecision::Skip,
             12..16 => StepDecision::Fail(ending(EndingCode::ConditionFailed)),
@@ -156,10 +187,31 @@ impl World {
             _ => {
                 let priced = self.chance.percent(95);
                 let worst_cost = priced.then(|| Money::from_usd(self.chance.usd()));
-                StepDecision::Run { task: self.new_task(), worst_cost }
+                match expansion {
+                    Some(expansion) => {
+                        let worst_cost = worst_cost.map(|one| one.times(expansion.items));
+                        StepDecision::Expand(Expansion { worst_cost, ..expansion })
+                    }
+                    None => StepDecision::Run { task: self.new_task(), worst_cost },
+                }
             }
         };
         self.happens(&Event::Decided { step, decision });
+    }
+
+    /// The item whose turn it is, or any other.
+    fn decide_item(&mut self, step: u16, items: u16) {
+        let due = self.open.next.next_due().filter(|due| due.step == step);
+        let any = u16::try_from(self.chance.below(u64::from(items) + 1)).expect("small");
+        let next = due.and_then(|due| due.item).filter(|_| self.chance.percent(80));
+        let decision = if self.chance.percent(8) {
+            ItemDecision::Fail(ending(EndingCode::RenderFailed))
+        } else {
+            let priced = self.chance.percent(95);
+            let worst_cost = priced.then(|| Money::from_usd(self.chance.usd()));
+            ItemDecision::Run { task: self.new_task(), worst_cost }
+        };
+        self.happens(&Event::ItemDecided { step, item: next.unwrap_or(any), decision });
     }
 
     fn end_one(&mut self) {
@@ -171,11 +223,12 @@ impl World {
 
     /// Tasks end in commits of their own.
     fn end(&mut self, task: TaskId, cancel: bool) {
-        let step = self.tasks[&task].step;
+        let Fake { step, item, .. } = self.tasks[&task];
         let usage =
             Usage { input: 7, output: 3, total_cost: self.chance.usd(), ..Usage::default() };
         let report = Report {
             task,
+            item,
             started_at: Some(self.now),
             attempt: 1,
             usage,
@@ -195,7 +248,7 @@ impl World {
                     worst_cost: Some(Money::from_usd(self.chance.usd())),
                 });
                 if let Some(retry) = retried_as {
-                    self.tasks.insert(retry.task, Fake { step, end: None });
+                    self.tasks.insert(retry.task, Fake { step, item, end: None });
                 }
                 let ending = ending(EndingCode::Rejected);
                 Event::StepRejected { step, report, ending, retried_as }
@@ -203,7 +256,7 @@ impl World {
             35..40 => Event::StepCancelled { step, report },
             _ => Event::StepCompleted { step, report },
         };
-        self.tasks.insert(task, Fake { step, end: Some(end.clone()) });
+        self.tasks.insert(task, Fake { step, item, end: Some(end.clone()) });
         self.inbox.push(end);
     }
 
@@ -247,33 +300,40 @@ impl World {
     fn happens(&mut self, event: &Event) {
         let before = self.open.next.clone();
         let allowed = self.naive.accepts(event, self.now);
-        let runs = if let Event::Decided { step, decision: StepDecision::Run { task, .. } } = event
-        {
-            Some((*step, *task))
-        } else {
-            None
-        };
+        let mut runs = None;
+        if let Event::Decided { step, decision: StepDecision::Run { task, .. } } = event {
+            runs = Some((*step, None, *task));
+        }
+        if let Event::ItemDecided { step, item, decision: ItemDecision::Run { task, .. } } = event {
+            runs = Some((*step, Some(*item), *task));
+        }
         let outcome = self.open.and_then(event.clone(), self.now);
         assert_eq!(outcome.is_ok(), allowed, "{event:?} was {outcome:?} in {before:#?}");
         if !allowed {
             return;
         }
-        if let Some((step, task)) = runs
-            && self.open.next.current(step) == Some(task)
+        if let Some((step, item, task)) = runs
+            && self.open.next.out().any(|out| out == (step, task))
         {
             assert_eq!(before.status(), Status::Running, "it ran after its end");
             for dependency in &self.naive.dependencies[usize::from(step)] {
                 let ended = before.step(*dependency).is_some_and(|row| well(row.stage));
                 assert!(ended, "{step} ran before {dependency}");
             }
-            self.tasks.insert(task, Fake { step, end: None });
+            self.tasks.insert(task, Fake { step, item, end: None });
             self.fresh.push(task);
         }
         self.agrees();
-        if self.chance.percent(50) {
+        if self.chance.percent(self.chained) {
             let due = self.open.next.due();
             if let Some(step) = self.chance.pick(due) {
-                return self.decide(step);
+                let before = self.open.next.head.version;
+                self.decide(step);
+                // A decision about the wrong item is refused, and commits nothing.
+                if self.open.next.head.version == before {
+                    self.commit();
+                }
+                return;
             }
         }
         self.commit();
@@ -289,6 +349,7 @@ impl World {
         assert_eq!(ours.head.budget.spent(), Money::from_nanos(theirs.spent()));
         assert_eq!(ours.head.budget.reserved(), Money::from_nanos(theirs.reserved()));
         assert_eq!(ours.stopping().collect::<BTreeSet<_>>(), theirs.loose);
+        self.items_agree();
         let progress = ours.progress(|task| match task.as_u128() >> 10 & 3 {
             0 => Live::Pending,
             1 => Live::AwaitingApproval,
@@ -305,14 +366,43 @@ impl World {
         }
     }
 
+    /// Each item is as far as the reference says, and the step's row counts them.
+    fn items_agree(&self) {
+        for (step, list) in &self.naive.lists {
+            let shown = self.open.next.items(*step).map(|(_, row)| row.stage);
+            let said = list.items.iter().map(|own| match own {
+                Own::Nothing | Own::Items => Stage::Waiting,
+                Own::Out(_) => Stage::Dispatched,
+                Own::Well(stage) | Own::Bad(stage, _) => *stage,
+            });
+            let (shown, said): (Vec<_>, Vec<_>) = (shown.collect(), said.collect());
+            assert_eq!(shown, said, "the items of step {step}");
+            let counts = self.open.next.item_counts(*step, |_| Live::Running).expect("a list");
+            let of = |stage| u32::try_from(said.iter().filter(|is| **is == stage).count());
+            assert_eq!(Ok(counts.completed), of(Stage::Completed));
+            assert_eq!(Ok(counts.failed + counts.rejected), {
+                of(Stage::Failed).and_then(|failed| Ok(failed + of(Stage::Rejected)?))
+            });
+            let ended = counts.completed + counts.failed + counts.rejected + counts.cancelled;
+            assert_eq!(ended + counts.running + counts.pending, counts.total);
+        }
+    }
+
     fn commit(&mut self) {
         let next = self.open.next.clone();
         let silent =
             self.committed.status() == Status::Cancelled && next.status() == Status::Cancelled;
         assert!(!silent || self.fresh.is_empty(), "a task began after an acknowledged cancel");
         for fact in std::mem::take(&mut self.open.facts) {
+            let mut completed = None;
             if let Fact::StepCompleted(step) = fact {
-                let task = next.step(step).and_then(|row| row.task).expect("it ran");
+                completed = next.step(step).filter(|row| row.map.is_none());
+            }
+            if let Fact::ItemCompleted(step, item) = fact {
+                completed = next.item(step, item);
+            }
+            if let Some(row) = completed {
+                let task = row.task.expect("it ran");
                 assert!(self.applied.insert(task), "the output of {task} was applied twice");
             }
         }
@@ -320,9 +410,15 @@ impl World {
         for (step, row) in next.changed_since(&self.committed) {
             self.rows.insert(step, json(row));
         }
+        for (step, item, row) in next.items_changed_since(Some(&self.committed)) {
+            self.items.insert((step, item), json(row));
+        }
         self.committed = next;
         self.naive_committed = self.naive.clone();
         self.fresh.clear();
+        if self.always_dies {
+            return self.crash();
+        }
         for effect in std::mem::take(&mut self.open.effects) {
             // The server may die before it did all that it had decided to do.
             if self.chance.percent(1) {
@@ -330,6 +426,8 @@ impl World {
             }
             self.perform(effect);
         }
+        // What one commit had no room for follows.
+        self.todo.extend(self.committed.due().iter().filter(|_| self.committed.has_due()));
         if self.chance.percent(2) {
             self.crash();
         }
@@ -340,7 +438,9 @@ impl World {
             Effect::Decide(step) => {
                 self.todo.insert(step);
             }
-            Effect::Watch { task, .. } => self.inbox.extend(self.tasks[&task].end.clone()),
+            Effect::Watch { task, .. } | Effect::WatchItem { task, .. } => {
+                self.inbox.extend(self.tasks[&task].end.clone())
+            }
             Effect::CancelTask { task, .. } => match self.tasks[&task].end.clone() {
                 Some(end) => self.inbox.push(end),
                 None => self.end(task, true),
@@ -361,6 +461,10 @@ impl World {
         let head = serde_json::from_str(&self.head).expect("a head is read");
         let rows = self.rows.values().map(|row| serde_json::from_str(row).expect("a row is read"));
         let loaded = Execution::loaded(head, Arc::clone(&self.graph), rows).expect("all rows");
+        let row = |((step, item), row): (&(u16, u16), &String)| {
+            (*step, *item, serde_json::from_str(row).expect("a row is read"))
+        };
+        let loaded = loaded.with_items(self.items.iter().map(row)).expect("all items");
         assert_eq!(loaded, self.committed, "what came back is not what was committed");
         self.naive = self.naive_committed.clone();
         self.committed = loaded.clone();
@@ -400,7 +504,31 @@ fn ten_thousand_random_executions_end_as_the_reference_says() {
     let only = option_env!("CALLBOARD_SEED").map(|seed| seed.parse().expect("a number"));
     for seed in only.map_or(0..EXECUTIONS, |seed: u64| seed..seed + 1) {
         let say = Say(seed);
-        World::of(seed).live();
+        World::of(seed).live(4_000);
         drop(say);
     }
+}
+
+#[test]
+fn a_thousand_items_end_as_the_reference_says_with_a_crash_after_every_commit() {
+    let items = MAX_ITEMS;
+    let list = Expansion { items, concurrency: None, min_success: 0, worst_cost: None };
+    let world = |seed| {
+        let graph = (vec![vec![], vec![0]], 1);
+        World::with(Chance(seed), graph, BTreeMap::from([(0, list)]))
+    };
+    let is_calm = |seed: &u64| {
+        let naive = world(*seed).naive;
+        naive.max.is_none() && !naive.fail_fast
+    };
+    let seed = (0..).find(is_calm).expect("most are");
+    let say = Say(seed);
+    let mut world = world(seed);
+    (world.chained, world.always_dies, world.retries) = (97, true, 2);
+    world.happens(&Event::Decided { step: 0, decision: StepDecision::Expand(list) });
+    let ended = world.live(40_000);
+    let counts = ended.item_counts(0, |_| Live::Running).expect("a list");
+    assert_eq!((counts.total, counts.running + counts.pending), (1_000, 0));
+    assert!(counts.completed > 300, "{counts:?}");
+    drop(say);
 }

@@ -2,18 +2,18 @@
 //!
 //! Deliberately absent: the order of events. The machine names the step to decide.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Execution, Stage};
+use super::{Due, Execution, Stage, StepState};
 use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::Graph;
 use crate::id::{ExecutionId, TaskId};
-use crate::plan::{HitlSource, Plan, Step, gate_of};
+use crate::plan::{ForEach, HitlSource, Plan, Step, gate_of};
 use crate::render::{self, Meta, Output, PromptTemplate, Scope};
 use crate::retry::Policy;
 use crate::schema::{self, Schema};
@@ -134,6 +134,23 @@ pub enum Evaluation {
     Skip,
     /// The step's condition or prompt cannot be evaluated.
     Fail(Ending),
+    /// The step runs once for each of these items.
+    Expand(Box<List>),
+}
+
+/// The list of a step that begins.
+#[derive(Debug)]
+pub struct List {
+    /// The number of the list among those of the plan.
+    pub number: u8,
+    /// The items.
+    pub items: Vec<Value>,
+    /// The most tasks at once.
+    pub concurrency: Option<u16>,
+    /// The number of items that must complete.
+    pub min_success: u16,
+    /// Requests and how many items cost at most as much; `None` if the execution has no `maxCost`.
+    pub costs: Option<Vec<(u16, Request)>>,
 }
 
 impl Program {
@@ -179,14 +196,15 @@ impl Program {
     #[must_use]
     pub fn evaluate(
         &self,
-        number: u16,
+        due: Due,
         execution: &Execution,
         outputs: &Outputs,
         effort: Effort,
     ) -> Option<Evaluation> {
-        let step = &self.compiled.plan.steps()[usize::from(number)];
-        let scope = WithOutputs { program: self, execution, outputs };
-        if let Some(condition) = step.condition() {
+        let step = &self.compiled.plan.steps()[usize::from(due.step)];
+        let item = due.item.and_then(|item| outputs.item(due.step, item));
+        let scope = WithOutputs { program: self, execution, outputs, item };
+        if let (Some(condition), None) = (step.condition(), due.item) {
             match (condition.evaluate(&scope, &mut effort.fuel()), effort) {
                 (Ok(true), _) => {}
                 (Ok(false), _) => return Some(Evaluation::Skip),
@@ -194,27 +212,86 @@ impl Program {
                 (Err(error), _) => return Some(failed(EndingCode::ConditionFailed, &error)),
             }
         }
+        if let (Some(each), None) = (step.for_each(), due.item) {
+            return self.expand(step, each, &scope, effort);
+        }
         if effort == Effort::Brief
             && step.texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
         {
             return None;
         }
-        let prompt = step.prompt().render(&scope);
-        let system_prompt = step.system_prompt().map(|text| text.render(&scope)).transpose();
-        let messages = rendered_messages(step, &scope);
-        let (mut prompt, system_prompt, messages) = match (prompt, system_prompt, messages) {
-            (Ok(prompt), Ok(system_prompt), Ok(messages)) => (prompt, system_prompt, messages),
-            (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => {
-                return Some(failed(EndingCode::RenderFailed, &error));
-            }
+        let mut inputs = match rendered(step, &scope) {
+            Ok(inputs) => inputs,
+            Err(error) => return Some(failed(EndingCode::RenderFailed, &error)),
         };
-        if let Some(message) = execution.step(number).and_then(|row| row.correction.as_ref()) {
+        let row = match due.item {
+            Some(item) => execution.item(due.step, item),
+            None => execution.step(due.step),
+        };
+        if let Some(message) = row.and_then(|row| row.correction.as_ref()) {
+            let prompt = &mut inputs.prompt;
             prompt.push_str("\n\nYour previous answer did not have the required structure: ");
             prompt.push_str(message);
             prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
         }
-        let inputs = Inputs { prompt, system_prompt, context: None, messages };
         Some(Evaluation::Run(Box::new(self.request(step, inputs)), step.retry()))
+    }
+
+    /// The list of a step, and what its items cost at most. `None` if that takes more than the effort
+    /// allows.
+    fn expand(
+        &self,
+        step: &Step,
+        each: &ForEach,
+        scope: &WithOutputs<'_>,
+        effort: Effort,
+    ) -> Option<Evaluation> {
+        let is_brief = effort == Effort::Brief;
+        if is_brief && render::value_weight(each.reference(), scope) > BRIEF_TEXTS {
+            return None;
+        }
+        let items = match each.items(scope) {
+            Ok(items) => items,
+            Err(error) => return Some(failed(EndingCode::RenderFailed, &error)),
+        };
+        let count = u16::try_from(items.len()).expect("maxItems is less");
+        let is_capped = scope.execution.head.spec.max_cost.is_some();
+        let costs = if is_capped {
+            let weight = |item| {
+                let scope = WithOutputs { item: Some(item), ..*scope };
+                step.texts().map(|text| text.weight(&scope)).sum::<usize>()
+            };
+            if is_brief && items.iter().map(weight).sum::<usize>() > BRIEF_TEXTS {
+                return None;
+            }
+            Some(self.costs(step, &items, scope))
+        } else {
+            None
+        };
+        Some(Evaluation::Expand(Box::new(List {
+            number: each.number(),
+            concurrency: each.concurrency(),
+            min_success: each.least(count),
+            items,
+            costs,
+        })))
+    }
+
+    /// The longest request of each size, with how many items are about as long: few requests stand for
+    /// all, so that a long list does not lie in memory once more. An item that cannot be rendered fails
+    /// when it is its turn, and costs nothing.
+    fn costs(&self, step: &Step, items: &[Value], scope: &WithOutputs<'_>) -> Vec<(u16, Request)> {
+        let mut sizes: BTreeMap<(u32, usize), (u16, Inputs)> = BTreeMap::new();
+        for item in items {
+            let scope = WithOutputs { item: Some(item), ..*scope };
+            let Ok(inputs) = rendered(step, &scope) else { continue };
+            let (count, longest) = sizes.entry(size_class(inputs.length())).or_default();
+            *count += 1;
+            if longest.length() <= inputs.length() {
+                *longest = inputs;
+            }
+        }
+        sizes.into_values().map(|(count, inputs)| (count, self.request(step, inputs))).collect()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the signature of Scope::meta")]
@@ -259,6 +336,22 @@ pub fn check_output(schema: &Schema, output: &str, effort: Effort) -> Option<Res
     }
 }
 
+/// Lengths of one class differ by an eighth at most.
+fn size_class(length: usize) -> (u32, usize) {
+    let octave = length.checked_ilog2().unwrap_or(0);
+    (octave, length >> octave.saturating_sub(3))
+}
+
+/// The texts of a step, rendered.
+fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
+    Ok(Inputs {
+        prompt: step.prompt().render(scope)?,
+        system_prompt: step.system_prompt().map(|text| text.render(scope)).transpose()?,
+        context: None,
+        messages: rendered_messages(step, scope)?,
+    })
+}
+
 /// The messages of a step, rendered; with [`MAX_MESSAGES`] in all.
 fn rendered_messages(step: &Step, scope: &impl Scope) -> Result<Vec<Message>, render::Error> {
     let mut left = MAX_MESSAGES;
@@ -272,6 +365,17 @@ fn rendered_messages(step: &Step, scope: &impl Scope) -> Result<Vec<Message>, re
 
 fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {
     Evaluation::Fail(Ending { code, message: error.to_string() })
+}
+
+/// The tasks that made the output of a completed step.
+#[must_use]
+pub fn made(execution: &Execution, step: u16) -> Option<Made> {
+    let row = execution.step(step)?;
+    if row.map.is_none() {
+        return row.task.map(Made::Task);
+    }
+    let completed = |row: &StepState| row.task.filter(|_| row.stage == Stage::Completed);
+    Some(Made::Items(execution.items(step).map(|(_, row)| completed(row)).collect()))
 }
 
 struct AtStart<'a>(&'a Program);
@@ -298,6 +402,7 @@ struct WithOutputs<'a> {
     program: &'a Program,
     execution: &'a Execution,
     outputs: &'a Outputs,
+    item: Option<&'a Value>,
 }
 
 impl Scope for WithOutputs<'_> {
@@ -335,13 +440,30 @@ impl Scope for WithOutputs<'_> {
     fn meta(&self, meta: Meta) -> Option<&str> {
         self.program.meta(meta)
     }
+
+    fn item(&self) -> Option<&Value> {
+        self.item
+    }
 }
 
-/// The outputs of completed steps that an awake execution remembers.
+/// The outputs of completed steps that an awake execution remembers, and the lists of the steps whose
+/// items run.
 #[derive(Debug, Default)]
 pub struct Outputs {
     known: HashMap<u16, String>,
     size: usize,
+    lists: HashMap<u16, Vec<Value>>,
+    /// The outputs of items that ended in the unit in the making, which cannot be read yet.
+    items: HashMap<TaskId, String>,
+}
+
+/// The tasks that made the output of a completed step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Made {
+    /// One task.
+    Task(TaskId),
+    /// One task for each item; `None` for an item without an output.
+    Items(Vec<Option<TaskId>>),
 }
 
 impl Outputs {
@@ -353,9 +475,45 @@ impl Outputs {
         }
     }
 
+    /// Remembers the output of an item until its unit is durable ([`Self::unit_begins`]).
+    pub fn keep_item(&mut self, task: TaskId, output: &str) {
+        self.items.insert(task, output.to_owned());
+    }
+
+    /// The output of an item that ended in the unit in the making.
+    #[must_use]
+    pub fn item_output(&self, task: TaskId) -> Option<&str> {
+        self.items.get(&task).map(String::as_str)
+    }
+
+    /// Forgets the outputs of items of the unit before, which is durable: they can be read.
+    pub fn unit_begins(&mut self) {
+        self.items.clear();
+    }
+
+    /// Remembers the list of a step.
+    pub fn keep_list(&mut self, step: u16, items: Vec<Value>) {
+        self.lists.insert(step, items);
+    }
+
+    /// The number of the list that has to be read before an item of this step is evaluated.
+    #[must_use]
+    pub fn missing_list(&self, program: &Program, due: Due) -> Option<u8> {
+        due.item.filter(|_| !self.lists.contains_key(&due.step))?;
+        let step = program.compiled.plan.steps().get(usize::from(due.step))?;
+        step.for_each().map(ForEach::number)
+    }
+
+    fn item(&self, step: u16, item: u16) -> Option<&Value> {
+        self.lists.get(&step)?.get(usize::from(item))
+    }
+
     /// The completed dependencies of `step` whose outputs are not remembered, with the tasks that
     /// made them. Forgets all other outputs first if those remembered take more than 256 KiB.
-    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, TaskId)> {
+    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, Made)> {
+        let runs =
+            |step: &u16| execution.step(*step).is_some_and(|row| row.stage == Stage::Dispatched);
+        self.lists.retain(|step, _| runs(step));
         let wanted = execution.graph().dependencies(step);
         if self.size > REMEMBERED {
             self.known.retain(|step, _| wanted.contains(*step));
@@ -364,7 +522,7 @@ impl Outputs {
         let unknown = wanted.into_iter().filter(|step| !self.known.contains_key(step));
         let completed = unknown.filter_map(|step| {
             let row = execution.step(step).filter(|row| row.stage == Stage::Completed);
-            row.and_then(|row| row.task).map(|task| (step, task))
+            row.and_then(|_| made(execution, step)).map(|made| (step, made))
         });
         completed.collect()
     }

@@ -37,21 +37,22 @@ pub enum Live {
 }
 
 impl Execution {
-    /// The counts; `live` tells how far a task is and is asked about those that are out only.
+    /// The counts; `live` tells how far a task is and is asked about those that are out only. A step
+    /// whose items run counts as one running step.
     #[must_use]
     pub fn progress(&self, live: impl Fn(TaskId) -> Live) -> Progress {
         let count = |stage| self.tally.at(stage).len();
         let mut progress = Progress {
             total: u32::try_from(self.graph.len()).unwrap_or(u32::MAX),
             completed: count(Stage::Completed),
-            running: 0,
+            running: u32::try_from(self.running_maps()).unwrap_or(u32::MAX),
             pending: count(Stage::Waiting) + count(Stage::Ready),
             failed: count(Stage::Failed) + count(Stage::Rejected),
             cancelled: count(Stage::Cancelled),
             skipped: count(Stage::Skipped),
             awaiting_approval: 0,
         };
-        for (_, task) in self.out() {
+        for (_, task) in self.steps_out() {
             match live(task) {
                 Live::Running => progress.running += 1,
                 Live::Pending => progress.pending += 1,

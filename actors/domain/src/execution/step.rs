@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::items::MapState;
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::id::TaskId;
@@ -108,6 +109,9 @@ pub struct StepState {
     /// True if the texts of its task were erased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
+    /// The counts of its items, once the list of a `forEach` step is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<Box<MapState>>,
 }
 
 impl StepState {
@@ -141,6 +145,12 @@ impl StepState {
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.erased { 14 } else { 0 }
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
+            + self.map.as_ref().map_or(0, |_| 7 + MapState::JSON_BOUND)
+    }
+
+    /// True for the row of a step or an item to which nothing has happened.
+    pub(super) fn is_untouched(&self) -> bool {
+        *self == Self::default()
     }
 
     /// As it was before its first dispatch, but for what must not be forgotten.
@@ -149,6 +159,7 @@ impl StepState {
             runs: self.runs,
             usage: self.usage,
             stopping: self.stopping.clone(),
+            map: self.map.clone(),
             ..Self::default()
         }
     }
@@ -238,6 +249,7 @@ mod tests {
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],
                 erased: true,
+                map: Some(Box::default()),
             };
             let json = serde_json::to_string(&row).expect("a row is written");
             assert!(json.len() < 2_700, "{} bytes", json.len());

@@ -1,20 +1,21 @@
-//! Which steps are how far, by sets: kept up with each change, and made anew from the rows.
+//! Which steps, or items of a step, are how far, by sets: kept up with each change, and made anew from
+//! the rows.
 
 use super::rows::Rows;
 use super::step::Stage;
-use crate::graph::StepSet;
+use crate::graph::Set;
 
-/// The steps by stage, and those with something open besides.
+/// The steps of an execution, or the items of a step, by stage; and those with something open besides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Tally {
-    stages: [StepSet; Stage::ALL.len()],
+pub(super) struct Tally<const WORDS: usize> {
+    stages: [Set<WORDS>; Stage::ALL.len()],
     /// Ready, but their worst case waits for budget.
-    pub(super) held: StepSet,
+    pub(super) held: Set<WORDS>,
     /// With tasks that were let go of.
-    pub(super) stopping: StepSet,
+    pub(super) stopping: Set<WORDS>,
 }
 
-impl Tally {
+impl<const WORDS: usize> Tally<WORDS> {
     pub(super) fn of(rows: &Rows) -> Self {
         let mut tally = Self::default();
         for (step, row) in rows.iter() {
@@ -29,7 +30,7 @@ impl Tally {
         tally
     }
 
-    pub(super) fn at(&self, stage: Stage) -> &StepSet {
+    pub(super) fn at(&self, stage: Stage) -> &Set<WORDS> {
         &self.stages[stage as usize]
     }
 
@@ -39,17 +40,17 @@ impl Tally {
     }
 
     /// Those that have not ended.
-    pub(super) fn open(&self) -> StepSet {
+    pub(super) fn open(&self) -> Set<WORDS> {
         self.at(Stage::Waiting).union(self.at(Stage::Ready)).union(self.at(Stage::Dispatched))
     }
 
     /// Those that ended so that what stands behind them may go on.
-    pub(super) fn well(&self) -> StepSet {
+    pub(super) fn well(&self) -> Set<WORDS> {
         self.at(Stage::Completed).union(self.at(Stage::Skipped))
     }
 
     /// Those that ended otherwise.
-    pub(super) fn badly(&self) -> StepSet {
+    pub(super) fn badly(&self) -> Set<WORDS> {
         self.at(Stage::Failed).union(self.at(Stage::Rejected)).union(self.at(Stage::Cancelled))
     }
 }

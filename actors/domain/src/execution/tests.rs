@@ -1,4 +1,5 @@
 mod budget;
+mod items;
 mod laws;
 mod tries;
 
@@ -60,6 +61,7 @@ fn costing(task: TaskId, cents: f64) -> Report {
     let usage = Usage { input: 10, output: 5, total_cost: cents * CENT, price_unknown: false };
     Report {
         task,
+        item: None,
         started_at: Some(NOW),
         attempt: 2,
         usage,

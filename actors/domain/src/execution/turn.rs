@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: which event leads to what. That is the machine's `match`.
 
+mod items;
+
 use std::time::Duration;
 
 use super::Execution;
@@ -16,8 +18,8 @@ use crate::machine::Step;
 use crate::task::{Ending, EndingCode};
 
 pub(super) struct Turn {
-    /// What was due before.
-    due: StepSet,
+    /// The steps that were due before, and those of which an item was.
+    due: [StepSet; 2],
     next: Execution,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
@@ -28,7 +30,13 @@ impl Turn {
     pub(super) fn of(before: &Execution, now: Timestamp) -> Self {
         let mut next = before.clone();
         next.head.version += 1;
-        Self { due: before.due(), next, facts: Vec::new(), effects: Vec::new(), now }
+        Self {
+            due: before.due_and_with_due_items(),
+            next,
+            facts: Vec::new(),
+            effects: Vec::new(),
+            now,
+        }
     }
 
     pub(super) fn decided(&mut self, step: u16, decision: StepDecision) {
@@ -36,19 +44,22 @@ impl Turn {
             StepDecision::Run { task, worst_cost } => self.dispatched(step, task, worst_cost),
             StepDecision::Skip => self.ended_well(step, Stage::Skipped),
             StepDecision::Fail(ending) => self.ended_badly(step, Stage::Failed, ending),
+            StepDecision::Expand(expansion) => self.expanded(step, expansion),
         }
     }
 
     fn dispatched(&mut self, step: u16, task: TaskId, worst: Option<Money>) {
         match self.fit(worst) {
             Fit::Now(reserved) => self.out(step, task, reserved),
-            Fit::Later(worst) => {
-                self.next.rows.at(step).held = Some(worst);
-                self.next.tally.held.insert(step);
-            }
+            Fit::Later(worst) => self.hold(step, worst),
             Fit::Never => self.over_budget(step, "costs more at worst than is left of maxCost"),
             Fit::Unpriced => self.over_budget(step, "has a model without a price under maxCost"),
         }
+    }
+
+    fn hold(&mut self, step: u16, worst: Money) {
+        self.next.rows.at(step).held = Some(worst);
+        self.next.tally.held.insert(step);
     }
 
     fn fit(&self, worst: Option<Money>) -> Fit {
@@ -71,11 +82,17 @@ impl Turn {
     }
 
     pub(super) fn completed(&mut self, step: u16, report: &Report) {
+        if let Some(item) = report.item {
+            return self.item_completed(step, item, report);
+        }
         self.record_attempt(step, report);
         self.ended_well(step, Stage::Completed);
     }
 
     pub(super) fn failed(&mut self, step: u16, report: &Report, ending: Ending) {
+        if let Some(item) = report.item {
+            return self.item_failed(step, item, report, ending);
+        }
         self.record_attempt(step, report);
         self.ended_badly(step, Stage::Failed, ending);
     }
@@ -89,6 +106,9 @@ impl Turn {
         ending: Ending,
         retry: Option<Retry>,
     ) {
+        if let Some(item) = report.item {
+            return self.item_rejected((step, item), report, ending, retry);
+        }
         self.record_attempt(step, report);
         let Some(Retry { task, worst_cost }) = retry else {
             return self.ended_badly(step, Stage::Rejected, ending);
@@ -102,12 +122,18 @@ impl Turn {
     }
 
     pub(super) fn cancelled_alone(&mut self, step: u16, report: &Report) {
+        if let Some(item) = report.item {
+            return self.item_cancelled(step, item, report);
+        }
         self.record_attempt(step, report);
         let message = format!("the task of step `{}` was cancelled", self.next.graph.name(step));
         self.ended_badly(step, Stage::Cancelled, Ending { code: EndingCode::Cancelled, message });
     }
 
     pub(super) fn mismatched(&mut self, step: u16, report: &Report, message: String) {
+        if let Some(item) = report.item {
+            return self.item_mismatched(step, item, report, message);
+        }
         let again = self.next.step(step).is_some_and(|row| row.correction.is_none());
         self.record_attempt(step, report);
         if again {
@@ -121,6 +147,9 @@ impl Turn {
 
     /// The end of a task that the step had let go of: only what it cost still counts.
     pub(super) fn swept(&mut self, step: u16, report: &Report, retry: Option<Retry>) {
+        if let Some(item) = report.item {
+            return self.item_swept(step, item, report, retry);
+        }
         self.next.head.budget.charge(report.usage);
         let row = self.next.rows.at(step);
         row.usage += report.usage;
@@ -150,6 +179,9 @@ impl Turn {
             self.enter(step, Stage::Waiting);
             let row = self.next.rows.at(step);
             *row = row.again();
+            if self.next.items.contains_key(&step) {
+                self.reopen_items(step);
+            }
         }
         self.started();
     }
@@ -175,7 +207,8 @@ impl Turn {
                 self.facts.push(Fact::Progressed);
             }
         }
-        let fresh = self.next.due().difference(&self.due);
+        let [steps, items] = self.next.due_and_with_due_items();
+        let fresh = steps.difference(&self.due[0]).union(&items.difference(&self.due[1]));
         self.effects.extend(fresh.iter().map(Effect::Decide));
         Step { next: self.next, facts: self.facts, effects: self.effects }
     }
@@ -260,6 +293,7 @@ impl Turn {
                 let reserved = std::mem::take(&mut self.next.rows.at(step).reserved);
                 self.next.head.budget.release(reserved);
             }
+            self.stop_items(step, ending);
             self.close_step(step, Stage::Cancelled, ending.clone());
         }
     }
@@ -307,6 +341,10 @@ const fn ends_a_step(fact: Fact) -> bool {
         | Fact::Completed
         | Fact::Failed
         | Fact::Cancelled
-        | Fact::StepRetrying(_) => false,
+        | Fact::StepRetrying(_)
+        | Fact::ItemRetrying(..)
+        | Fact::ItemCompleted(..)
+        | Fact::ItemFailed(..)
+        | Fact::ItemCancelled(..) => false,
     }
 }

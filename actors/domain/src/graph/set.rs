@@ -3,18 +3,31 @@
 //! A `Copy` set of its own, because a transition of an execution copies ten sets and combines
 //! several. `fixedbitset` keeps its bits on the heap; with it a transition of an execution of five
 //! steps took 2.4 times as many instructions. Deliberately absent: growth. A plan has at most 500
-//! steps.
+//! steps, and a list at most 1,000 items.
 
-const WORDS: usize = 8;
+/// The number of words of a set of steps.
+pub(crate) const STEP_WORDS: usize = 8;
+
+/// The number of words of a set of items.
+pub(crate) const ITEM_WORDS: usize = 16;
 
 /// The most steps that a graph can have.
-pub const CAPACITY: usize = WORDS * 64;
+pub const CAPACITY: usize = STEP_WORDS * 64;
 
 /// A set of step numbers, in ascending order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StepSet([u64; WORDS]);
+pub type StepSet = Set<STEP_WORDS>;
 
-impl StepSet {
+/// A set of numbers below `WORDS` × 64, in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Set<const WORDS: usize>([u64; WORDS]);
+
+impl<const WORDS: usize> Default for Set<WORDS> {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl<const WORDS: usize> Set<WORDS> {
     /// No steps.
     pub const EMPTY: Self = Self([0; WORDS]);
 
@@ -27,7 +40,7 @@ impl StepSet {
     /// Adds `step`.
     ///
     /// # Panics
-    /// `step` is not less than [`CAPACITY`].
+    /// `step` is not less than `WORDS` × 64.
     pub fn insert(&mut self, step: u16) {
         self.0[word(step)] |= bit(step);
     }
@@ -35,14 +48,14 @@ impl StepSet {
     /// Removes `step`, if it is in the set.
     ///
     /// # Panics
-    /// `step` is not less than [`CAPACITY`].
+    /// `step` is not less than `WORDS` × 64.
     pub fn remove(&mut self, step: u16) {
         self.0[word(step)] &= !bit(step);
     }
 
     /// The steps in ascending order, as they are now: the iterator owns a copy.
     #[must_use]
-    pub const fn iter(&self) -> Iter {
+    pub const fn iter(&self) -> Iter<WORDS> {
         Iter(*self)
     }
 
@@ -95,9 +108,9 @@ impl StepSet {
 
 /// The steps of a set in ascending order.
 #[derive(Debug, Clone)]
-pub struct Iter(StepSet);
+pub struct Iter<const WORDS: usize>(Set<WORDS>);
 
-impl Iterator for Iter {
+impl<const WORDS: usize> Iterator for Iter<WORDS> {
     type Item = u16;
 
     fn next(&mut self) -> Option<u16> {
@@ -107,25 +120,25 @@ impl Iterator for Iter {
     }
 }
 
-impl IntoIterator for StepSet {
+impl<const WORDS: usize> IntoIterator for Set<WORDS> {
     type Item = u16;
-    type IntoIter = Iter;
+    type IntoIter = Iter<WORDS>;
 
-    fn into_iter(self) -> Iter {
+    fn into_iter(self) -> Iter<WORDS> {
         Iter(self)
     }
 }
 
-impl IntoIterator for &StepSet {
+impl<const WORDS: usize> IntoIterator for &Set<WORDS> {
     type Item = u16;
-    type IntoIter = Iter;
+    type IntoIter = Iter<WORDS>;
 
-    fn into_iter(self) -> Iter {
+    fn into_iter(self) -> Iter<WORDS> {
         Iter(*self)
     }
 }
 
-impl FromIterator<u16> for StepSet {
+impl<const WORDS: usize> FromIterator<u16> for Set<WORDS> {
     fn from_iter<I: IntoIterator<Item = u16>>(steps: I) -> Self {
         let mut set = Self::EMPTY;
         steps.into_iter().for_each(|step| set.insert(step));

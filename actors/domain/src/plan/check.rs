@@ -4,6 +4,8 @@
 //! other faults of steps, because the cycle is what must be mended. Deliberately absent: fields that
 //! only templates have, and the search for cycles, which is the graph's.
 
+mod map;
+
 use std::collections::{BTreeSet, HashMap};
 
 use super::Step;
@@ -40,6 +42,8 @@ pub(crate) struct Checker<'a> {
     patterns: Patterns,
     /// The length of the conditions so far, in bytes.
     conditions: usize,
+    /// The number of steps with a list so far.
+    maps: usize,
 }
 
 /// The first step with each id.
@@ -48,7 +52,7 @@ type Positions<'s> = HashMap<&'s str, u16>;
 impl<'a> Checker<'a> {
     pub(crate) fn new(inputs: Inputs<'a>, env_allow: &'a [String]) -> Self {
         let patterns = Patterns::with_budget(MAX_PLAN_PATTERNS);
-        Self { problems: Vec::new(), inputs, env_allow, patterns, conditions: 0 }
+        Self { problems: Vec::new(), inputs, env_allow, patterns, conditions: 0, maps: 0 }
     }
 
     pub(crate) fn fault(&mut self, rule: Rule, field: impl Into<String>, says: &str) {
@@ -95,8 +99,9 @@ impl<'a> Checker<'a> {
             checked.cycle(sources, cycle);
             let condition = checked.condition();
             checked.numbers();
+            let for_each = checked.for_each();
             let source = source.clone();
-            steps.push(Step { source, prompt, system_prompt, messages, condition });
+            steps.push(Step { source, prompt, system_prompt, messages, condition, for_each });
         }
         for index in downstream {
             let id = shortened(&sources[usize::from(index)].id, MAX_ID);
@@ -183,7 +188,8 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn template(&mut self, name: &str, source: &str) -> PromptTemplate {
-        let (text, faults) = PromptTemplate::parse(source);
+        let item = self.source.map.item_name();
+        let (text, faults) = PromptTemplate::parse_with_item(source, item);
         for fault in faults {
             self.breaks(Rule::Placeholder, name, &fault);
         }
@@ -205,7 +211,7 @@ impl StepChecker<'_, '_, '_> {
                         self.env(name, variable);
                     }
                 }
-                Reference::Meta(_) => {}
+                Reference::Meta(_) | Reference::Item { .. } => {}
             }
         }
         text

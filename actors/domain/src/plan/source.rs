@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::map::MapSource;
 use crate::retry::Policy;
 use crate::task::Message;
 
@@ -62,6 +63,9 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The list for each of whose items the step runs, and how.
+    #[serde(default, skip_serializing_if = "MapSource::is_none")]
+    pub map: MapSource,
 }
 
 /// The source of a retry policy.
@@ -108,6 +112,7 @@ impl StepSource {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
+        let texts = texts + of(&self.map.for_each) + of(&self.map.item);
         size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on
     }
 }

@@ -1,3 +1,5 @@
+mod map;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

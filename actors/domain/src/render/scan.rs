@@ -10,14 +10,14 @@ use crate::problem::shortened;
 pub const MAX_FAULTS: usize = 20;
 
 /// The parts of a text in order, and the faults (rule `placeholder`), which are literals.
-pub(super) fn scan(source: &str) -> (Vec<Part>, Vec<String>) {
+pub(super) fn scan(source: &str, item: Option<&str>) -> (Vec<Part>, Vec<String>) {
     let mut parts = Vec::new();
     let mut faults = Vec::new();
     let mut literal = 0;
     let mut at = 0;
     while let Some(open) = find(source, at, source.len(), "{{") {
         let open = if is_triple(&source.as_bytes()[open..]) { open + 1 } else { open };
-        let (end, read) = placeholder(source, open);
+        let (end, read) = placeholder(source, open, item);
         match read {
             Ok(reference) => {
                 if literal < open {
@@ -44,14 +44,20 @@ pub(super) fn scan(source: &str) -> (Vec<Part>, Vec<String>) {
 
 /// The placeholder that opens at `open`: its end and its reference. Otherwise its text, or `None` if
 /// it is not closed before the next placeholder or the end.
-fn placeholder(source: &str, open: usize) -> (usize, Result<Reference, Option<&str>>) {
+fn placeholder<'s>(
+    source: &'s str,
+    open: usize,
+    item: Option<&str>,
+) -> (usize, Result<Reference, Option<&'s str>>) {
     let start = open + 2;
     let closes = find(source, start, source.len(), "}}");
     let opens = find(source, start, closes.unwrap_or(source.len()), "{{");
     match (closes, opens) {
         (Some(close), None) => {
             let end = close + 2;
-            (end, reference(&source[start..close]).ok_or(Some(&source[open..end])))
+            let inside = &source[start..close];
+            let found = of_item(inside, item).or_else(|| reference(inside));
+            (end, found.ok_or(Some(&source[open..end])))
         }
         (Some(_) | None, Some(again)) => (again, Err(None)),
         (None, None) => (source.len(), Err(None)),
@@ -87,6 +93,16 @@ pub fn reference(inside: &str) -> Option<Reference> {
         (step, "output") => Some(Reference::Output { step: step.to_owned(), path }),
         (_, _) => None,
     }
+}
+
+/// The reference to an item, or into it, if that is the name of the item's variable.
+fn of_item(inside: &str, item: Option<&str>) -> Option<Reference> {
+    let name = item?;
+    let mut segments = inside.trim().split('.');
+    segments.next().filter(|first| *first == name)?;
+    let path: Vec<String> = segments.map(str::to_owned).collect();
+    let is_path = path.iter().map(String::as_str).all(is_segment);
+    is_path.then(|| Reference::Item { name: name.to_owned(), path })
 }
 
 fn is_segment(segment: &str) -> bool {

@@ -157,6 +157,9 @@ pub struct Origin {
     /// The execution and the step that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<(ExecutionId, String)>,
+    /// The item of the step's list that it is for, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u16>,
     /// The template that the execution was deployed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
@@ -172,7 +175,7 @@ impl Origin {
     /// Whether it was submitted by itself.
     #[must_use]
     pub const fn is_alone(&self) -> bool {
-        let Self { batch, step, template: _, retry_of, trace } = self;
+        let Self { batch, step, item: _, template: _, retry_of, trace } = self;
         batch.is_none() && step.is_none() && retry_of.is_none() && trace.is_none()
     }
 }

@@ -10,13 +10,18 @@
 
 use std::sync::Arc;
 
-use super::{Change, Event, Items, Refusal, Sources, Unit};
+use super::{Change, Event, FrozenList, Items, Refusal, Sources, Unit};
 use crate::Timestamp;
-use crate::execution::program::{Effort, Evaluation, Outputs, Program};
-use crate::execution::{self, Execution, Report, Retry, StepDecision};
+use crate::budget::Money;
+use crate::execution::program::{Effort, Evaluation, List, Outputs, Program};
+use crate::execution::{
+    self, Due, Execution, Expansion, ItemDecision, Report, Retry, StepDecision,
+};
+use crate::id::TaskId;
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
-use crate::task::{self, Ending, EndingCode, Origin, State, Task};
+use crate::retry::Policy;
+use crate::task::{self, Ending, EndingCode, Origin, Request, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub struct Joint<'p> {
     changed: bool,
     /// The bytes that the decisions so far have rendered; a full evaluation counts 1 MiB besides.
     rendered: usize,
+    /// The number of items that were decided.
+    items: usize,
 }
 
 /// The most that one commit of an execution renders, in bytes. PROTOCOL.md 4 allows 16 MiB; a commit takes
@@ -37,6 +44,9 @@ pub const MAX_RENDERED: usize = 6 << 20;
 /// The most that one step renders, in bytes: two texts, and a correction.
 const MAX_STEP: usize = 2 * MAX_PROMPT + (64 << 10);
 
+/// The most items of `forEach` steps that one commit dispatches: each is a task with rows of its own.
+pub(super) const MAX_UNIT_ITEMS: usize = 128;
+
 /// The share of a full evaluation in what one commit renders, so that a commit waits for few of them.
 const FULL_EVALUATION: usize = 1 << 20;
 
@@ -45,13 +55,21 @@ impl<'p> Joint<'p> {
     #[must_use]
     pub fn of(program: &'p Program, state: &Execution, now: Timestamp) -> Self {
         let (before, step) = (Some(Box::new(state.clone())), Step::to(state.clone()));
-        Self { program, unit: Unit::at(now), before, step, changed: false, rendered: 0 }
+        Self { program, unit: Unit::at(now), before, step, changed: false, rendered: 0, items: 0 }
     }
 
     /// A unit that begins with the first step of a new execution.
     #[must_use]
     pub fn first(program: &'p Program, step: Step<Execution>, now: Timestamp) -> Self {
-        Self { program, unit: Unit::at(now), before: None, step, changed: true, rendered: 0 }
+        Self {
+            program,
+            unit: Unit::at(now),
+            before: None,
+            step,
+            changed: true,
+            rendered: 0,
+            items: 0,
+        }
     }
 
     /// The state so far.
@@ -110,6 +128,7 @@ impl<'p> Joint<'p> {
         let ended = self.unit.changes[from..].iter().filter_map(Change::task);
         let ended = ended.map(|step| &step.next).find(|task| task.is_finished());
         let (Some(number), Some(task)) = (number, ended) else { return Ok(()) };
+        let (id, item) = (task.spec.id, task.spec.origin.item);
         let event = match mismatch {
             Some(message) => {
                 let report = report(task);
@@ -119,8 +138,10 @@ impl<'p> Joint<'p> {
         };
         // The execution refuses if it waits for another task by now; then only the task changes.
         let counted = event.is_some_and(|event| self.happened(event).is_ok());
-        if let (true, Some(text)) = (counted, text) {
-            outputs.keep(number, &text);
+        match (counted, text, item) {
+            (true, Some(text), None) => outputs.keep(number, &text),
+            (true, Some(text), Some(_)) => outputs.keep_item(id, &text),
+            (false, _, _) | (true, None, _) => {}
         }
         Ok(())
     }
@@ -148,19 +169,20 @@ impl<'p> Joint<'p> {
         }
     }
 
-    /// The next step that is due; the owner reads [`Outputs::missing`], evaluates the step and calls
-    /// [`Self::decide`]. `None` also if another step might render more than [`MAX_RENDERED`] in all:
-    /// the steps that are due then follow in the next unit.
+    /// The next step or item that is due; the owner reads [`Outputs::missing`] and
+    /// [`Outputs::missing_list`], evaluates it and calls [`Self::decide`]. `None` also if another one
+    /// might render more than [`MAX_RENDERED`] in all, or be more than [`MAX_UNIT_ITEMS`] items: what is
+    /// due then follows in the next unit.
     #[must_use]
-    pub fn due(&self) -> Option<u16> {
-        let has_room = self.rendered <= MAX_RENDERED - MAX_STEP;
-        self.step.next.due().first().filter(|_| has_room)
+    pub fn due(&self) -> Option<Due> {
+        let has_room = self.rendered <= MAX_RENDERED - MAX_STEP && self.items < MAX_UNIT_ITEMS;
+        self.step.next.next_due().filter(|_| has_room)
     }
 
-    /// Evaluates a due step with brief effort; `None` if it needs [`Effort::Full`].
+    /// Evaluates a due step or item with brief effort; `None` if it needs [`Effort::Full`].
     #[must_use]
-    pub fn evaluate(&self, step: u16, outputs: &Outputs) -> Option<Evaluation> {
-        self.program.evaluate(step, &self.step.next, outputs, Effort::Brief)
+    pub fn evaluate(&self, due: Due, outputs: &Outputs) -> Option<Evaluation> {
+        self.program.evaluate(due, &self.step.next, outputs, Effort::Brief)
     }
 
     /// Counts an evaluation with [`Effort::Full`], which the owner made elsewhere.
@@ -168,39 +190,95 @@ impl<'p> Joint<'p> {
         self.rendered = self.rendered.saturating_add(FULL_EVALUATION);
     }
 
-    /// Decides a due step: its task is created, or the step is skipped or failed.
+    /// Decides a due step or item: its task is created, or it is skipped or failed, or its list is
+    /// frozen.
     ///
     /// # Panics
-    /// If the step is not due.
-    pub fn decide(&mut self, step: u16, evaluation: Evaluation, sources: &mut impl Sources) {
-        let (decision, request) = match evaluation {
-            Evaluation::Skip => (StepDecision::Skip, None),
-            Evaluation::Fail(ending) => (StepDecision::Fail(ending), None),
-            Evaluation::Run(request, retry) => {
-                let task = sources.task_id(self.unit.now);
-                self.rendered += request.inputs.length();
-                let worst_cost =
-                    sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
-                (StepDecision::Run { task, worst_cost }, Some((task, request, retry)))
+    /// If it is not due.
+    pub fn decide(
+        &mut self,
+        due: Due,
+        evaluation: Evaluation,
+        outputs: &mut Outputs,
+        sources: &mut impl Sources,
+    ) {
+        let Due { step, item } = due;
+        self.items += usize::from(item.is_some());
+        let (request, retry) = match (evaluation, item) {
+            (Evaluation::Skip, _) => return self.is_decided(step, StepDecision::Skip),
+            (Evaluation::Fail(ending), None) => {
+                return self.is_decided(step, StepDecision::Fail(ending));
             }
+            (Evaluation::Fail(ending), Some(item)) => {
+                return self.is_item_decided(step, item, ItemDecision::Fail(ending));
+            }
+            (Evaluation::Expand(list), _) => return self.expand(step, *list, outputs, sources),
+            (Evaluation::Run(request, retry), _) => (request, retry),
         };
+        let task = sources.task_id(self.unit.now);
+        self.rendered += request.inputs.length();
+        let worst_cost = sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
+        match item {
+            Some(item) => {
+                self.is_item_decided(step, item, ItemDecision::Run { task, worst_cost });
+            }
+            None => self.is_decided(step, StepDecision::Run { task, worst_cost }),
+        }
+        self.create(due, task, *request, retry);
+    }
+
+    fn is_decided(&mut self, step: u16, decision: StepDecision) {
         let decided = execution::Event::Decided { step, decision };
         self.happened(decided).expect("a due step waits for a decision");
-        let Some((task, request, retry)) = request else { return };
-        // The budget may have no room for it.
-        if self.step.next.step(step).and_then(|row| row.task) != Some(task) {
+    }
+
+    fn is_item_decided(&mut self, step: u16, item: u16, decision: ItemDecision) {
+        let decided = execution::Event::ItemDecided { step, item, decision };
+        self.happened(decided).expect("a due item waits for a decision");
+    }
+
+    /// Creates the task of a step or an item, unless the budget has no room for it.
+    fn create(&mut self, due: Due, task: TaskId, request: Request, retry: Policy) {
+        let Due { step, item } = due;
+        let row = match item {
+            Some(item) => self.step.next.item(step, item),
+            None => self.step.next.step(step),
+        };
+        if row.and_then(|row| row.task) != Some(task) {
             return;
         }
         let spec = Arc::clone(&self.step.next.head.spec);
         let name = self.step.next.graph().name(step).to_owned();
         let template = spec.template.as_ref().map(|template| template.id.clone());
         let (step_of, trace) = (Some((spec.id, name)), spec.trace.clone());
-        let origin = Origin { step: step_of, template, trace, ..Origin::default() };
+        let origin = Origin { step: step_of, item, template, trace, ..Origin::default() };
         let (mut created, inputs) =
             request.accepted(task, spec.account.clone(), spec.concurrent, origin);
         created.retry = retry;
         created.checked = spec.output_checked == Some(step);
         self.unit.create(created, inputs);
+    }
+
+    /// Freezes the list of a step, unless the budget has no room for its items.
+    fn expand(&mut self, step: u16, list: List, outputs: &mut Outputs, sources: &mut impl Sources) {
+        let List { number, items, concurrency, min_success, costs } = list;
+        let worst_cost = costs.and_then(|costs| {
+            costs.iter().try_fold(Money::ZERO, |sum, (count, request)| {
+                let worst =
+                    sources.worst_cost(&request.model, &request.inputs, request.max_tokens)?;
+                Some(sum + worst.times(*count))
+            })
+        });
+        let count = u16::try_from(items.len()).expect("maxItems is less");
+        let expansion = Expansion { items: count, concurrency, min_success, worst_cost };
+        self.is_decided(step, StepDecision::Expand(expansion));
+        if self.step.next.step(step).is_some_and(|row| row.map.is_some()) {
+            let execution = self.step.next.head.spec.id;
+            let text = serde_json::to_string(&items).expect("a list has a JSON form");
+            self.rendered += text.len();
+            outputs.keep_list(step, items);
+            self.unit.lists.push(FrozenList { execution, number, items: text });
+        }
     }
 
     /// The finished unit.
@@ -219,6 +297,7 @@ fn report(task: &Task) -> Report {
     let result = task.result.as_ref();
     Report {
         task: task.spec.id,
+        item: task.spec.origin.item,
         started_at: task.started_at,
         attempt: task.attempt,
         usage: result.map(|result| result.usage).unwrap_or_default(),

@@ -1,9 +1,11 @@
+mod map;
+
 use serde_json::{Map, json};
 
 use super::*;
 use crate::approval::MailCause;
 use crate::execution::program::{CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy};
-use crate::execution::{self, Execution, Stage};
+use crate::execution::{self, Due, Execution, Stage};
 use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
 use crate::plan::{Plan, PlanSource, StepSource};
 use crate::retry;
@@ -17,6 +19,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const TASK: TaskId = TaskId::from_u128(1 << 10);
 const LEASE: LeaseId = LeaseId::from_random(1);
 const OTHER_LEASE: LeaseId = LeaseId::from_random(2);
+const FIRST: Due = Due { step: 0, item: None };
 const ANN: UserId = UserId::from_u128(3 << 10);
 
 /// Numbers identifiers from 100, and always asks Ann.
@@ -350,11 +353,11 @@ fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit
     });
     joint.join(items, event, mismatch, &mut outputs, &mut sources).expect("the task is current");
     while let Some(step) = joint.due() {
-        for (missing, _) in outputs.missing(joint.state(), step) {
+        for (missing, _) in outputs.missing(joint.state(), step.step) {
             outputs.keep(missing, "an output that was read");
         }
         let evaluation = joint.evaluate(step, &outputs).expect("a brief evaluation");
-        joint.decide(step, evaluation, &mut sources);
+        joint.decide(step, evaluation, &mut outputs, &mut sources);
     }
     joint.done()
 }
@@ -376,7 +379,7 @@ fn begun(program: &Program, first: Step<Execution>) -> Unit {
     let mut joint = Joint::first(program, first, NOW);
     while let Some(step) = joint.due() {
         let evaluation = joint.evaluate(step, &Outputs::default()).expect("a brief evaluation");
-        joint.decide(step, evaluation, &mut sources());
+        joint.decide(step, evaluation, &mut Outputs::default(), &mut sources());
     }
     joint.done()
 }
@@ -399,10 +402,10 @@ fn a_steps_end_and_the_next_task_are_one_unit() {
 fn messages_that_are_too_long_in_all_once_rendered_fail_the_step() {
     let message = || Message { content: "{{input.x}}".into(), ..Message::default() };
     let (program, first) = wide(1, |step| step.messages = vec![message()]);
-    let full = program.evaluate(0, &first.next, &Outputs::default(), Effort::Full);
+    let full = program.evaluate(FIRST, &first.next, &Outputs::default(), Effort::Full);
     assert!(matches!(full, Some(Evaluation::Run(..))), "a megabyte fits");
     let (program, first) = wide(1, |step| step.messages = vec![message(), message()]);
-    let full = program.evaluate(0, &first.next, &Outputs::default(), Effort::Full);
+    let full = program.evaluate(FIRST, &first.next, &Outputs::default(), Effort::Full);
     let Some(Evaluation::Fail(ending)) = full else { panic!("two do not") };
     assert_eq!(ending.code, EndingCode::RenderFailed);
 }
@@ -485,7 +488,7 @@ fn one_unit_renders_at_most_six_mebibytes_and_the_next_goes_on() {
         while let Some(step) = joint.due() {
             assert!(joint.evaluate(step, &Outputs::default()).is_none(), "it is not brief");
             let full = program.evaluate(step, joint.state(), &Outputs::default(), Effort::Full);
-            joint.decide(step, full.expect("it ends"), &mut sources);
+            joint.decide(step, full.expect("it ends"), &mut Outputs::default(), &mut sources);
         }
         let unit = joint.done();
         units += 1;
@@ -511,8 +514,8 @@ fn one_unit_renders_at_most_six_mebibytes_and_the_next_goes_on() {
 fn a_condition_that_takes_long_is_not_evaluated_briefly() {
     let condition = "[1, 2, 3].all(n, !input.x.contains('xxxxxxxy'))";
     let (program, first) = wide(1, |step| step.condition = Some(condition.to_owned()));
-    let brief = program.evaluate(0, &first.next, &Outputs::default(), Effort::Brief);
+    let brief = program.evaluate(FIRST, &first.next, &Outputs::default(), Effort::Brief);
     assert!(brief.is_none());
-    let full = program.evaluate(0, &first.next, &Outputs::default(), Effort::Full);
+    let full = program.evaluate(FIRST, &first.next, &Outputs::default(), Effort::Full);
     assert!(matches!(full, Some(Evaluation::Run(..))));
 }

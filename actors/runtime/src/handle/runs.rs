@@ -10,7 +10,7 @@ use callboard_domain::fuel::{Fuel, OutOfFuel};
 use callboard_domain::id::{Environment, ExecutionId, PlanId};
 use callboard_domain::plan::{HitlSource, Plan, PlanSource};
 use callboard_domain::problem::Problems;
-use callboard_domain::query::{Executions, Page, Plans, Templates};
+use callboard_domain::query::{Executions, Items, Page, Plans, Templates};
 use callboard_domain::schema::{self, Schema};
 use callboard_domain::task::Request;
 use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
 use crate::catalog::{self, Author, Publication, Published, Publishing, Removal};
 use crate::execution::{Address, Message};
+use crate::read::items::{self, ItemDetail};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::submission::{Begin, Made, Options, Order, Runs, Submitted};
 use crate::tables::Deployed;
@@ -313,6 +314,23 @@ impl Handle {
     ) -> Result<ExecutionDetail, Error> {
         let found = runs::execution(&self.node, environment, id).await;
         found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("execution", id))
+    }
+
+    /// A page of the items of a step, in the order of its list.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also for a step without a list; [`Error::Unavailable`].
+    pub async fn execution_items(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+        step: &str,
+        query: &Items,
+    ) -> Result<Page<ItemDetail>, Error> {
+        self.overview(environment, id).await?;
+        let found = items::page(&self.node, environment, id, step, query).await;
+        let missing = || Error::not_found("step with forEach", step);
+        found.map_err(|error| unreadable(&error))?.ok_or_else(missing)
     }
 
     /// An execution without its steps.

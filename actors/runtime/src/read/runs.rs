@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::estimate::PastRun;
-use callboard_domain::execution::{Execution, Live, Progress, Stage, Template};
+use callboard_domain::execution::program::{CompiledPlan, made};
+use callboard_domain::execution::{
+    Execution, ItemCounts, Live, MAX_OUTPUT, Progress, Stage, Template,
+};
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::machine::Machine;
 use callboard_domain::query::{Executions, Page, Plans, Window};
@@ -17,9 +20,8 @@ use crate::node::Node;
 use crate::tables::executions::Begun;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
-    executions, plan_list, plan_term, term_of,
+    executions, items, plan_list, plan_term, term_of,
 };
-use callboard_domain::execution::program::CompiledPlan;
 
 /// How many past executions an estimate looks at.
 const LOOKED_AT: usize = 20;
@@ -55,8 +57,11 @@ pub struct ExecutionDetail {
     pub overview: Overview,
     /// The tasks of its dispatched steps, as they are.
     pub tasks: HashMap<TaskId, Task>,
-    /// The outputs of completed steps, by number.
+    /// The outputs of completed steps, by number. Of a step with a list the JSON array, unless that has
+    /// more than 1 MiB.
     pub outputs: HashMap<u16, String>,
+    /// How many items of the steps with a list are how far, by number.
+    pub items: HashMap<u16, ItemCounts>,
     /// What it was started with, with defaults filled in.
     pub input: Map<String, Value>,
 }
@@ -138,7 +143,7 @@ pub(crate) async fn overview(
     };
     let Some((execution, ..)) = whole(node, environment, id, head).await? else { return Ok(None) };
     let mut live = HashMap::new();
-    for (_, task) in execution.out() {
+    for (_, task) in execution.steps_out() {
         if let Some(state) = tables::unfinished_state(node.store(), environment, task).await? {
             live.insert(task, how_far(&state));
         }
@@ -192,8 +197,23 @@ async fn detail(
     let Some((execution, mut begun, _)) = whole(node, environment, id, head).await? else {
         return Ok(None);
     };
-    let (mut tasks, mut outputs) = (HashMap::new(), HashMap::new());
+    let execution = items::with_items(store, environment, execution).await?;
+    let (mut tasks, mut outputs, mut counts) = (HashMap::new(), HashMap::new(), HashMap::new());
     for (number, row) in execution.steps() {
+        if row.map.is_some() {
+            let live = super::items::live(store, environment, &execution, number).await?;
+            let how_far = |task: TaskId| live.get(&task).copied().unwrap_or(Live::Running);
+            counts.extend(execution.item_counts(number, how_far).map(|found| (number, found)));
+            let made = made(&execution, number).filter(|_| row.stage == Stage::Completed);
+            if let Some(made) = made
+                && let Some(output) =
+                    super::items::output(store, environment, &made, |_| None).await?
+                && output.len() < MAX_OUTPUT
+            {
+                outputs.insert(number, output);
+            }
+            continue;
+        }
         let Some(id) = row.task else { continue };
         match row.stage {
             Stage::Dispatched => {
@@ -218,7 +238,8 @@ async fn detail(
     }
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
     let input = begun.take_input(store, environment).await?;
-    Ok(Some(ExecutionDetail { overview: seen(execution, &live), tasks, outputs, input }))
+    let (overview, items) = (seen(execution, &live), counts);
+    Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input }))
 }
 
 /// A task that has ended, of which the execution has not heard yet, counts as running.
@@ -298,7 +319,8 @@ pub(crate) async fn past(
         let Some((execution, _, compiled)) = whole(node, environment, id, head).await? else {
             continue;
         };
-        for (number, row) in execution.steps() {
+        // The figures of a step with a list are those of all its items, however many there were.
+        for (number, row) in execution.steps().filter(|(_, row)| row.map.is_none()) {
             let (Some(started), Some(completed)) = (row.started_at, row.completed_at) else {
                 continue;
             };

@@ -8,10 +8,10 @@ use callboard_store::{Error, Op, Store, Ticket};
 
 use crate::durable;
 use crate::node::Node;
-use crate::tables::{ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS};
+use crate::tables::{ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS, items};
 
 /// What stands under an item's identifier and is found by way of it only: texts, and the steps that do
-/// not stand in its head's row.
+/// not stand in its head's row, and the items of steps.
 pub(super) async fn own(
     store: &dyn Store,
     environment: Environment,
@@ -21,6 +21,7 @@ pub(super) async fn own(
     let mut ops = TEXTS.delete_all(store, number, id).await?;
     let steps = STEPS.range(store, number, &(id, 0), &(id, u16::MAX)).await?;
     ops.extend(steps.iter().map(|(key, _)| STEPS.delete(number, key)));
+    ops.extend(items::removal(store, environment, id).await?);
     Ok(ops)
 }
 
@@ -44,6 +45,13 @@ pub(super) async fn of_tasks(
     let first = u16::try_from(beside.len()).expect("a head's row holds few");
     let others = STEPS.range(store, number, &(id, first), &(id, u16::MAX)).await?;
     let steps = beside.into_iter().chain(others.into_iter().map(|(_, step)| step));
+    let of_steps: Vec<_> = steps.collect();
+    let of_items = if of_steps.iter().any(|step| step.map.is_some()) {
+        items::all(store, environment, execution).await?
+    } else {
+        Vec::new()
+    };
+    let steps = of_steps.into_iter().chain(of_items.into_iter().map(|(_, _, item)| item));
     let (mut count, mut ops) = (0, Vec::new());
     for task in steps.filter_map(|step| step.task) {
         let ended = ENDED_TASKS.get(store, number, &task.as_u128()).await?.is_some();

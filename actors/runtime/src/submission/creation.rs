@@ -190,10 +190,11 @@ impl Creation<'_> {
         let mut joint = Joint::first(&program, first, now);
         let mut outputs = Outputs::default();
         // No step is completed yet, so no output is missing.
-        while let Some(step) = joint.due() {
+        while let Some(due) = joint.due() {
             let compute = &self.node.compute;
-            let evaluated = compute.evaluate(&program, &mut joint, step, &mut outputs).await;
-            joint.decide(step, evaluated.map_err(|_| Error::Internal)?, &mut sources);
+            let evaluated = compute.evaluate(&program, &mut joint, due, &mut outputs).await;
+            let evaluated = evaluated.map_err(|_| Error::Internal)?;
+            joint.decide(due, evaluated, &mut outputs, &mut sources);
         }
         refuse_if_too_dear(joint.state())?;
         self.unit = joint.done();

@@ -51,6 +51,9 @@ pub(crate) struct EventRow {
     /// How far the steps of the execution were.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressRow>,
+    /// The item that each fact of the execution is about; empty if none is about an item.
+    #[serde(rename = "i", default, skip_serializing_if = "Vec::is_empty")]
+    items: Vec<Option<u16>>,
 }
 
 /// How far the steps of an execution were. How far the tasks of dispatched steps are stands in their
@@ -75,7 +78,7 @@ impl ProgressRow {
             progress;
         Self {
             counts: [total, completed, running, pending, failed, cancelled, skipped],
-            tasks: execution.out().map(|(_, task)| task).take(MAX_DISPATCHED).collect(),
+            tasks: execution.steps_out().map(|(_, task)| task).take(MAX_DISPATCHED).collect(),
         }
     }
 
@@ -143,8 +146,8 @@ pub enum Subject {
     TaskOfStep(ExecutionId, String, Arc<Task>),
     /// An execution, and how far its steps were if the record says so.
     Execution(Arc<Head>, Option<Progress>),
-    /// A step of an execution.
-    Step(Arc<Head>, String),
+    /// A step of an execution, or the item of this number of a step.
+    Step(Arc<Head>, String, Option<u16>),
     /// An approval.
     Approval(Arc<Approval>),
     /// A worker.
@@ -186,6 +189,7 @@ impl EventRow {
             approval: None,
             delivery: None,
             progress: None,
+            items: Vec::new(),
         }
     }
 
@@ -200,6 +204,12 @@ impl EventRow {
     /// At most [`Self::MAX_FACTS`] facts.
     pub(crate) fn of_execution(at: Timestamp, execution: OfExecution) -> Self {
         Self { execution: Some(execution), ..Self::blank("", at) }
+    }
+
+    /// The same, with the item that each fact is about.
+    pub(crate) fn with_items(self, items: Vec<Option<u16>>) -> Self {
+        let is_of_items = items.iter().any(Option::is_some);
+        Self { items: if is_of_items { items } else { Vec::new() }, ..self }
     }
 
     /// The same, with how far the execution's steps are.
@@ -244,15 +254,16 @@ impl EventRow {
                 Some(row) => Some(row.read(store, environment).await?),
                 None => None,
             };
-            let event = |(event, step): (String, Option<String>)| Event {
+            let items = self.items.into_iter().chain(std::iter::repeat(None));
+            let event = |((event, step), item): ((String, Option<String>), Option<u16>)| Event {
                 event: event.into(),
                 at,
                 subject: match step {
-                    Some(step) => Subject::Step(Arc::clone(&head), step),
+                    Some(step) => Subject::Step(Arc::clone(&head), step, item),
                     None => Subject::Execution(Arc::clone(&head), progress),
                 },
             };
-            return Ok(facts.into_iter().map(event).collect());
+            return Ok(facts.into_iter().zip(items).map(event).collect());
         }
         if let Some((id, row, facts)) = self.approval {
             let made = tasks::made(store, environment, id).await?;

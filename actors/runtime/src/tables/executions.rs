@@ -17,7 +17,9 @@ use std::sync::Arc;
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Budget;
 use callboard_domain::execution::program::ReviewPolicy;
-use callboard_domain::execution::{Cause, Execution, Fact, Head, Spec, Stage, State, StepState};
+use callboard_domain::execution::{
+    Cause, Due, Execution, Fact, Head, Spec, Stage, State, StepState,
+};
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId};
 use callboard_domain::machine::{Machine, Step};
@@ -27,7 +29,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, events,
-    execution_list, execution_term, term_of, text,
+    execution_list, execution_term, items, term_of, text,
 };
 
 /// What of an execution changes, as it is stored.
@@ -97,7 +99,9 @@ impl HeadRow {
     pub(crate) fn with_steps(execution: &Execution) -> Self {
         let count = beside_head(execution);
         let steps = execution.steps().take(count).map(|(_, row)| row.clone()).collect();
-        let undecided = count < execution.graph().len() && execution.has_due();
+        let is_beside = |due: Due| due.item.is_none() && usize::from(due.step) < count;
+        let undecided = execution.has_due()
+            && (count < execution.graph().len() || !execution.next_due().is_some_and(is_beside));
         Self { steps, undecided, ..Self::without_steps(&execution.head) }
     }
 
@@ -182,11 +186,13 @@ pub(crate) fn rows(
         let begun = next.steps().skip(beside).filter(|(_, row)| **row != StepState::default());
         begun.for_each(&mut write);
     }
+    ops.extend(items::rows(environment, before, next));
     for facts in step.facts.chunks(EventRow::MAX_FACTS) {
         let is_of_whole = facts.iter().any(|fact| fact.step().is_none());
+        let items = facts.iter().map(|fact| fact.item()).collect();
         let facts = facts.iter().map(|fact| told(next, *fact)).collect();
         let head = HeadRow::without_steps(&next.head);
-        let mut event = EventRow::of_execution(now, (id, head, facts));
+        let mut event = EventRow::of_execution(now, (id, head, facts)).with_items(items);
         if is_of_whole {
             event = event.with_progress(ProgressRow::of(next));
         }

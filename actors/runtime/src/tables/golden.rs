@@ -19,7 +19,7 @@ use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
 use callboard_domain::event::EventName;
 use callboard_domain::execution::{
-    Event as Happened, Execution, Report, StepDecision, StepState, Template,
+    Event as Happened, Execution, MapState, Report, Stage, StepDecision, StepState, Template,
 };
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{
@@ -46,10 +46,10 @@ use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS,
-    ENDED_TASKS, EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, IdempotencyRow, KEY_USES,
-    KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
-    ProgressRow, REVIEW_RECORDS, SESSIONS, STEPS, TEMPLATES, TaskRow, USERS, WorkerRow,
-    append_of_task, audit_row, events, tasks::Made, words,
+    ENDED_TASKS, EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow,
+    KEY_USES, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES,
+    PLANS, PlanRow, ProgressRow, REVIEW_RECORDS, SESSIONS, STEPS, TEMPLATES, TaskRow, USERS,
+    WorkerRow, append_of_task, audit_row, events, tasks::Made, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -80,6 +80,7 @@ fn full_task() -> Task {
         origin: Origin {
             batch: Some(BatchId::from_u128(ID)),
             step: Some((ExecutionId::from_u128(ID), "step-1".into())),
+            item: None,
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
             trace: None,
@@ -427,6 +428,7 @@ fn full_execution() -> Execution {
     let usage = Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true };
     let report = Report {
         task,
+        item: None,
         started_at: Some(NOW),
         attempt: 2,
         usage,
@@ -486,6 +488,50 @@ fn the_rows_of_executions_are_pinned() {
     );
     let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
     assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+}
+
+#[test]
+fn the_rows_of_steps_with_a_list_and_of_their_items_are_pinned() {
+    let map = MapState {
+        items: 9,
+        concurrency: Some(4),
+        min_success: 5,
+        dispatched: 1,
+        completed: 2,
+        failed: 1,
+        rejected: 1,
+        cancelled: 1,
+    };
+    let step = StepState {
+        stage: Stage::Dispatched,
+        runs: 1,
+        started_at: Some(NOW),
+        reserved: Money::from_usd(0.25),
+        map: Some(Box::new(map)),
+        ..StepState::default()
+    };
+    let plain = Table::<(u128, u16), StepState>::new(0x18, 1);
+    pinned("step-v1-with-items", &bytes(plain.put(0, &(ID, 0), &step, None)));
+    let item = full_execution().step(0).cloned().expect("a step");
+    let plain = Table::<(u128, u32), StepState>::new(0x2a, 1);
+    pinned("item-v1", &bytes(plain.put(0, &(ID, 0x0001_0002), &item, None)));
+    pinned("item-v1-squeezed", &bytes(ITEMS.put(0, &(ID, 0x0001_0002), &item, None)));
+    let execution = full_execution();
+    let facts = vec![
+        ("step.completed".to_owned(), Some("a".to_owned())),
+        ("step.completed".to_owned(), Some("a".to_owned())),
+    ];
+    let head = HeadRow::without_steps(&execution.head);
+    let row = EventRow::of_execution(NOW, (execution.head.spec.id, head, facts));
+    let row = row.with_items(vec![Some(8), None]);
+    let op = EVENTS.append(events(Environment::Live), &row);
+    let golden = pinned("event-execution-v1-with-items", &bytes(op));
+    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
+    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+    let spec = (*full_task().spec).clone();
+    let spec = Spec { origin: Origin { item: Some(7), ..spec.origin.clone() }, ..spec };
+    let made = Made { spec: Arc::new(spec), inputs: None };
+    pinned("made-v1-of-item", serde_json::to_string(&made).expect("JSON").as_bytes());
 }
 
 #[test]

@@ -43,3 +43,15 @@ impl TableKey for (u128, u16) {
         Some((u128::from_be_bytes(*document), u16::from_be_bytes(part.try_into().ok()?)))
     }
 }
+
+/// A document id and the number of a part of a part of it.
+impl TableKey for (u128, u32) {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Owned([&self.0.to_be_bytes()[..], &self.1.to_be_bytes()].concat())
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (document, part) = bytes.split_first_chunk()?;
+        Some((u128::from_be_bytes(*document), u32::from_be_bytes(part.try_into().ok()?)))
+    }
+}

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-const SAMPLES: [(&str, &str); 4] = [
+const SAMPLES: [(&str, &str); 5] = [
     (
         "contract-review-v1",
         include_str!("../../../../config/templates/samples/contract-review-v1.json"),
@@ -13,6 +13,7 @@ const SAMPLES: [(&str, &str); 4] = [
         "due-diligence-v1",
         include_str!("../../../../config/templates/samples/due-diligence-v1.json"),
     ),
+    ("extraction-v1", include_str!("../../../../config/templates/samples/extraction-v1.json")),
     (
         "financial-analysis-v1",
         include_str!("../../../../config/templates/samples/financial-analysis-v1.json"),

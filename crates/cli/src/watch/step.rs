@@ -60,9 +60,21 @@ pub(super) fn summary(execution: &Value) -> String {
 impl Step {
     fn read(id: &str, step: &Value, held: bool, now: Timestamp) -> Self {
         let status = step["status"].as_str().unwrap_or("unknown");
+        let items = &step["items"];
+        if let (Some(completed), Some(total)) =
+            (items["completed"].as_u64(), items["total"].as_u64())
+        {
+            let mut shown = Self::read_alone(id, step, status, now);
+            shown.status = format!("{status} {completed}/{total}");
+            return shown;
+        }
         let waits = step["awaitingApproval"] == true || status == "awaiting_approval";
         let status =
             if waits || (held && matches!(status, "pending" | "running")) { WAITS } else { status };
+        Self::read_alone(id, step, status, now)
+    }
+
+    fn read_alone(id: &str, step: &Value, status: &str, now: Timestamp) -> Self {
         let instant = |name: &str| step[name].as_str()?.parse::<Timestamp>().ok();
         let so_far = || {
             let start = instant("startedAt").filter(|_| status == "running")?;
@@ -107,6 +119,7 @@ mod tests {
             "b": {"status": "running", "startedAt": "2026-11-21T10:00:00.000Z"},
             "a": {"status": "pending", "awaitingApproval": true, "durationMs": 2000},
             "c": {"status": "pending"},
+            "d": {"status": "running", "items": {"completed": 120, "total": 1000}},
         }});
         let now = "2026-11-21T10:00:03Z".parse().unwrap();
         let shown: Vec<_> = steps(&execution, &BTreeSet::from(["c".into()]), now)
@@ -116,7 +129,12 @@ mod tests {
         let line = |id: &str, status: &str, time: &str| (id.into(), status.into(), time.into());
         assert_eq!(
             shown,
-            [line("b", "running", "3.0 s"), line("a", WAITS, "2.0 s"), line("c", WAITS, "")]
+            [
+                line("b", "running", "3.0 s"),
+                line("a", WAITS, "2.0 s"),
+                line("c", WAITS, ""),
+                line("d", "running 120/1000", ""),
+            ]
         );
     }
 }

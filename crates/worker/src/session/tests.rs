@@ -42,6 +42,7 @@ fn assign(lease: &str) -> Box<Assign> {
             temperature: None,
             plan_execution_id: None,
             step_id: None,
+            item: None,
             traceparent: None,
         },
     })

@@ -1,5 +1,9 @@
 //! Chance that can be had again.
 
+use std::collections::BTreeMap;
+
+use super::Expansion;
+
 /// Numbers that look random and are the same for the same seed (`SplitMix64`).
 pub(super) struct Chance(pub(super) u64);
 
@@ -42,6 +46,24 @@ impl Chance {
             before.push(last);
         }
         (lists, last)
+    }
+
+    /// Of so many steps, those with a list, and how its items run.
+    pub(super) fn expansions(&mut self, steps: usize) -> BTreeMap<u16, Expansion> {
+        let share = [0, 0, 20, 60][self.index(4)];
+        let mut lists = BTreeMap::new();
+        for step in (0..).take(steps) {
+            if self.percent(share) {
+                let items = u16::try_from(self.below(8)).expect("small");
+                let concurrency =
+                    self.percent(40).then(|| 1 + u16::try_from(self.below(4)).expect("small"));
+                let tolerates = self.percent(60);
+                let least = u16::try_from(self.below(u64::from(items) + 1)).expect("small");
+                let min_success = if tolerates { least } else { items };
+                lists.insert(step, Expansion { items, concurrency, min_success, worst_cost: None });
+            }
+        }
+        lists
     }
 
     /// A place in a list of this length, which is at least 1.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Event, Report, Retry, Stage, Status, StepDecision};
+use super::super::{Event, Expansion, ItemDecision, Report, Retry, Stage, Status, StepDecision};
 use crate::Timestamp;
 use crate::id::TaskId;
 use crate::task::EndingCode;
@@ -13,8 +13,20 @@ use crate::task::EndingCode;
 pub(super) enum Own {
     Nothing,
     Out(TaskId),
+    /// Its items run.
+    Items,
     Well(Stage),
     Bad(Stage, EndingCode),
+}
+
+/// A list: what happened to each item by itself, and what is set aside for those to come.
+#[derive(Debug, Clone)]
+pub(super) struct List {
+    pub(super) items: Vec<Own>,
+    corrected: BTreeSet<u16>,
+    concurrency: usize,
+    min_success: usize,
+    set_aside: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -26,6 +38,7 @@ pub(super) struct Naive {
     pub(super) timeout_ms: Option<u64>,
     pub(super) deadline: Option<Timestamp>,
     pub(super) own: Vec<Own>,
+    pub(super) lists: BTreeMap<u16, List>,
     pub(super) corrected: BTreeSet<u16>,
     pub(super) loose: BTreeSet<(u16, TaskId)>,
     pub(super) worst: BTreeMap<TaskId, u64>,
@@ -39,7 +52,7 @@ impl Naive {
     pub(super) fn steps(&self) -> Vec<(Stage, Option<EndingCode>)> {
         let alone = self.own.iter().map(|own| match own {
             Own::Nothing => (Stage::Waiting, None),
-            Own::Out(_) => (Stage::Dispatched, None),
+            Own::Out(_) | Own::Items => (Stage::Dispatched, None),
             Own::Well(stage) => (*stage, None),
             Own::Bad(stage, code) => (*stage, Some(*code)),
         });
@@ -92,9 +105,15 @@ impl Naive {
     pub(super) fn reserved(&self) -> u64 {
         let out = |own: &Own| match own {
             Own::Out(task) => self.worst[task],
-            Own::Nothing | Own::Well(_) | Own::Bad(..) => 0,
+            Own::Nothing | Own::Items | Own::Well(_) | Own::Bad(..) => 0,
         };
-        self.own.iter().map(out).sum()
+        let of_list = |list: &List| list.set_aside + list.items.iter().map(out).sum::<u64>();
+        self.own.iter().map(out).sum::<u64>() + self.lists.values().map(of_list).sum::<u64>()
+    }
+
+    fn any_out(&self) -> bool {
+        let all = self.own.iter().chain(self.lists.values().flat_map(|list| &list.items));
+        all.into_iter().any(|own| matches!(own, Own::Out(_)))
     }
 
     /// Whether the event applies; if so, it did.
@@ -102,6 +121,9 @@ impl Naive {
         let running = self.status() == Status::Running;
         let applies = match event {
             Event::Decided { step, decision } => running && self.decided(*step, decision),
+            Event::ItemDecided { step, item, decision } => {
+                running && self.item_decided(*step, *item, decision)
+            }
             Event::StepCompleted { step, report } => {
                 self.ended(*step, report, Own::Well(Stage::Completed), None)
             }
@@ -117,15 +139,20 @@ impl Naive {
                 self.ended(*step, report, cancelled, None)
             }
             Event::OutputMismatched { step, report, .. } => {
-                let current = self.own[usize::from(*step)] == Own::Out(report.task);
+                let current = self.is_out(*step, report);
                 if current && self.checked != Some(*step) {
                     return false;
                 }
                 let invalid = Own::Bad(Stage::Failed, EndingCode::OutputInvalid);
-                let twice = self.corrected.contains(step);
+                let twice = match report.item {
+                    Some(item) => self.lists[step].corrected.contains(&item),
+                    None => self.corrected.contains(step),
+                };
                 let end = if twice { invalid } else { Own::Nothing };
                 let applies = self.ended(*step, report, end, None);
-                if applies && current {
+                if let (true, Some(item)) = (applies && current, report.item) {
+                    self.lists.get_mut(step).expect("a list").corrected.insert(item);
+                } else if applies && current {
                     self.corrected.insert(*step);
                 }
                 applies
@@ -157,6 +184,7 @@ impl Naive {
         match decision {
             StepDecision::Skip => self.set(step, Own::Well(Stage::Skipped)),
             StepDecision::Fail(ending) => self.set(step, Own::Bad(Stage::Failed, ending.code)),
+            StepDecision::Expand(expansion) => self.expand(step, *expansion),
             StepDecision::Run { task, worst_cost } => {
                 let worst = worst_cost.map(|worst| nanos(worst.as_usd()));
                 match self.room(worst) {
@@ -167,6 +195,103 @@ impl Naive {
             }
         }
         true
+    }
+
+    fn expand(&mut self, step: u16, expansion: Expansion) {
+        let worst = expansion.worst_cost.map(|worst| nanos(worst.as_usd()));
+        match self.room(worst) {
+            Some(false) => {}
+            None => self.set(step, Own::Bad(Stage::Failed, EndingCode::BudgetExceeded)),
+            Some(true) => {
+                let list = List {
+                    items: vec![Own::Nothing; expansion.items.into()],
+                    corrected: BTreeSet::new(),
+                    concurrency: expansion.concurrency.map_or(usize::MAX, usize::from),
+                    min_success: expansion.min_success.into(),
+                    set_aside: self.max.and(worst).unwrap_or(0),
+                };
+                self.lists.insert(step, list);
+                self.set(step, Own::Items);
+                self.look_at(step, None);
+            }
+        }
+    }
+
+    fn item_decided(&mut self, step: u16, item: u16, decision: &ItemDecision) -> bool {
+        let Some(list) = self.lists.get(&step) else { return false };
+        let out = list.items.iter().filter(|own| matches!(own, Own::Out(_))).count();
+        if self.own[usize::from(step)] != Own::Items
+            || list.items.get(usize::from(item)) != Some(&Own::Nothing)
+            || out >= list.concurrency
+        {
+            return false;
+        }
+        match decision {
+            ItemDecision::Fail(ending) => {
+                self.set_item(step, item, Own::Bad(Stage::Failed, ending.code));
+            }
+            ItemDecision::Run { task, worst_cost } => {
+                let worst = worst_cost.map(|worst| nanos(worst.as_usd()));
+                if let Some(end) = self.send_item(step, item, *task, worst) {
+                    self.set_item(step, item, end);
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends an item if there is room; its end if there never is.
+    fn send_item(&mut self, step: u16, item: u16, task: TaskId, worst: Option<u64>) -> Option<Own> {
+        let set_aside = self.lists[&step].set_aside;
+        let share = worst.map_or(0, |worst| worst.min(set_aside));
+        self.lists.get_mut(&step).expect("a list").set_aside -= share;
+        let room = self.room(worst).filter(|now| *now || self.any_out());
+        if room == Some(true) {
+            self.worst.insert(task, self.max.and(worst).unwrap_or(0));
+            self.set_item(step, item, Own::Out(task));
+            return None;
+        }
+        self.lists.get_mut(&step).expect("a list").set_aside += share;
+        room.is_none().then_some(Own::Bad(Stage::Failed, EndingCode::BudgetExceeded))
+    }
+
+    fn set_item(&mut self, step: u16, item: u16, own: Own) {
+        self.lists.get_mut(&step).expect("a list").items[usize::from(item)] = own;
+        self.look_at(step, Some(own));
+    }
+
+    /// The step ends once too few of its items can complete, or none is left.
+    fn look_at(&mut self, step: u16, last: Option<Own>) {
+        let list = &self.lists[&step];
+        let completed = list.items.iter().filter(|own| matches!(own, Own::Well(_))).count();
+        let failed = list.items.iter().filter(|own| matches!(own, Own::Bad(..))).count();
+        if list.items.len() - failed < list.min_success {
+            self.end_list(step, EndingCode::Cancelled);
+            self.set(step, last.expect("an item failed"));
+        } else if completed + failed == list.items.len() {
+            self.lists.get_mut(&step).expect("a list").set_aside = 0;
+            self.set(step, Own::Well(Stage::Completed));
+        }
+    }
+
+    /// Lets go of the items that are out, and of what is set aside.
+    fn end_list(&mut self, step: u16, code: EndingCode) {
+        let Some(list) = self.lists.get_mut(&step) else { return };
+        list.set_aside = 0;
+        for own in &mut list.items {
+            if let Own::Out(task) = *own {
+                *own = Own::Bad(Stage::Cancelled, code);
+                self.loose.insert((step, task));
+            }
+        }
+    }
+
+    fn is_out(&self, step: u16, report: &Report) -> bool {
+        let own = match report.item {
+            Some(item) => self.lists.get(&step).map(|list| list.items[usize::from(item)]),
+            None => Some(self.own[usize::from(step)]),
+        };
+        own == Some(Own::Out(report.task))
     }
 
     /// Whether it fits now; `None` if it never does.
@@ -187,8 +312,11 @@ impl Naive {
             self.loose.extend(retry.map(|retry| (step, retry.task)));
             return true;
         }
-        if self.own[usize::from(step)] != Own::Out(report.task) {
+        if !self.is_out(step, report) {
             return false;
+        }
+        if let Some(item) = report.item {
+            return self.item_ended(step, item, report, end, retry);
         }
         self.own[usize::from(step)] = Own::Nothing;
         self.bills.push(nanos(report.usage.total_cost));
@@ -202,6 +330,30 @@ impl Naive {
         } else {
             self.loose.insert((step, task));
             self.set(step, Own::Bad(Stage::Failed, EndingCode::BudgetExceeded));
+        }
+        true
+    }
+
+    fn item_ended(
+        &mut self,
+        step: u16,
+        item: u16,
+        report: &Report,
+        end: Own,
+        retry: Option<Retry>,
+    ) -> bool {
+        self.lists.get_mut(&step).expect("a list").items[usize::from(item)] = Own::Nothing;
+        self.bills.push(nanos(report.usage.total_cost));
+        let Some(Retry { task, worst_cost }) = retry else {
+            self.set_item(step, item, end);
+            return true;
+        };
+        let worst = worst_cost.map(|worst| nanos(worst.as_usd()));
+        self.send_item(step, item, task, worst);
+        if self.lists[&step].items[usize::from(item)] != Own::Out(task) {
+            self.loose.insert((step, task));
+            let over = Own::Bad(Stage::Failed, EndingCode::BudgetExceeded);
+            self.set_item(step, item, over);
         }
         true
     }
@@ -226,12 +378,19 @@ impl Naive {
     }
 
     fn let_go(&mut self) {
+        let mut lists = Vec::new();
         for (step, own) in (0..).zip(&mut self.own) {
             if let Own::Out(task) = *own {
                 *own = Own::Nothing;
                 self.loose.insert((step, task));
             }
+            if *own == Own::Items {
+                *own = Own::Nothing;
+                lists.push(step);
+            }
         }
+        let code = self.halted().unwrap_or(EndingCode::Cancelled);
+        lists.into_iter().for_each(|step| self.end_list(step, code));
     }
 
     fn again(&mut self, now: Timestamp) -> bool {
@@ -240,9 +399,16 @@ impl Naive {
         let after = |ms| now.after(std::time::Duration::from_millis(ms));
         self.deadline = self.timeout_ms.map(after);
         for (step, own) in (0..).zip(&mut self.own) {
-            if !matches!(own, Own::Well(_)) {
-                *own = Own::Nothing;
-                self.corrected.remove(&step);
+            if matches!(own, Own::Well(_)) {
+                continue;
+            }
+            *own = Own::Nothing;
+            self.corrected.remove(&step);
+            let Some(list) = self.lists.get_mut(&step) else { continue };
+            *own = Own::Items;
+            list.corrected.clear();
+            for item in list.items.iter_mut().filter(|item| !matches!(item, Own::Well(_))) {
+                *item = Own::Nothing;
             }
         }
         true

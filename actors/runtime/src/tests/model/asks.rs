@@ -1,6 +1,8 @@
 //! What clients of the model ask for: tasks with and without gates, plans of a few steps.
 
-use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
+use callboard_domain::plan::{
+    HitlSource, MapSource, OnItemError, PlanSource, RetrySource, StepSource,
+};
 use callboard_domain::task::{Gate, Hold, Inputs, Request};
 use serde_json::json;
 
@@ -66,11 +68,35 @@ pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
                 max_attempts: Some(u32::try_from(chance.within(1, 3)).expect("small")),
                 backoff_ms: Some(chance.within(100, 1_000)),
             }),
+            map: if chance.percent(20) { list(chance) } else { MapSource::default() },
             ..StepSource::default()
         });
+        let step = steps.last_mut().expect("one was added");
+        if !step.map.is_none() {
+            step.prompt.push_str(" of {{item}}");
+        }
         depends_on.push(on);
     }
     (PlanSource { name: "p".into(), steps, ..PlanSource::default() }, depends_on)
+}
+
+/// A list over the input's items.
+fn list(chance: &mut Chance) -> MapSource {
+    let on_item_error = chance.percent(50).then_some(OnItemError::Skip);
+    let share = [0.0, 0.5, 1.0][chance.index(3)];
+    MapSource {
+        for_each: Some("{{input.items}}".into()),
+        item: None,
+        max_items: Some(10),
+        concurrency: chance.percent(40).then_some(2),
+        on_item_error,
+        min_success: on_item_error.map(|_| share),
+    }
+}
+
+/// What the prompt of an item says besides that of its step.
+pub(super) fn of_item(item: u16) -> String {
+    format!(" of i{item}")
 }
 
 /// What the prompt of a step says once its dependencies have these outputs.
@@ -80,7 +106,9 @@ pub(super) fn prompt(step: u16, outputs: &[&str]) -> String {
 
 /// What an execution of a plan with so many steps is started with.
 pub(super) fn start(chance: &mut Chance, steps: usize) -> Start {
-    let input = json!({"go": chance.percent(50)}).as_object().cloned().expect("an object");
+    let items: Vec<_> = (0..chance.below(5)).map(|item| format!("i{item}")).collect();
+    let input = json!({"go": chance.percent(50), "items": items});
+    let input = input.as_object().cloned().expect("an object");
     let hitl = chance.percent(40).then(|| HitlSource {
         required_for: chance.percent(50).then(|| vec![format!("s{}", chance.index(steps))]),
         confidence_threshold: chance.percent(50).then_some(0.5),

@@ -9,7 +9,7 @@ use callboard_domain::Error;
 use callboard_domain::access::Role;
 use callboard_domain::approval::{Approval, Decider, Outcome};
 use callboard_domain::id::{ExecutionId, PlanId, TaskId};
-use callboard_domain::plan::PlanSource;
+use callboard_domain::plan::{PlanSource, StepSource};
 use callboard_domain::task::Request;
 
 use super::asks;
@@ -92,12 +92,14 @@ impl World {
     /// Somebody makes a plan.
     pub(super) fn make_plan(&mut self, source: PlanSource, depends_on: Vec<Vec<u16>>) {
         let client = self.client();
+        let has_list = |(number, step): (u16, &StepSource)| (!step.map.is_none()).then_some(number);
+        let lists = (0..).zip(&source.steps).filter_map(has_list).collect();
         self.clients.spawn(async move {
             match client.handle.create_plan(&asks::account(false), source).await {
                 Ok(plan) => {
                     let mut shared = client.shared();
                     shared.note(format!("there is {}", plan.id));
-                    shared.oracle.plans.push(Planned { id: plan.id, depends_on });
+                    shared.oracle.plans.push(Planned { id: plan.id, depends_on, lists });
                 }
                 Err(error) => client.refused("a plan", &error),
             }

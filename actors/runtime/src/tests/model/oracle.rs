@@ -74,6 +74,8 @@ pub(super) struct Planned {
     pub(super) id: PlanId,
     /// Each step's dependencies, by number.
     pub(super) depends_on: Vec<Vec<u16>>,
+    /// The steps with a list, by number.
+    pub(super) lists: BTreeSet<u16>,
 }
 
 /// An execution that somebody was told of, or that was found in the store.

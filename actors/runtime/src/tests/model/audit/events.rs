@@ -1,8 +1,9 @@
 //! The event log: without a hole, in order for each item, and with the end of everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use callboard_domain::execution::Stage;
 use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::Status;
@@ -22,6 +23,8 @@ struct Log {
     tasks: BTreeMap<TaskId, Vec<(String, u64)>>,
     approvals: BTreeMap<TaskId, Vec<(String, u64)>>,
     executions: BTreeMap<ExecutionId, Vec<(String, u64)>>,
+    /// The items that were completed.
+    items: BTreeSet<(ExecutionId, String, u16)>,
 }
 
 impl World {
@@ -76,6 +79,9 @@ impl Log {
             Subject::Approval(approval) => {
                 self.approvals.entry(approval.id()).or_default().push((name, approval.version));
             }
+            Subject::Step(head, step, Some(item)) if name == "step.completed" => {
+                self.items.insert((head.spec.id, step.clone(), *item));
+            }
             Subject::TaskOfStep(..)
             | Subject::Step(..)
             | Subject::Worker(_)
@@ -117,6 +123,14 @@ impl Log {
             let end = format!("execution.{}", execution.status().as_str());
             let last = told.last().is_some_and(|last| last.0 == end);
             must(last || !execution.is_finished(), || format!("{id} is {end}: {told:?}"))?;
+            for (step, _) in execution.steps() {
+                let completed = execution.items(step);
+                let completed = completed.filter(|(_, row)| row.stage == Stage::Completed);
+                for (item, _) in completed {
+                    let key = (*id, execution.graph().name(step).to_owned(), item);
+                    must(self.items.contains(&key), || format!("nobody was told of {key:?}"))?;
+                }
+            }
             let begun = told.iter().filter(|one| one.0 == "execution.started").count();
             let runs = usize::try_from(execution.head.run).expect("a few");
             must(begun == runs, || format!("{id} ran {runs} times: {told:?}"))?;

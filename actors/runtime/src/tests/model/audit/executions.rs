@@ -1,6 +1,8 @@
 //! Executions: steps follow their dependencies, what is let go of is remembered, and nothing runs
 //! behind an end.
 
+mod items;
+
 use std::collections::BTreeMap;
 
 use callboard_domain::execution::{Execution, Stage, Status as Phase};
@@ -71,6 +73,13 @@ fn steps(picture: &Picture, execution: &Execution, plan: &Planned) -> Result<(),
         let begun = matches!(row.stage, Stage::Dispatched | Stage::Completed);
         let may = plan.depends_on[usize::from(step)].iter().all(well);
         must(!begun || may, || format!("{id}: step {step} ran before what it waits for"))?;
+        must(!begun || plan.lists.contains(&step) == row.map.is_some(), || {
+            format!("{id}: step {step} ran as if it had another definition")
+        })?;
+        if row.map.is_some() {
+            items::judge(picture, execution, step)?;
+            continue;
+        }
         let task = row.task.and_then(|task| picture.tasks.get(&task)).map(|one| one.task.status());
         let fits = match row.stage {
             Stage::Dispatched => matches!(task, Some(Status::Pending | Status::Running)),
@@ -89,6 +98,9 @@ fn steps(picture: &Picture, execution: &Execution, plan: &Planned) -> Result<(),
 fn prompts(picture: &Picture, detail: &ExecutionDetail, plan: &Planned) -> Result<(), String> {
     let execution = &detail.overview.execution;
     for (step, row) in execution.steps() {
+        if row.map.is_some() {
+            items::prompts(picture, detail, plan, step)?;
+        }
         let Some(task) = row.task.and_then(|task| picture.tasks.get(&task)) else { continue };
         if let (Stage::Completed, Some(output)) = (row.stage, detail.outputs.get(&step)) {
             let said = &task.output;

@@ -1,0 +1,101 @@
+//! The check of a step's `forEach`.
+
+use super::StepChecker;
+use crate::error::Rule;
+use crate::execution::MAX_ITEMS;
+use crate::plan::limits::check_range;
+use crate::plan::map::{ForEach, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
+use crate::problem::Code;
+use crate::render::Reference;
+use crate::schema::Schema;
+
+use super::Inputs;
+
+impl StepChecker<'_, '_, '_> {
+    /// The compiled list of the step; `None` also if it has faults.
+    pub(super) fn for_each(&mut self) -> Option<ForEach> {
+        let map = &self.source.map;
+        if map.is_none() {
+            return None;
+        }
+        if map.for_each.is_none() {
+            self.breaks(Rule::Required, "forEach", "is required beside the settings of its items");
+            return None;
+        }
+        let number = self.checker.maps;
+        self.checker.maps += 1;
+        if number == MAX_MAPS {
+            let says = format!("is one too many: a plan may have {MAX_MAPS} steps with forEach");
+            self.breaks(Rule::Length, "forEach", &says);
+        }
+        match map.list() {
+            Some(Reference::Input { field, path }) => {
+                self.input("forEach", &field);
+                self.list_input(&field, path.is_empty());
+            }
+            Some(Reference::Output { step, .. }) => self.output("forEach", &step),
+            Some(Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. }) | None => {
+                let says = "must be one placeholder of a list: {{input.<field>}} or \
+                            {{<step>.output}}";
+                self.breaks(Rule::Placeholder, "forEach", says);
+            }
+        }
+        self.item_name(map);
+        self.numbers_of_items(map);
+        ForEach::of(map, number)
+    }
+
+    /// An input that the schema declares as something else than an array can never be a list.
+    fn list_input(&mut self, field: &str, is_whole: bool) {
+        let Inputs::Declared(schema) = self.checker.inputs else { return };
+        if is_whole && declares_no_array(schema, field) {
+            let says = format!(
+                "refers to input.{}, which inputSchema does not declare as an array",
+                crate::problem::shortened(field, 64)
+            );
+            self.fault(Code::InvalidInputRef, "forEach", &says);
+        }
+    }
+
+    fn item_name(&mut self, map: &MapSource) {
+        let Some(name) = map.item.as_deref() else { return };
+        let of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if name.is_empty() || name.len() > MAX_ITEM_NAME {
+            let says = format!("must have 1 to {MAX_ITEM_NAME} characters");
+            self.breaks(Rule::Length, "item", &says);
+        } else if !name.starts_with(|first: char| first.is_ascii_lowercase())
+            || !name.bytes().all(of_names)
+        {
+            self.breaks(Rule::Pattern, "item", "must match ^[a-z][a-zA-Z0-9_-]*$");
+        } else if ["input", "env", "meta"].contains(&name) || self.positions.contains_key(name) {
+            let says = format!("must not be {name}, which is the name of a variable or of a step");
+            self.breaks(Rule::Reserved, "item", &says);
+        }
+    }
+
+    fn numbers_of_items(&mut self, map: &MapSource) {
+        if map.max_items.is_none() {
+            let says = format!("is required beside forEach: 1 to {MAX_ITEMS}");
+            self.breaks(Rule::Required, "maxItems", &says);
+        }
+        let prefix = format!("steps[{}].", self.index);
+        let problems = &mut self.checker.problems;
+        check_range(problems, &format!("{prefix}maxItems"), map.max_items, 1, MAX_ITEMS);
+        check_range(problems, &format!("{prefix}concurrency"), map.concurrency, 1, MAX_ITEMS);
+        check_range(problems, &format!("{prefix}minSuccess"), map.min_success, 0.0, 1.0);
+        if map.min_success.is_some() && map.on_item_error != Some(OnItemError::Skip) {
+            let says = "is for onItemError `skip`: otherwise every item must complete";
+            self.breaks(Rule::Range, "minSuccess", says);
+        }
+    }
+}
+
+/// True if the schema gives the property types, and `array` is none of them.
+fn declares_no_array(schema: &Schema, field: &str) -> bool {
+    let types = schema.source().pointer("/properties").and_then(|all| all.get(field));
+    match types.and_then(|property| property.get("type")) {
+        Some(serde_json::Value::String(one)) => one != "array",
+        Some(serde_json::Value::Array(several)) => !several.iter().any(|one| one == "array"),
+        Some(_) | None => false,
+    }
+}

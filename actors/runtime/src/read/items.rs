@@ -1,0 +1,131 @@
+//! Reads of the items of a `forEach` step.
+
+use std::collections::HashMap;
+
+use callboard_domain::execution::program::Made;
+use callboard_domain::execution::{Execution, ItemOutputs, ItemStatus, Live, Stage, StepState};
+use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::query::{Items, Page, Window};
+use callboard_domain::task::Task;
+use callboard_store::{Error, Store};
+
+use super::runs::{how_far, whole};
+use crate::node::Node;
+use crate::tables::{self, executions, items};
+
+/// An item of a step.
+#[derive(Debug, Clone)]
+pub struct ItemDetail {
+    /// Its number in the list, from 0.
+    pub number: u16,
+    /// How far it is.
+    pub status: ItemStatus,
+    /// Its row.
+    pub row: StepState,
+    /// Its task, while that has not ended.
+    pub task: Option<Task>,
+    /// Its output, once it is completed.
+    pub output: Option<String>,
+}
+
+/// The output of a completed step, from the task or the tasks that made it; `None` if the task is gone.
+/// `known` has the outputs of items that are not durable yet.
+pub(crate) async fn output<'k>(
+    store: &dyn Store,
+    environment: Environment,
+    made: &Made,
+    known: impl Fn(TaskId) -> Option<&'k str>,
+) -> Result<Option<String>, Error> {
+    match made {
+        Made::Task(task) => of_task(store, environment, *task).await,
+        Made::Items(tasks) => {
+            let mut outputs = ItemOutputs::default();
+            for task in tasks {
+                let is_long = match task {
+                    None => !outputs.push(None),
+                    Some(task) => match known(*task) {
+                        Some(output) => !outputs.push(Some(output)),
+                        None => {
+                            let output = of_task(store, environment, *task).await?;
+                            !outputs.push(output.as_deref())
+                        }
+                    },
+                };
+                if is_long {
+                    break;
+                }
+            }
+            Ok(Some(outputs.done()))
+        }
+    }
+}
+
+async fn of_task(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<String>, Error> {
+    match tables::task(store, environment, task).await? {
+        Some(mut found) => Ok(Some(found.output(store, environment).await?.unwrap_or_default())),
+        None => Ok(None),
+    }
+}
+
+/// The tasks of dispatched items that have not ended.
+pub(crate) async fn live(
+    store: &dyn Store,
+    environment: Environment,
+    execution: &Execution,
+    step: u16,
+) -> Result<HashMap<TaskId, Live>, Error> {
+    let mut live = HashMap::new();
+    for (_, row) in execution.items(step).filter(|(_, row)| row.stage == Stage::Dispatched) {
+        let Some(task) = row.task else { continue };
+        if let Some(state) = tables::unfinished_state(store, environment, task).await? {
+            live.insert(task, how_far(&state));
+        }
+    }
+    Ok(live)
+}
+
+/// A page of the items of a step, in the order of the list; `None` if there is no such execution or
+/// step, or the step has no list.
+pub(crate) async fn page(
+    node: &Node,
+    environment: Environment,
+    id: ExecutionId,
+    step: &str,
+    query: &Items,
+) -> Result<Option<Page<ItemDetail>>, Error> {
+    let store = node.store();
+    let Some(head) = executions::head(store, environment, id).await? else { return Ok(None) };
+    let Some((execution, _, compiled)) = whole(node, environment, id, head).await? else {
+        return Ok(None);
+    };
+    let position =
+        compiled.plan.position(step).filter(|at| compiled.plan.steps()[*at].for_each().is_some());
+    let Some(number) = position.and_then(|at| u16::try_from(at).ok()) else { return Ok(None) };
+    let execution = items::with_items(store, environment, execution).await?;
+    let live = live(store, environment, &execution, number).await?;
+    let has_ended = execution.step(number).is_some_and(|row| row.stage != Stage::Dispatched);
+    let status = |row: &StepState| {
+        ItemStatus::of(row, has_ended, row.task.and_then(|task| live.get(&task).copied()))
+    };
+    let found = execution.items(number).map(|(item, row)| (item, status(row), row));
+    let wanted = |status: &ItemStatus| query.statuses.is_empty() || query.statuses.contains(status);
+    let found: Vec<_> = found.filter(|(_, status, _)| wanted(status)).collect();
+    let total = found.len() as u64;
+    let mut shown = Vec::new();
+    let Window { offset, limit } = query.window;
+    for (item, status, row) in found.into_iter().skip(offset).take(limit) {
+        let (mut task, mut output) = (None, None);
+        if let (Stage::Dispatched, Some(id)) = (row.stage, row.task) {
+            task = tables::task(store, environment, id).await?.map(|found| found.task);
+        }
+        if let (Stage::Completed, Some(id)) = (row.stage, row.task) {
+            output = of_task(store, environment, id).await?;
+        }
+        shown.push(ItemDetail { number: item, status, row: row.clone(), task, output });
+    }
+    Ok(Some(Page { items: shown, total }))
+}

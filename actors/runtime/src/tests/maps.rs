@@ -1,0 +1,310 @@
+//! Steps with a list: one task for each item, in bounded commits, and nothing lost by a crash.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use callboard_domain::execution::{ItemCounts, ItemStatus, Stage, Status as Phase};
+use callboard_domain::id::ExecutionId;
+use callboard_domain::plan::{MapSource, OnItemError, PlanSource, StepSource};
+use callboard_domain::query::{Executions, Items, Window};
+use serde_json::{Value, json};
+
+use super::executions::stages;
+use super::*;
+use crate::events::{Passing, StreamItem};
+use crate::handle::Start;
+use crate::read::items::ItemDetail;
+use crate::submission::Made;
+use crate::tables::Subject;
+
+/// A step over the input's docs, and a report of all of them.
+fn source(map: MapSource) -> PlanSource {
+    let each = StepSource {
+        id: "each".into(),
+        prompt: "read {{item.name}}".into(),
+        map: MapSource { for_each: Some("{{input.docs}}".into()), max_items: Some(1_000), ..map },
+        ..StepSource::default()
+    };
+    let report = StepSource {
+        id: "report".into(),
+        prompt: "report {{each.output}}".into(),
+        depends_on: vec!["each".into()],
+        ..StepSource::default()
+    };
+    PlanSource { name: "p".into(), steps: vec![each, report], ..PlanSource::default() }
+}
+
+fn over(docs: usize) -> Start {
+    let docs: Vec<Value> = (0..docs).map(|n| json!({"name": format!("d{n}")})).collect();
+    let input = json!({"docs": docs}).as_object().cloned().expect("an object");
+    Start { input, ..Start::default() }
+}
+
+/// How often a prompt's answer was acknowledged as applied.
+type Applied = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// Answers `read dN` with `{"n":"dN"}`, all else with the prompt; prompts with `bad` fail for good.
+async fn reader(mut worker: Worker, bad: Option<&'static str>, applied: Applied) {
+    let mut given = BTreeMap::new();
+    loop {
+        let told = match tokio::time::timeout(Duration::from_secs(5), worker.told.recv()).await {
+            Ok(Some(told)) => told,
+            Ok(None) => break,
+            Err(_) => {
+                worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
+                continue;
+            }
+        };
+        match told {
+            WorkerCommand::Assign(assignment) => {
+                let prompt = assignment.inputs.prompt.clone();
+                given.insert(assignment.lease.to_string(), prompt.clone());
+                let lease = assignment.lease;
+                if bad.is_some_and(|bad| prompt == bad) {
+                    worker.link.say(WorkerMessage::Failed(lease, failure(false)));
+                    continue;
+                }
+                let answer = match prompt.strip_prefix("read ") {
+                    Some(name) => json!({"n": name}).to_string(),
+                    None => prompt,
+                };
+                worker.link.say(WorkerMessage::Completed(lease, answer, completion()));
+            }
+            WorkerCommand::Ack(lease, _, AckResult::Applied) => {
+                let prompt = given[&lease.to_string()].clone();
+                *applied.lock().expect("no panic").entry(prompt).or_default() += 1;
+            }
+            WorkerCommand::Ack(..)
+            | WorkerCommand::Leases(..)
+            | WorkerCommand::Cancel(..)
+            | WorkerCommand::Drain(_) => {}
+            WorkerCommand::Close => break,
+        }
+    }
+}
+
+fn done(docs: impl IntoIterator<Item = usize>) -> String {
+    let one = |doc: usize| json!({"n": format!("d{doc}")});
+    Value::Array(docs.into_iter().map(one).collect()).to_string()
+}
+
+impl Bench {
+    async fn items(&self, id: ExecutionId, statuses: Vec<ItemStatus>) -> Vec<ItemDetail> {
+        let query = Items { statuses, window: Window { limit: 1_000, offset: 0 } };
+        let page = self.handle.execution_items(Environment::Live, id, "each", &query).await;
+        page.expect("a list").items
+    }
+}
+
+#[tokio::test]
+async fn the_outputs_of_the_items_are_the_output_of_the_step_in_order() {
+    let bench = Bench::new().await;
+    let subscribed = bench.handle.subscribe(Environment::Live, None, Passing::default()).await;
+    let mut events = subscribed.expect("the store answers");
+    tokio::spawn(reader(bench.worker(2).await, None, Applied::default()));
+    let id = bench.start(source(MapSource::default()), over(4)).await;
+    let detail = bench.ended(id).await;
+    assert_eq!(detail.overview.execution.status(), Phase::Completed);
+    assert_eq!(detail.outputs[&0], done(0..4));
+    assert_eq!(detail.outputs[&1], format!("report {}", done(0..4)));
+    let all = ItemCounts { total: 4, completed: 4, ..ItemCounts::default() };
+    assert_eq!(detail.items[&0], all);
+    let items = bench.items(id, vec![]).await;
+    let shown: Vec<_> = items.iter().map(|item| (item.number, item.output.clone())).collect();
+    let expected = (0..4_u16).map(|n| (n, Some(format!(r#"{{"n":"d{n}"}}"#))));
+    assert_eq!(shown, expected.collect::<Vec<_>>());
+    let task = bench.task(items[3].row.task.expect("it ran")).await;
+    assert_eq!(task.spec.origin.item, Some(3));
+    let mut told = Vec::new();
+    while let Ok(Some(item)) = events.next().await {
+        let StreamItem::Stored(_, event) = &item else { continue };
+        if let Subject::Step(_, step, item) = &event.subject {
+            told.push((event.event.to_string(), step.clone(), *item));
+        }
+        if event.event == "execution.completed" {
+            break;
+        }
+    }
+    let mut of_items: Vec<_> =
+        told.iter().filter_map(|(name, _, item)| Some((name.as_str(), (*item)?))).collect();
+    of_items.sort_unstable();
+    assert_eq!(of_items, (0..4).map(|item| ("step.completed", item)).collect::<Vec<_>>());
+    let whole: Vec<_> =
+        told.iter().filter(|(_, _, item)| item.is_none()).map(|(_, step, _)| &**step).collect();
+    assert_eq!(whole, ["each", "report"]);
+}
+
+#[tokio::test]
+async fn a_failed_item_leaves_null_where_that_is_tolerated() {
+    let bench = Bench::new().await;
+    let worker = bench.worker(2).await;
+    tokio::spawn(reader(worker, Some("read d1"), Applied::default()));
+    let on_item_error = Some(OnItemError::Skip);
+    let id =
+        bench.start(source(MapSource { on_item_error, ..MapSource::default() }), over(3)).await;
+    let detail = bench.ended(id).await;
+    assert_eq!(detail.overview.execution.status(), Phase::Completed);
+    assert_eq!(detail.outputs[&0], r#"[{"n":"d0"},null,{"n":"d2"}]"#);
+    let failed = bench.items(id, vec![ItemStatus::Failed]).await;
+    assert_eq!(failed.iter().map(|item| item.number).collect::<Vec<_>>(), [1]);
+    assert!(failed[0].row.error.is_some());
+}
+
+#[tokio::test]
+async fn a_retry_runs_the_items_again_that_did_not_complete() {
+    let bench = Bench::new().await;
+    let first = Applied::default();
+    let worker = tokio::spawn(reader(bench.worker(1).await, Some("read d2"), Arc::clone(&first)));
+    let map = MapSource { concurrency: Some(1), ..MapSource::default() };
+    let id = bench.start(source(map), over(5)).await;
+    let detail = bench.ended(id).await;
+    assert_eq!(stages(&detail), [Stage::Failed, Stage::Cancelled]);
+    let error = detail.overview.execution.head.error.clone().expect("a reason");
+    assert!(error.ending.message.starts_with("item 2: "), "{error:?}");
+    let counts =
+        ItemCounts { total: 5, completed: 2, failed: 1, cancelled: 2, ..ItemCounts::default() };
+    assert_eq!(detail.items[&0], counts);
+    worker.abort();
+    bench.handle.retry_execution(Environment::Live, id).await.expect("it has failed");
+    let second = Applied::default();
+    tokio::spawn(reader(bench.worker(1).await, None, Arc::clone(&second)));
+    let detail = bench.ended(id).await;
+    assert_eq!(
+        (detail.overview.execution.status(), &*detail.outputs[&0]),
+        (Phase::Completed, &*done(0..5))
+    );
+    let again = second.lock().expect("no panic").clone();
+    assert!(!again.contains_key("read d0") && !again.contains_key("read d1"), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_cancel_stops_all_items_and_none_is_begun_after_it() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(3).await;
+    let map = MapSource { concurrency: Some(5), ..MapSource::default() };
+    let id = bench.start(source(map), over(20)).await;
+    let first = worker.assignment().await;
+    worker.complete(first.lease, "x").await;
+    bench.handle.cancel_execution(Environment::Live, id).await.expect("it runs");
+    let detail = bench.execution(id).await;
+    assert_eq!(stages(&detail), [Stage::Cancelled, Stage::Cancelled]);
+    let counts = ItemCounts { total: 20, completed: 1, cancelled: 19, ..ItemCounts::default() };
+    assert_eq!(detail.items[&0], counts);
+    assert_eq!(bench.items(id, vec![ItemStatus::Cancelled]).await.len(), 19);
+    while worker.told.try_recv().is_ok() {}
+    let next = bench.submit(request()).await;
+    assert_eq!(worker.assignment().await.task.spec.id, next);
+}
+
+#[tokio::test]
+async fn what_is_no_list_fails_the_step() {
+    let bench = Bench::new().await;
+    let input = json!({"docs": "one"}).as_object().cloned().expect("an object");
+    let start = Start { input, ..Start::default() };
+    let id = bench.start(source(MapSource::default()), start).await;
+    let error = bench.ended(id).await.overview.execution.head.error.clone().expect("a reason");
+    assert_eq!(error.ending.message, "forEach: {{input.docs}} is a string, not a list");
+}
+
+#[tokio::test]
+async fn a_thousand_items_run_over_restarts_and_each_answer_counts_once() {
+    let bench = Bench::new().await;
+    let id = bench.start(source(MapSource::default()), over(1_000)).await;
+    let (mut bench, mut all) = (bench, BTreeMap::new());
+    for part in 1..=4_usize {
+        let applied = Applied::default();
+        let worker = tokio::spawn(reader(bench.worker(50).await, None, Arc::clone(&applied)));
+        while bench.execution(id).await.items[&0].completed
+            < u32::try_from(250 * part).expect("small")
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if part == 4 {
+            let detail = bench.ended(id).await;
+            assert_eq!(detail.outputs[&0], done(0..1_000));
+        }
+        bench.system.drain();
+        bench = bench.restart().await;
+        worker.await.expect("it ends");
+        for (prompt, times) in applied.lock().expect("no panic").iter() {
+            *all.entry(prompt.clone()).or_insert(0) += times;
+        }
+    }
+    let detail = bench.execution(id).await;
+    assert_eq!(
+        (detail.overview.execution.status(), &*detail.outputs[&0]),
+        (Phase::Completed, &*done(0..1_000))
+    );
+    assert!(all.values().all(|times| *times == 1), "{all:?}");
+}
+
+/// The life of a small map; `None` if the process died under it.
+async fn a_map(
+    bench: &Bench,
+    begun: &mut Option<ExecutionId>,
+    applied: Applied,
+) -> Option<ExecutionId> {
+    let life = async {
+        let map = MapSource { concurrency: Some(2), ..MapSource::default() };
+        let plan = bench.handle.create_plan(&owner(), source(map)).await.ok()?.id;
+        let made = bench.handle.execute(&owner(), plan, over(3), None).await.ok()?.made;
+        let Made::Execution(execution) = made else { panic!("an execution") };
+        let id = execution.head.spec.id;
+        *begun = Some(id);
+        tokio::spawn(reader(bench.worker(2).await, None, applied));
+        loop {
+            let overview = bench.handle.overview(Environment::Live, id).await.ok()?;
+            if overview.execution.status() == Phase::Completed {
+                return Some(id);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), life).await.ok().flatten()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_commit_of_a_map_applies_each_output_once() {
+    let counted = Arc::new(MemoryStore::new());
+    let store = Arc::new(FaultyStore::transparent(counted.clone()));
+    let bench = Bench::over(counted, store.clone()).await;
+    a_map(&bench, &mut None, Applied::default()).await.expect("nothing fails");
+    let commits = store.commits();
+    assert!(commits >= 10, "{commits}");
+
+    for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+        for k in 1..=commits {
+            let memory = Arc::new(MemoryStore::new());
+            let faulty = FaultyStore::new(memory.clone(), k, fault);
+            let bench = Bench::over(memory, Arc::new(faulty)).await;
+            let (mut begun, acknowledged) = (None, Applied::default());
+            a_map(&bench, &mut begun, Arc::clone(&acknowledged)).await;
+
+            let bench = bench.restart().await;
+            let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+            let there: Vec<_> =
+                page.expect("a list").items.iter().map(|one| one.execution.head.spec.id).collect();
+            assert!(begun.is_none_or(|id| there == [id]), "{fault:?} at {k}");
+            let Some(id) = there.first() else { continue };
+            let before = bench.items(*id, vec![ItemStatus::Completed]).await;
+            let kept: Vec<_> = before.iter().map(|item| format!("read d{}", item.number)).collect();
+            for prompt in acknowledged.lock().expect("no panic").keys() {
+                let is_kept = prompt.starts_with("report") || kept.contains(prompt);
+                assert!(is_kept, "{fault:?} at {k}: {prompt} is lost");
+            }
+            let applied = Applied::default();
+            let worker = tokio::spawn(reader(bench.worker(2).await, None, Arc::clone(&applied)));
+            let detail = bench.ended(*id).await;
+            assert_eq!(detail.overview.execution.status(), Phase::Completed, "{fault:?} at {k}");
+            assert_eq!(detail.outputs[&0], done(0..3), "{fault:?} at {k}");
+            let report = format!("report {}", done(0..3));
+            assert_eq!(detail.outputs[&1], report, "{fault:?} at {k}");
+            bench.system.drain();
+            worker.await.expect("it ends");
+            let applied = applied.lock().expect("no panic").clone();
+            assert!(applied.values().all(|times| *times == 1), "{fault:?} at {k}: {applied:?}");
+            assert!(kept.iter().all(|prompt| !applied.contains_key(prompt)), "{fault:?} at {k}");
+            bench.system.stop().await;
+        }
+    }
+}

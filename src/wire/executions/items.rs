@@ -1,0 +1,93 @@
+//! The items of a step with `forEach` on the wire (PROTOCOL.md 16).
+
+use callboard_domain::execution::{ItemCounts, ItemStatus};
+use callboard_domain::query::Items;
+use callboard_domain::task::Task;
+use callboard_runtime::read::items::ItemDetail;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::StepResult;
+use crate::request;
+use crate::wire::common::Paging;
+use crate::wire::read::rule::{self, Parse};
+use crate::wire::read::shape;
+
+/// How many items of a step are how far; all but `awaitingApproval` sum to `total`.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemCountsBody {
+    /// All items.
+    total: u32,
+    /// With an output.
+    completed: u32,
+    /// With a worker.
+    running: u32,
+    /// Not begun, in a queue, in backoff, or with a reviewer.
+    pending: u32,
+    /// Failed for good.
+    failed: u32,
+    /// With an output that a reviewer rejected.
+    rejected: u32,
+    /// Cancelled, or not begun when the step ended.
+    cancelled: u32,
+    /// Those of the pending ones that wait for a reviewer.
+    awaiting_approval: u32,
+}
+
+impl From<ItemCounts> for ItemCountsBody {
+    fn from(counts: ItemCounts) -> Self {
+        let ItemCounts {
+            total,
+            completed,
+            running,
+            pending,
+            failed,
+            rejected,
+            cancelled,
+            awaiting_approval,
+        } = counts;
+        Self { total, completed, running, pending, failed, rejected, cancelled, awaiting_approval }
+    }
+}
+
+/// An item of a step: what does not exist yet is left out.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemBody<'a> {
+    /// Its number in the list, from 0.
+    item: u16,
+    /// What became of it; the status is pending, running, completed, failed, cancelled or rejected.
+    #[serde(flatten)]
+    result: StepResult<'a>,
+}
+
+impl<'a> ItemBody<'a> {
+    /// An item; `waiting_for` says what a pending task waits for.
+    #[must_use]
+    pub fn of(item: &'a ItemDetail, waiting_for: impl Fn(&Task) -> Option<&'static str>) -> Self {
+        Self { item: item.number, result: StepResult::of_item(item, waiting_for) }
+    }
+}
+
+request! {
+    /// Which items of a step to list, in the order of the list.
+    #[derive(Debug)]
+    pub struct ListItems as "ListItems" {
+        /// One of these statuses.
+        status: Option<Vec<ItemStatus>> = optional("status", statuses()),
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+fn statuses() -> impl Parse<Vec<ItemStatus>> {
+    rule::commas(1..=ItemStatus::ALL.len(), rule::one_of(&ItemStatus::ALL, ItemStatus::as_str))
+}
+
+impl From<ListItems> for Items {
+    fn from(list: ListItems) -> Self {
+        let window = list.page.window();
+        Self { statuses: list.status.unwrap_or_default(), window }
+    }
+}
