@@ -36,6 +36,7 @@ mod plans;
 mod routes;
 pub mod serve;
 mod setup;
+mod signals;
 mod signing_key;
 mod streams;
 mod system;
@@ -92,6 +93,8 @@ fn table() -> Routes {
         .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
         .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
+        .post  ("/api/plans/executions/{id}/signals/{name}",
+                                                    may(A::ExecutionsSignal), signals::send)
         .get   ("/api/plans/{id}",                  may(A::PlansRead),        plans::get)
         .post  ("/api/plans/{id}/execute",          may(A::PlansExecute),     plans::execute)
 

@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, setup, signing_key,
-    streams, system, table, tasks, templates, webhooks,
+    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, setup, signals,
+    signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -39,6 +39,7 @@ use crate::ws;
         executions::get,
         executions::cancel,
         executions::retry,
+        signals::send,
         templates::create,
         templates::list,
         templates::get,
@@ -137,10 +138,9 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
     let tag = described["tags"][0].as_str().unwrap_or_default();
     described["operationId"] = format!("{tag}_{name}").into();
     let mut parameters = operation.parameters.clone();
-    if let Some(name) = route.path.split(['{', '}']).nth(1) {
-        let in_path = parameters.iter_mut().filter(|parameter| parameter["in"] == "path");
-        in_path.for_each(|parameter| parameter["name"] = name.into());
-    }
+    let names = route.path.split(['{', '}']).skip(1).step_by(2);
+    let in_path = parameters.iter_mut().filter(|parameter| parameter["in"] == "path");
+    in_path.zip(names).for_each(|(parameter, name)| parameter["name"] = name.into());
     let is_paged = parameters.iter().any(|parameter| parameter["name"] == "limit");
     if !parameters.is_empty() {
         described["parameters"] = Value::Array(parameters);

@@ -32,6 +32,7 @@ mod structure;
 mod templates;
 mod tls;
 mod traces;
+mod waits;
 mod webhooks;
 mod workers;
 mod ws;

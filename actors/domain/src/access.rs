@@ -66,6 +66,8 @@ names! {
         ExecutionsCancel = "executions: cancel",
         /// Retry an execution.
         ExecutionsRetry = "executions: retry",
+        /// Send a signal to an execution.
+        ExecutionsSignal = "executions: signal",
         /// See executions.
         ExecutionsRead = "executions: read",
         /// Claim an approval, or release the claim.
@@ -116,6 +118,7 @@ const fn row(action: Action) -> [bool; 4] {
         // PROTOCOL.md 7, where the table is silent: writing as operator
         Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
         Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
+        Action::ExecutionsSignal    => [YES,  YES,     NO,    NO ],
         Action::HitlClaim           => [YES,  YES,     NO,    NO ],
         Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
@@ -175,6 +178,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::HitlRead
         | Action::ExecutionsCancel
         | Action::ExecutionsRetry
+        | Action::ExecutionsSignal
         | Action::ExecutionsRead
         | Action::HitlClaim
         | Action::DeliveriesRedeliver

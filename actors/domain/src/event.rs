@@ -75,6 +75,10 @@ names! {
         StepFailed = "step.failed",
         /// The step was cancelled, alone or with its execution.
         StepCancelled = "step.cancelled",
+        /// The step waits for its signal.
+        StepWaiting = "step.waiting",
+        /// The step's signal came, before its wait or during it.
+        StepSignalled = "step.signalled",
         /// An output waits for a reviewer.
         HitlPending = "hitl.pending",
         /// A reviewer was chosen.

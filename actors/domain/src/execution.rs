@@ -28,6 +28,7 @@ mod head;
 pub mod program;
 mod progress;
 mod rows;
+pub mod signal;
 mod step;
 mod tally;
 mod turn;
@@ -42,8 +43,9 @@ use std::sync::Arc;
 pub use event::{Effect, Event, Fact, Refusal, Report, Retry, StepDecision};
 pub use head::{Cause, Head, Spec, State, Status, Template};
 pub use progress::{Live, Progress};
+pub use signal::{Signal, SignalKey};
 pub(crate) use step::clipped;
-pub use step::{MAX_MESSAGE, MAX_STOPPING, Stage, StepState};
+pub use step::{MAX_MESSAGE, MAX_STOPPING, OutputSource, Stage, StepState};
 
 use rows::Rows;
 use tally::Tally;
@@ -320,6 +322,11 @@ impl Machine for Execution {
                 | E::OutputMismatched { .. },
             ) => Err(Refusal::StaleTask),
 
+            (_, E::Signalled(sent)) => match self.refuses(&sent) {
+                Some(refusal) => Err(refusal),
+                None => Ok(self.then(now, |turn| turn.signalled(&sent))),
+            },
+
             (S::Running, E::CancelRequested) => Ok(self.then(now, |turn| {
                 let why = "the execution was cancelled";
                 turn.called_off(EndingCode::Cancelled, why, S::Cancelled { at: now });
@@ -328,6 +335,9 @@ impl Machine for Execution {
                 let why = "the execution took longer than options.timeoutMs";
                 turn.called_off(EndingCode::ExecutionTimeout, why, S::Failed { at: now });
             })),
+            (S::Running, E::TimePassed) if !self.overdue(now).is_empty() => {
+                Ok(self.then(now, Turn::waits_over))
+            }
             (S::Running, E::TimePassed) => Err(Refusal::NotDue),
             (S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
                 let why = "something went wrong on our side, again and again";
@@ -350,7 +360,7 @@ impl Machine for Execution {
     }
 
     fn outstanding(&self) -> Vec<Effect> {
-        let wake = self.head.deadline.filter(|_| self.head.state == State::Running);
+        let wake = self.wakes_at();
         let stopping = self.stopping().map(|(step, task)| Effect::CancelTask { step, task });
         let out = self.out().map(|(step, task)| Effect::Watch { step, task });
         let due = self.due().iter().map(Effect::Decide);

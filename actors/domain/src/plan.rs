@@ -11,6 +11,7 @@ mod check;
 mod gate;
 mod limits;
 mod source;
+mod wait;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) use limits::{
 };
 pub(crate) use source::are_brief;
 pub use source::{PlanSource, RetrySource, StepSource};
+pub use wait::{Wait, WaitSource, is_signal_name, payload_text};
 
 /// A plan that passed every check.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +56,7 @@ pub struct Step {
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
     condition: Option<Condition>,
+    wait: Option<Wait>,
 }
 
 impl Plan {
@@ -154,6 +157,12 @@ impl Step {
     #[must_use]
     pub const fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
+    }
+
+    /// The wait; `None` for a step that runs a model.
+    #[must_use]
+    pub const fn wait(&self) -> Option<&Wait> {
+        self.wait.as_ref()
     }
 
     /// The retry policy, with defaults filled in.

@@ -148,6 +148,8 @@ impl PendingCommit {
                         .iter()
                         .for_each(|effect| delivery::perform(node, address, *effect));
                 }
+                // Its payload is a row, and nothing else.
+                Change::Signal(..) => {}
                 Change::Review(task, before, after) => {
                     node.review_stats.changed(environment, *task, before.as_ref(), after);
                 }
@@ -173,6 +175,7 @@ fn trace(tracer: &dyn Tracer, change: &Change, now: Timestamp) {
         | Change::NewTask(..)
         | Change::Approval(..)
         | Change::Execution(..)
+        | Change::Signal(..)
         | Change::Delivery(_)
         | Change::Review(..) => {}
     }

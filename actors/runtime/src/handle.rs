@@ -10,6 +10,7 @@ mod approvals;
 mod deliveries;
 mod review_stats;
 mod runs;
+mod signals;
 mod workers;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
 pub use runs::{Deploy, Start};
+pub use signals::SendSignal;
 pub use workers::WorkerLink;
 
 use crate::events::{Passing, Subscription};

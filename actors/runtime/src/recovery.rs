@@ -95,8 +95,8 @@ async fn approvals(
     Ok(())
 }
 
-/// An execution whose tasks are on their way needs nothing but its deadline; any other looks after its
-/// tasks itself.
+/// An execution whose tasks are on their way, or that waits for signals alone, needs nothing but its
+/// alarm; any other looks after its tasks itself.
 async fn recover_executions(
     node: &Node,
     environment: Environment,
@@ -114,12 +114,13 @@ async fn recover_executions(
             let execution = ExecutionId::from_u128(id);
             let shard = node.shard(execution.partition());
             let address = execution::Address { environment, execution };
-            if let Some(deadline) = head.deadline() {
+            if let Some(at) = head.wakes_at() {
                 let key = timers::TimerKey::Execution(address);
-                shard.timers(timers::Message::Set(key, deadline));
+                shard.timers(timers::Message::Set(key, at));
             }
             let decided = head.is_first_run() && !head.is_undecided();
-            if !with_tasks.contains(&execution) || !decided {
+            let is_moved = with_tasks.contains(&execution) || head.only_awaits();
+            if !is_moved || !decided {
                 shard.executions.send(address, execution::Message::Recover);
             }
         }

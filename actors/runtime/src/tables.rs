@@ -20,7 +20,7 @@ use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
-use callboard_domain::execution::StepState;
+use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
@@ -61,6 +61,9 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
             Change::Execution(before, step) => {
                 ops.extend(executions::rows(environment, before.as_deref(), step, now));
             }
+            Change::Signal(id, payload) => {
+                ops.extend(TEXTS.put(number, id.as_u128(), text::OUTPUT, payload));
+            }
             Change::Delivery(step) => ops.extend(deliveries::rows(environment, now, step)),
             Change::Review(task, _, after) => {
                 if !after.is_open() {
@@ -94,6 +97,25 @@ pub(crate) async fn stored_texts(
         bytes += u64::from(length.unwrap_or_default());
     }
     Ok(bytes)
+}
+
+/// The output of a completed step; `None` if it was removed.
+pub(crate) async fn output(
+    store: &dyn Store,
+    environment: Environment,
+    source: OutputSource,
+) -> Result<Option<String>, Error> {
+    match source {
+        OutputSource::Task(id) => match task(store, environment, id).await? {
+            Some(mut found) => {
+                found.output(store, environment).await.map(Option::unwrap_or_default).map(Some)
+            }
+            None => Ok(None),
+        },
+        OutputSource::Signal(id) => {
+            TEXTS.get(store, environment.number(), id.as_u128(), text::OUTPUT).await
+        }
+    }
 }
 
 const TEXTS_NUMBER: u8 = 0x10;

@@ -7,6 +7,7 @@ mod executions;
 mod figures;
 mod model;
 mod retention;
+mod waits;
 mod webhooks;
 
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub enum Command {
     Tasks(Remote<tasks::Tasks>),
     /// Create, list, show and execute plans.
     Plans(Remote<plans::Plans>),
-    /// List, show, watch, cancel and retry executions.
+    /// List, show, watch, cancel, signal and retry executions.
     Executions(Remote<executions::Executions>),
     /// List, show, validate, publish and deploy templates.
     Templates(Remote<templates::Templates>),

@@ -60,6 +60,8 @@ pub struct DryStep {
     pub gate: GateKind,
     /// The likely cost in USD.
     pub estimated_cost: f64,
+    /// The signal that a wait step waits for; its prompt, model and queue are empty.
+    pub signal: Option<String>,
 }
 
 names! {
@@ -112,6 +114,7 @@ pub fn dry_run(
         let source = step.source();
         let model = source.model.as_deref().unwrap_or(defaults.model);
         let past = past(step.id(), model);
+        let waits = step.wait();
         let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
         estimates.push(estimate);
         let share = left / (plan.steps().len() - steps.len());
@@ -127,8 +130,11 @@ pub fn dry_run(
             level: plan.graph().level(index),
             prompt,
             prompt_truncated,
-            model: model.to_owned(),
-            queue: source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
+            model: if waits.is_some() { "" } else { model }.to_owned(),
+            queue: match waits {
+                Some(_) => String::new(),
+                None => source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
+            },
             depends_on: ids(plan, plan.graph().dependencies(index)),
             gate: match gate_of(source, hitl, false).map(|gate| gate.hold) {
                 Some(Hold::Always) => GateKind::Always,
@@ -136,6 +142,7 @@ pub fn dry_run(
                 Some(Hold::Never) | None => GateKind::None,
             },
             estimated_cost: estimate.cost,
+            signal: waits.map(|wait| wait.signal.clone()),
         });
     }
     let path = plan.graph().critical_path(|step| estimates[usize::from(step)].duration_ms);

@@ -1,7 +1,7 @@
 //! What happens to an execution, what is told of it, what is to be done, and why something changes
 //! nothing.
 
-use super::Status;
+use super::{Status, signal};
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::event::EventName;
@@ -62,6 +62,8 @@ pub enum Event {
         /// What is wrong with the output, for the model to read.
         message: String,
     },
+    /// A signal came.
+    Signalled(signal::Sent),
     /// Somebody wants it to stop.
     CancelRequested,
     /// The clock passed an instant that the execution had asked to be woken at.
@@ -82,6 +84,11 @@ pub enum StepDecision {
         task: TaskId,
         /// What it costs at most; `None` if the model has no price.
         worst_cost: Option<Money>,
+    },
+    /// It is a wait: it goes on with its signal, or fails after so many milliseconds, if it says so.
+    Await {
+        /// The time limit.
+        timeout_ms: Option<u64>,
     },
     /// Its condition is false.
     Skip,
@@ -139,6 +146,10 @@ pub enum Fact {
     StepFailed(u16),
     /// A step was cancelled.
     StepCancelled(u16),
+    /// A step waits for its signal.
+    StepWaiting(u16),
+    /// The signal of a step came.
+    StepSignalled(u16),
 }
 
 impl Fact {
@@ -156,6 +167,8 @@ impl Fact {
             Self::StepCompleted(_) => EventName::StepCompleted,
             Self::StepFailed(_) => EventName::StepFailed,
             Self::StepCancelled(_) => EventName::StepCancelled,
+            Self::StepWaiting(_) => EventName::StepWaiting,
+            Self::StepSignalled(_) => EventName::StepSignalled,
         }
     }
 
@@ -167,7 +180,9 @@ impl Fact {
             | Self::StepRetrying(step)
             | Self::StepCompleted(step)
             | Self::StepFailed(step)
-            | Self::StepCancelled(step) => Some(step),
+            | Self::StepCancelled(step)
+            | Self::StepWaiting(step)
+            | Self::StepSignalled(step) => Some(step),
             Self::Started | Self::Progressed | Self::Completed | Self::Failed | Self::Cancelled => {
                 None
             }
@@ -218,4 +233,12 @@ pub enum Refusal {
     Running,
     /// Too many tasks of a step are still being stopped.
     StillStopping,
+    /// A signal with the same idempotency key and the same payload was accepted before.
+    SignalReplayed,
+    /// A signal with the same idempotency key and another payload was accepted before.
+    SignalKeyReused,
+    /// A signal of this name was accepted before, and is not to be replaced or was used.
+    Signalled,
+    /// Every wait for a signal of this name has ended without one.
+    WaitOver,
 }

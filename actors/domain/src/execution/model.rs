@@ -8,6 +8,7 @@
 
 mod chance;
 mod naive;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ struct World {
     chance: Chance,
     now: Timestamp,
     graph: Arc<Graph>,
+    /// For each step the signal that it waits for, if it is a wait.
+    waits: Vec<Option<u64>>,
     /// The commit in the making, and what the reference says of it.
     open: Step<Execution>,
     naive: Naive,
@@ -45,7 +48,7 @@ struct World {
     naive_committed: Naive,
     tasks: BTreeMap<TaskId, Fake>,
     fresh: Vec<TaskId>,
-    applied: BTreeSet<TaskId>,
+    applied: BTreeSet<(u16, OutputSource)>,
     /// What is in memory only.
     todo: BTreeSet<u16>,
     inbox: Vec<Event>,
@@ -58,6 +61,7 @@ impl World {
     fn of(seed: u64) -> Self {
         let mut chance = Chance(seed);
         let (lists, last) = chance.graph();
+        let waits = waits::draw(&mut chance, lists.len());
         let max = chance.percent(40).then(|| 2_000_000 + chance.below(30_000_000));
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),
@@ -80,6 +84,7 @@ impl World {
             timeout_ms: spec.timeout_ms,
             deadline: spec.timeout_ms.map(|ms| NOW.after(Duration::from_millis(ms))),
             own: vec![Own::Nothing; lists.len()],
+            signals: vec![None; lists.len()],
             corrected: BTreeSet::new(),
             loose: BTreeSet::new(),
             worst: BTreeMap::new(),
@@ -95,6 +100,7 @@ impl World {
             chance,
             now: NOW,
             graph,
+            waits,
             head: json(&open.next.head),
             rows,
             committed: open.next.clone(),
@@ -119,7 +125,8 @@ impl World {
         for _ in 0..2_000 {
             match self.chance.below(100) {
                 0..4 => self.crash(),
-                4..9 => self.meddle(),
+                4..8 => self.meddle(),
+                8 => self.signal(),
                 9..40 => self.decide_one(),
                 40..70 => self.end_one(),
                 _ => self.deliver_one(),
@@ -127,6 +134,9 @@ impl World {
             let idle = self.todo.is_empty()
                 && self.inbox.is_empty()
                 && self.tasks.values().all(|task| task.end.is_some());
+            if idle && self.awake_a_wait() {
+                continue;
+            }
             if idle {
                 assert!(self.committed.is_finished(), "stuck: {:#?}", self.committed);
                 assert!(self.committed.outstanding().is_empty());
@@ -149,6 +159,10 @@ impl World {
     }
 
     fn decide(&mut self, step: u16) {
+        if self.is_wait(step) {
+            let decision = self.about_wait();
+            return self.happens(&Event::Decided { step, decision });
+        }
         let decision = match self.chance.below(100) {
             0..12 => StepDecision::Skip,
             12..16 => StepDecision::Fail(ending(EndingCode::ConditionFailed)),
@@ -289,6 +303,8 @@ impl World {
         assert_eq!(ours.head.budget.spent(), Money::from_nanos(theirs.spent()));
         assert_eq!(ours.head.budget.reserved(), Money::from_nanos(theirs.reserved()));
         assert_eq!(ours.stopping().collect::<BTreeSet<_>>(), theirs.loose);
+        assert!(ours.steps().map(|(_, row)| row.signal).eq(theirs.signals.iter().copied()));
+        assert_eq!(ours.wakes_at(), theirs.wakes_at());
         let progress = ours.progress(|task| match task.as_u128() >> 10 & 3 {
             0 => Live::Pending,
             1 => Live::AwaitingApproval,
@@ -312,8 +328,12 @@ impl World {
         assert!(!silent || self.fresh.is_empty(), "a task began after an acknowledged cancel");
         for fact in std::mem::take(&mut self.open.facts) {
             if let Fact::StepCompleted(step) = fact {
-                let task = next.step(step).and_then(|row| row.task).expect("it ran");
-                assert!(self.applied.insert(task), "the output of {task} was applied twice");
+                let source = next.step(step).and_then(StepState::output_source);
+                let source = source.expect("it has an output");
+                let is_of_wait = matches!(source, OutputSource::Signal(_));
+                assert_eq!(is_of_wait, self.is_wait(step), "{source:?} is not the step's");
+                let first = self.applied.insert((step, source));
+                assert!(first, "{source:?} was applied twice");
             }
         }
         self.head = json(&next.head);

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Execution, Stage};
+use super::{Execution, OutputSource, Stage};
 use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
-use crate::graph::Graph;
-use crate::id::{ExecutionId, TaskId};
+use crate::graph::{Graph, StepSet};
+use crate::id::ExecutionId;
 use crate::plan::{HitlSource, Plan, Step, gate_of};
 use crate::render::{self, Meta, Output, PromptTemplate, Scope};
 use crate::retry::Policy;
@@ -66,6 +66,14 @@ impl CompiledPlan {
         let Deployment { plan, hitl } = deployment;
         let input_schema = Some(template.input_schema().clone());
         Self { input_schema, hitl, ..Self::new(plan, template.output_schema().cloned()) }
+    }
+
+    /// The steps that wait for a signal of this name.
+    #[must_use]
+    pub fn waits_for(&self, signal: &str) -> StepSet {
+        let is_of = |step: &Step| step.wait().is_some_and(|wait| wait.signal == signal);
+        let steps = (0..).zip(self.plan.steps());
+        steps.filter(|(_, step)| is_of(step)).map(|(number, _)| number).collect()
     }
 
     /// About how many bytes the plan has as it was given, with its schemas.
@@ -130,6 +138,8 @@ impl Effort {
 pub enum Evaluation {
     /// The step runs as this task.
     Run(Box<Request>, Policy),
+    /// The step is a wait with this time limit, in milliseconds.
+    Await(Option<u64>),
     /// The step's condition is false.
     Skip,
     /// The step's condition or prompt cannot be evaluated.
@@ -193,6 +203,9 @@ impl Program {
                 (Err(condition::Error::OutOfFuel), Effort::Brief) => return None,
                 (Err(error), _) => return Some(failed(EndingCode::ConditionFailed, &error)),
             }
+        }
+        if let Some(wait) = step.wait() {
+            return Some(Evaluation::Await(wait.timeout_ms));
         }
         if effort == Effort::Brief
             && step.texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
@@ -320,6 +333,7 @@ impl Scope for WithOutputs<'_> {
                 Stage::Waiting
                 | Stage::Ready
                 | Stage::Dispatched
+                | Stage::Awaiting
                 | Stage::Failed
                 | Stage::Rejected
                 | Stage::Cancelled,
@@ -353,19 +367,17 @@ impl Outputs {
         }
     }
 
-    /// The completed dependencies of `step` whose outputs are not remembered, with the tasks that
-    /// made them. Forgets all other outputs first if those remembered take more than 256 KiB.
-    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, TaskId)> {
+    /// The completed dependencies of `step` whose outputs are not remembered, and where they are
+    /// stored. Forgets all other outputs first if those remembered take more than 256 KiB.
+    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, OutputSource)> {
         let wanted = execution.graph().dependencies(step);
         if self.size > REMEMBERED {
             self.known.retain(|step, _| wanted.contains(*step));
             self.size = self.known.values().map(String::len).sum();
         }
         let unknown = wanted.into_iter().filter(|step| !self.known.contains_key(step));
-        let completed = unknown.filter_map(|step| {
-            let row = execution.step(step).filter(|row| row.stage == Stage::Completed);
-            row.and_then(|row| row.task).map(|task| (step, task))
-        });
+        let completed =
+            unknown.filter_map(|step| Some((step, execution.step(step)?.output_source()?)));
         completed.collect()
     }
 }

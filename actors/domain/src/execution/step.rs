@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   Waiting ──▶ Ready ──▶ Dispatched ──▶ Completed | Failed | Rejected | Cancelled
-//!                │ ▲           │
-//!                │ └───────────┘ the output did not match, once
+//!                │ ▲ │         │
+//!                │ └─┼─────────┘ the output did not match, once
+//!                │   └─▶ Awaiting ──▶ Completed | Failed | Cancelled        a wait step
 //!                └─▶ Skipped | Failed
 //! ```
 //!
@@ -12,9 +13,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Signal;
 use crate::Timestamp;
 use crate::budget::Money;
-use crate::id::TaskId;
+use crate::id::{SignalId, TaskId};
 use crate::task::Ending;
 use crate::usage::Usage;
 
@@ -35,6 +37,8 @@ pub enum Stage {
     Ready,
     /// Its task has it.
     Dispatched,
+    /// A wait whose signal has not come.
+    Awaiting,
     /// Final: the output is there.
     Completed,
     /// Final: its condition is false.
@@ -49,16 +53,28 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Waiting,
         Self::Ready,
         Self::Dispatched,
+        Self::Awaiting,
         Self::Completed,
         Self::Skipped,
         Self::Failed,
         Self::Rejected,
         Self::Cancelled,
     ];
+
+    /// True if the step has not ended.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Waiting | Self::Ready | Self::Dispatched | Self::Awaiting => true,
+            Self::Completed | Self::Skipped | Self::Failed | Self::Rejected | Self::Cancelled => {
+                false
+            }
+        }
+    }
 }
 
 /// A step's row: how far it is, and what is shown of it.
@@ -105,6 +121,21 @@ pub struct StepState {
     /// Tasks that it let go of and whose end is not known yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopping: Vec<TaskId>,
+    /// The signal that a wait uses or has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<Signal>,
+    /// When a wait is over without its signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// Where the output of a completed step is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutputSource {
+    /// With a task.
+    Task(TaskId),
+    /// With the signal that a wait was given.
+    Signal(SignalId),
 }
 
 impl StepState {
@@ -136,7 +167,17 @@ impl StepState {
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
+            + self.signal.map_or(0, |signal| 10 + signal.json_bound())
+            + time(9, self.until)
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
+    }
+
+    /// Where the output is stored; `None` unless the step is completed.
+    #[must_use]
+    pub fn output_source(&self) -> Option<OutputSource> {
+        let signal = self.signal.map(|signal| OutputSource::Signal(signal.id));
+        let source = signal.or(self.task.map(OutputSource::Task));
+        source.filter(|_| self.stage == Stage::Completed)
     }
 
     /// As it was before its first dispatch, but for what must not be forgotten.
@@ -145,6 +186,7 @@ impl StepState {
             runs: self.runs,
             usage: self.usage,
             stopping: self.stopping.clone(),
+            signal: self.signal,
             ..Self::default()
         }
     }
@@ -206,6 +248,8 @@ fn is_unused(usage: &Usage) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Digest;
+    use crate::execution::SignalKey;
     use crate::task::EndingCode;
 
     #[test]
@@ -233,9 +277,15 @@ mod tests {
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],
+                signal: Some(Signal {
+                    id: SignalId::from_u128(u128::MAX),
+                    at: Timestamp::MAX,
+                    key: Some(SignalKey { scope: Digest::ZERO, body: Digest::ZERO }),
+                }),
+                until: Some(Timestamp::MAX),
             };
             let json = serde_json::to_string(&row).expect("a row is written");
-            assert!(json.len() < 2_700, "{} bytes", json.len());
+            assert!(json.len() < 3_000, "{} bytes", json.len());
             assert!(json.len() <= row.json_bound(), "{} bytes", json.len());
         }
     }

@@ -1,6 +1,9 @@
 mod budget;
 mod laws;
 mod tries;
+mod waits;
+
+use std::time::Duration;
 
 use super::*;
 use crate::budget::Money;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Execution;
 use super::event::{Effect, Fact, Report, Retry, StepDecision};
 use super::head::{Cause, State};
+use super::signal::Sent;
 use super::step::{Stage, StepState, clipped};
 use crate::Timestamp;
 use crate::budget::{Fit, Money};
@@ -18,6 +19,8 @@ use crate::task::{Ending, EndingCode};
 pub(super) struct Turn {
     /// What was due before.
     due: StepSet,
+    /// When it was to be woken before.
+    woken_at: Option<Timestamp>,
     next: Execution,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
@@ -28,12 +31,14 @@ impl Turn {
     pub(super) fn of(before: &Execution, now: Timestamp) -> Self {
         let mut next = before.clone();
         next.head.version += 1;
-        Self { due: before.due(), next, facts: Vec::new(), effects: Vec::new(), now }
+        let (due, woken_at) = (before.due(), before.wakes_at());
+        Self { due, woken_at, next, facts: Vec::new(), effects: Vec::new(), now }
     }
 
     pub(super) fn decided(&mut self, step: u16, decision: StepDecision) {
         match decision {
             StepDecision::Run { task, worst_cost } => self.dispatched(step, task, worst_cost),
+            StepDecision::Await { timeout_ms } => self.awaits(step, timeout_ms),
             StepDecision::Skip => self.ended_well(step, Stage::Skipped),
             StepDecision::Fail(ending) => self.ended_badly(step, Stage::Failed, ending),
         }
@@ -48,6 +53,47 @@ impl Turn {
             }
             Fit::Never => self.over_budget(step, "costs more at worst than is left of maxCost"),
             Fit::Unpriced => self.over_budget(step, "has a model without a price under maxCost"),
+        }
+    }
+
+    /// A wait begins, and is over at once if its signal came before.
+    fn awaits(&mut self, step: u16, timeout_ms: Option<u64>) {
+        let now = self.now;
+        let row = self.enter(step, Stage::Awaiting);
+        row.started_at = Some(now);
+        if row.signal.is_some() {
+            return self.ended_well(step, Stage::Completed);
+        }
+        row.until = timeout_ms.map(|ms| now.after(Duration::from_millis(ms)));
+        self.facts.push(Fact::StepWaiting(step));
+    }
+
+    pub(super) fn signalled(&mut self, sent: &Sent) {
+        for step in sent.steps {
+            let Some(stage) = self.next.step(step).map(|row| row.stage) else { continue };
+            if stage.is_open() {
+                self.next.rows.at(step).signal = Some(sent.signal);
+                self.facts.push(Fact::StepSignalled(step));
+            }
+            if stage == Stage::Awaiting {
+                self.ended_well(step, Stage::Completed);
+            }
+        }
+    }
+
+    /// The waits fail whose time is over.
+    pub(super) fn waits_over(&mut self) {
+        for step in self.next.overdue(self.now) {
+            // The failure of another may have ended it.
+            if self.next.tally.at(Stage::Awaiting).contains(step) {
+                let name = self.next.graph.name(step);
+                let message = format!("step `{name}` got no signal within its timeoutMs");
+                self.ended_badly(
+                    step,
+                    Stage::Failed,
+                    Ending { code: EndingCode::TaskTimeout, message },
+                );
+            }
         }
     }
 
@@ -159,7 +205,6 @@ impl Turn {
         self.facts.push(Fact::Started);
         let head = &mut self.next.head;
         head.deadline = head.spec.timeout_ms.map(|ms| self.now.after(Duration::from_millis(ms)));
-        self.effects.extend(head.deadline.map(Effect::WakeAt));
         self.open(*self.next.tally.at(Stage::Waiting));
     }
 
@@ -175,6 +220,10 @@ impl Turn {
                 self.facts.push(Fact::Progressed);
             }
         }
+        let wakes_at = self.next.wakes_at();
+        if wakes_at != self.woken_at {
+            self.effects.push(wakes_at.map_or(Effect::ForgetWake, Effect::WakeAt));
+        }
         let fresh = self.next.due().difference(&self.due);
         self.effects.extend(fresh.iter().map(Effect::Decide));
         Step { next: self.next, facts: self.facts, effects: self.effects }
@@ -187,6 +236,7 @@ impl Turn {
         self.next.tally.held.remove(step);
         row.stage = stage;
         row.held = None;
+        row.until = None;
         row
     }
 
@@ -237,6 +287,7 @@ impl Turn {
             Stage::Waiting
             | Stage::Ready
             | Stage::Dispatched
+            | Stage::Awaiting
             | Stage::Completed
             | Stage::Skipped
             | Stage::Failed => "failed",
@@ -290,9 +341,6 @@ impl Turn {
             State::Failed { .. } => Fact::Failed,
             State::Cancelled { .. } => Fact::Cancelled,
         });
-        if self.next.head.deadline.is_some() {
-            self.effects.push(Effect::ForgetWake);
-        }
     }
 }
 
@@ -307,6 +355,8 @@ const fn ends_a_step(fact: Fact) -> bool {
         | Fact::Completed
         | Fact::Failed
         | Fact::Cancelled
-        | Fact::StepRetrying(_) => false,
+        | Fact::StepRetrying(_)
+        | Fact::StepWaiting(_)
+        | Fact::StepSignalled(_) => false,
     }
 }

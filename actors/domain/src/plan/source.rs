@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::wait::WaitSource;
 use crate::retry::Policy;
 use crate::task::Message;
 
@@ -62,6 +63,9 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The signal that a step of the type `wait` waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitSource>,
 }
 
 /// The source of a retry policy.
@@ -106,9 +110,10 @@ impl StepSource {
     /// The size, in bytes.
     fn size(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let wait = self.wait.as_ref().map_or(0, WaitSource::size);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
-        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on
+        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait
     }
 }
 

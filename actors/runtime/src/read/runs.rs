@@ -194,20 +194,20 @@ async fn detail(
     };
     let (mut tasks, mut outputs) = (HashMap::new(), HashMap::new());
     for (number, row) in execution.steps() {
+        if let Some(source) = row.output_source() {
+            let output = tables::output(store, environment, source).await?;
+            outputs.extend(output.map(|output| (number, output)));
+        }
         let Some(id) = row.task else { continue };
         match row.stage {
             Stage::Dispatched => {
                 let found = tables::task(store, environment, id).await?;
                 tasks.extend(found.map(|found| (id, found.task)));
             }
-            Stage::Completed => {
-                if let Some(mut found) = tables::task(store, environment, id).await? {
-                    let output = found.output(store, environment).await?;
-                    outputs.insert(number, output.unwrap_or_default());
-                }
-            }
-            Stage::Waiting
+            Stage::Completed
+            | Stage::Waiting
             | Stage::Ready
+            | Stage::Awaiting
             | Stage::Skipped
             | Stage::Failed
             | Stage::Rejected
@@ -301,6 +301,9 @@ pub(crate) async fn past(
                 continue;
             };
             let step = compiled.plan.steps()[usize::from(number)].source();
+            if step.wait.is_some() {
+                continue;
+            }
             let model = step.model.as_ref().unwrap_or(&node.settings.task_defaults.model);
             let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
             let past = PastRun { cost: row.usage.total_cost, duration_ms: took };
