@@ -22,6 +22,7 @@ mod list;
 
 pub use deploy::DeployTemplate;
 use list::VERSION;
+pub(crate) use list::version;
 pub use list::{GetTemplate, ListTemplates};
 
 /// The longest `metadata`, as compact JSON.

@@ -70,6 +70,10 @@ names! {
         ExecutionsSignal = "executions: signal",
         /// See executions.
         ExecutionsRead = "executions: read",
+        /// Create, change, delete and trigger schedules.
+        SchedulesManage = "schedules: manage",
+        /// See schedules and their occurrences.
+        SchedulesRead = "schedules: read",
         /// Claim an approval, or release the claim.
         HitlClaim = "hitl: claim",
         /// Delete a template, or a version of one.
@@ -119,11 +123,13 @@ const fn row(action: Action) -> [bool; 4] {
         Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
         Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
         Action::ExecutionsSignal    => [YES,  YES,     NO,    NO ],
+        Action::SchedulesManage     => [YES,  YES,     NO,    NO ],
         Action::HitlClaim           => [YES,  YES,     NO,    NO ],
         Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
         // ... and reading as viewer
         Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
+        Action::SchedulesRead       => [YES,  YES,     YES,   NO ],
         Action::DeliveriesRead      => [YES,  YES,     YES,   NO ],
         Action::WorkersRead         => [YES,  YES,     YES,   NO ],
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
@@ -180,6 +186,8 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::ExecutionsRetry
         | Action::ExecutionsSignal
         | Action::ExecutionsRead
+        | Action::SchedulesManage
+        | Action::SchedulesRead
         | Action::HitlClaim
         | Action::DeliveriesRedeliver
         | Action::DeliveriesRead

@@ -61,6 +61,14 @@ names! {
         TaskCancelled = "task.cancelled",
         /// An execution was cancelled.
         ExecutionCancelled = "execution.cancelled",
+        /// A schedule was made.
+        ScheduleCreated = "schedule.created",
+        /// A schedule was changed.
+        ScheduleChanged = "schedule.changed",
+        /// A schedule was deleted.
+        ScheduleDeleted = "schedule.deleted",
+        /// The work of a schedule was started by hand.
+        ScheduleTriggered = "schedule.triggered",
         /// A worker was told to drain.
         WorkerDrained = "worker.drained",
         /// A delivery was sent again.

@@ -10,6 +10,7 @@ mod approvals;
 mod deliveries;
 mod review_stats;
 mod runs;
+mod schedules;
 mod signals;
 mod workers;
 
@@ -30,6 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
 pub use runs::{Deploy, Start};
+pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;
 pub use workers::WorkerLink;
 
@@ -131,6 +133,7 @@ impl Handle {
             key,
             partition,
             admitted,
+            scheduled: None,
         };
         let answer = async {
             if keyed {

@@ -17,9 +17,10 @@ use crate::approval;
 use crate::node::{Node, PAGE};
 use crate::shard::TaskAddress;
 use crate::tables::{
-    self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, UNLISTED_DELIVERIES,
+    self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, SCHEDULES,
+    UNLISTED_DELIVERIES,
 };
-use crate::{delivery, durable, execution, task, timers};
+use crate::{delivery, durable, execution, schedule, task, timers};
 
 /// Brings back one environment; says how much was unfinished.
 pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usize, Error> {
@@ -47,6 +48,7 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         node.sandbox_used.notify_one();
     }
     count += recover_executions(node, environment, &executions).await?;
+    count += recover_schedules(node, environment).await?;
     list_deliveries(node, environment).await?;
     Ok(count + recover_deliveries(node, environment).await?)
 }
@@ -122,6 +124,30 @@ async fn recover_executions(
             let is_moved = with_tasks.contains(&execution) || head.only_awaits();
             if !is_moved || !decided {
                 shard.executions.send(address, execution::Message::Recover);
+            }
+        }
+    }
+}
+
+/// Schedules wait for their timers; one with occurrences that wait for a run looks after it.
+async fn recover_schedules(node: &Node, environment: Environment) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = None;
+    loop {
+        let (store, number) = (node.store(), environment.number());
+        let page = SCHEDULES.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(count) };
+        after = Some(*last);
+        for (_, row) in page {
+            count += 1;
+            let id = row.schedule.id;
+            let (shard, address) =
+                (node.shard(id.partition()), schedule::Address { environment, schedule: id });
+            if let Some(at) = row.schedule.wakes_at() {
+                shard.timers(timers::Message::Set(timers::TimerKey::Schedule(address), at));
+            }
+            if !row.schedule.queued.is_empty() {
+                shard.schedules.send(address, schedule::Message::Recover);
             }
         }
     }

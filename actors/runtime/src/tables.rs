@@ -11,6 +11,7 @@ pub(crate) mod deliveries;
 mod events;
 pub(crate) mod executions;
 pub(crate) mod plans;
+pub(crate) mod schedules;
 mod tasks;
 mod words;
 
@@ -36,6 +37,7 @@ pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
+pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
     Ended, Found, TaskRow, inputs, is_removed, made, status_terms, task, unfinished,
     unfinished_state,
@@ -196,6 +198,11 @@ pub(crate) mod text {
     pub(crate) const REMARK: u8 = 4;
 }
 
+/// Schedules.
+pub(crate) const SCHEDULES: Table<u128, ScheduleRow> = Table::new(0x90, 1);
+/// What became of occurrences, by schedule and instant.
+pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x30, 1);
+
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);
 /// Deliveries that have ended; kept for a while.
@@ -224,6 +231,11 @@ pub(crate) const fn plan_list(environment: Environment) -> [u8; 2] {
 /// The list of deliveries of an environment.
 pub(crate) const fn delivery_list(environment: Environment) -> [u8; 2] {
     [0x89, environment.number()]
+}
+
+/// The list of schedules of an environment.
+pub(crate) const fn schedule_list(environment: Environment) -> [u8; 2] {
+    [0x90, environment.number()]
 }
 
 /// The list of the audit log, which both environments share.

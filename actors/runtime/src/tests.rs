@@ -7,6 +7,7 @@ mod executions;
 mod figures;
 mod model;
 mod retention;
+mod schedules;
 mod waits;
 mod webhooks;
 

@@ -39,7 +39,7 @@ impl Bench {
         sent.map(|(_, replayed)| replayed)
     }
 
-    async fn asleep(&self) {
+    async fn sleeps(&self) {
         while self.handle.awake() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -53,7 +53,7 @@ async fn an_execution_waits_for_its_signal_as_rows_and_goes_on_after_a_restart()
         plan(vec![wait("paid", "payment", &[]), step("thank", "{{paid.output.by}}", &["paid"])]);
     let id = bench.start(source, Start::default()).await;
     assert_eq!(stages(&bench.execution(id).await), [Stage::Awaiting, Stage::Waiting]);
-    bench.asleep().await;
+    bench.sleeps().await;
 
     let bench = bench.restart().await;
     assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 0));
@@ -108,7 +108,7 @@ async fn a_wait_ends_in_time_also_after_a_restart_and_a_clock_that_goes_back() {
     let bench = Bench::new().await;
     let waiting = StepSource { timeout_ms: Some(60_000), ..wait("a", "go", &[]) };
     let id = bench.start(plan(vec![waiting, wait("b", "on", &[])]), Start::default()).await;
-    bench.asleep().await;
+    bench.sleeps().await;
     let bench = bench.restart().await;
     assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 1));
     bench.wall.fetch_sub(3_600_000, Ordering::SeqCst);
