@@ -18,7 +18,7 @@ use super::executions::ExecutePlan;
 use super::read::rule::{self, Parse};
 use super::read::{Components, Field, Fields, Refused, shape};
 use super::tasks::{Defaults, NewTask};
-use super::templates::version;
+use super::templates::template_version;
 use crate::request;
 
 request! {
@@ -81,7 +81,7 @@ request! {
         /// A deployment of this template.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
         /// Another version than the highest at each occurrence.
-        version: Option<String> = optional("version", version()),
+        version: Option<String> = optional("version", template_version()),
         /// The input, the gates and the options of an execution.
         start: ExecutePlan = flat(shape::<ExecutePlan>()),
     }

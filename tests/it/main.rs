@@ -26,6 +26,7 @@ mod real_model;
 mod real_model_provider;
 mod retention;
 mod sandbox;
+mod schedules;
 mod sessions;
 mod soak;
 mod structure;
