@@ -34,8 +34,10 @@ mod oidc;
 mod openapi;
 mod plans;
 mod routes;
+mod schedules;
 pub mod serve;
 mod setup;
+mod signals;
 mod signing_key;
 mod streams;
 mod system;
@@ -94,6 +96,8 @@ fn table() -> Routes {
         .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
         .get   ("/api/plans/executions/{id}/steps/{step}/items", may(A::ExecutionsRead), executions::items)
+        .post  ("/api/plans/executions/{id}/signals/{name}",
+                                                    may(A::ExecutionsSignal), signals::send)
         .get   ("/api/plans/{id}",                  may(A::PlansRead),        plans::get)
         .post  ("/api/plans/{id}/execute",          may(A::PlansExecute),     plans::execute)
 
@@ -103,6 +107,14 @@ fn table() -> Routes {
         .delete("/api/templates/{id}",              may(A::TemplatesDelete),  templates::delete)
         .get   ("/api/templates/{id}/versions",     may(A::TemplatesRead),    templates::versions)
         .post  ("/api/templates/{id}/deploy",       may(A::TemplatesDeploy),  templates::deploy)
+
+        .post  ("/api/schedules",                   may(A::SchedulesManage),  schedules::create)
+        .get   ("/api/schedules",                   may(A::SchedulesRead),    schedules::list)
+        .get   ("/api/schedules/{id}",              may(A::SchedulesRead),    schedules::get)
+        .patch ("/api/schedules/{id}",              may(A::SchedulesManage),  schedules::change)
+        .delete("/api/schedules/{id}",              may(A::SchedulesManage),  schedules::delete)
+        .get   ("/api/schedules/{id}/runs",         may(A::SchedulesRead),    schedules::runs)
+        .post  ("/api/schedules/{id}/trigger",      may(A::SchedulesManage),  schedules::trigger)
 
         .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
         .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)

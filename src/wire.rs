@@ -14,6 +14,8 @@ pub mod metrics;
 pub mod plans;
 pub mod read;
 pub mod review_stats;
+pub mod schedules;
+pub mod signals;
 pub mod system;
 pub mod tasks;
 pub mod templates;

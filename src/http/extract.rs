@@ -204,6 +204,32 @@ impl Input for ItemsOf {
     }
 }
 
+/// The second name in the path, unescaped.
+#[derive(Debug)]
+pub struct Inner(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Inner {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let params = params.map_err(|_| Error::NoRoute)?;
+        let (_, text) = params.iter().nth(1).ok_or(Error::NoRoute)?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Input for Inner {
+    fn describe(operation: &mut Operation) {
+        // The route knows what it is called.
+        operation.parameters.push(json!({
+            "in": "path", "required": true, "description": "the name",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 64},
+        }));
+        operation.refusals.insert(404);
+    }
+}
+
 macro_rules! named {
     ($($id:ident = $noun:literal),* $(,)?) => {$(
         impl Named for id::$id {
@@ -222,4 +248,5 @@ named! {
     KeyId = "key",
     WorkerId = "worker",
     DeliveryId = "delivery",
+    ScheduleId = "schedule",
 }

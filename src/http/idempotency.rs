@@ -61,7 +61,12 @@ fn refuse(rule: Rule, says: &str) -> Error {
 
 /// The answer, marked if what was submitted had been made before.
 pub(super) fn replayed(reply: Reply, submitted: &Submitted) -> Reply {
-    if submitted.replayed { reply.header(REPLAYED, TRUE) } else { reply }
+    replayed_if(reply, submitted.replayed)
+}
+
+/// The same by a flag.
+pub(super) fn replayed_if(reply: Reply, replayed: bool) -> Reply {
+    if replayed { reply.header(REPLAYED, TRUE) } else { reply }
 }
 
 /// The same for an answer that is no [`Reply`].

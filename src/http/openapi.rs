@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, setup, signing_key,
-    streams, system, table, tasks, templates, webhooks,
+    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, schedules, setup,
+    signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -40,6 +40,14 @@ use crate::ws;
         executions::cancel,
         executions::retry,
         executions::items,
+        signals::send,
+        schedules::create,
+        schedules::list,
+        schedules::get,
+        schedules::change,
+        schedules::delete,
+        schedules::runs,
+        schedules::trigger,
         templates::create,
         templates::list,
         templates::get,

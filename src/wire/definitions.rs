@@ -4,6 +4,8 @@
 //! Reading knows types, ranges and names; the domain knows the rest. Deliberately absent: lengths
 //! and patterns of texts, which the domain checks.
 
+mod wait;
+
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
@@ -11,7 +13,7 @@ use callboard_domain::condition;
 use callboard_domain::execution::MAX_ITEMS;
 use callboard_domain::plan::{
     HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
-    MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource,
+    MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource, WaitSource,
 };
 use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::render::MAX_PROMPT;
@@ -72,8 +74,8 @@ request! {
     impl StepSource as "StepRequest" {
         /// Unique in its plan; not input, env or meta.
         id = required_or_default("id", step_id()),
-        /// What the model is asked, with placeholders: at most 1 MiB.
-        prompt = required_or_default("prompt", text(1..=MAX_PROMPT)),
+        /// What the model is asked, with placeholders: at most 1 MiB; not for a wait.
+        prompt = required_unless("prompt", text(1..=MAX_PROMPT), "type", wait::WAIT),
         /// System instructions, with placeholders: at most 1 MiB.
         system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
         /// Earlier turns, with placeholders: at most 1 MiB of content in all (+).
@@ -88,7 +90,7 @@ request! {
         condition = optional("condition", text(1..=condition::MAX_LENGTH)),
         /// Whether a reviewer must approve its output; by default false.
         requires_approval = or_default("requiresApproval", rule::flag()),
-        /// The time limit of one attempt, in milliseconds; by default 300000.
+        /// The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none.
         timeout_ms = optional("timeoutMs", timeout()),
         /// How often it is tried.
         retry = optional("retry", rule::object::<RetrySource>()),
@@ -98,6 +100,8 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The list for each of whose items it runs (+).
         map = flat(shape::<MapSource>()),
+        /// What a wait waits for.
+        wait = flat(shape::<Option<WaitSource>>()),
     }
 }
 
@@ -181,7 +185,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 36] = [
     "name",
     "description",
     "version",
@@ -195,6 +199,9 @@ const ORDER: [&str; 33] = [
     "hitl",
     "metadata",
     "id",
+    "type",
+    "signal",
+    "schema",
     "prompt",
     "systemPrompt",
     "messages",
@@ -236,6 +243,16 @@ fn place(field: &str) -> Vec<(usize, String)> {
 pub struct StepBody<'a> {
     /// `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta.
     id: &'a str,
+    /// `wait` for a step that waits for a signal; else left out (+).
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// The signal that a wait waits for (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<&'a str>,
+    /// The schema of its payload (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    schema: Option<&'a Value>,
     /// With `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
@@ -315,7 +332,10 @@ impl<'a> StepBody<'a> {
         });
         Self {
             id: &step.id,
-            prompt: Some(&step.prompt),
+            kind: step.wait.as_ref().map(|_| wait::WAIT),
+            signal: step.wait.as_ref().map(|wait| wait.signal.as_str()),
+            schema: step.wait.as_ref().and_then(|wait| wait.schema.as_ref()),
+            prompt: Some(step.prompt.as_str()).filter(|_| step.wait.is_none()),
             system_prompt: step.system_prompt.as_deref(),
             messages: MessageBody::all(&step.messages),
             model: step.model.as_deref(),

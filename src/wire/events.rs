@@ -22,6 +22,7 @@ use super::approvals::ApprovalBody;
 use super::common::{Iso, tags};
 use super::executions::{ExecutionBody, StepSummary};
 use super::read::rule::{self, Parse};
+use super::schedules::{ScheduleBody, ScheduleEvent, ScheduleRunBody};
 use super::tasks::TaskBody;
 use super::webhooks::DeliveryBody;
 use crate::request;
@@ -141,6 +142,7 @@ pub fn action(name: &str) -> Action {
         Some(ResourceKind::Hitl) => Action::HitlRead,
         Some(ResourceKind::Worker) => Action::WorkersRead,
         Some(ResourceKind::Webhook) => Action::DeliveriesRead,
+        Some(ResourceKind::Schedule) => Action::SchedulesRead,
         Some(ResourceKind::Queue) | None => Action::EventsRead,
     }
 }
@@ -208,6 +210,7 @@ impl Wanted {
                         && self.queue.is_none()
                 }
             },
+            Subject::Schedule(_) => self.is_of_no_item() && self.queue.is_none(),
             Subject::Worker(WorkerRow { queues, .. }) => {
                 self.is_of_no_item()
                     && self.queue.as_ref().is_none_or(|queue| queues.contains(queue))
@@ -329,6 +332,14 @@ fn stored(place: u64, row: &tables::Event) -> String {
             let id = delivery.cargo.id().to_string();
             let resource = json!({"kind": "webhook", "id": id, "version": delivery.attempts});
             tail(name, at, &resource, &DeliveryBody::of(delivery))
+        }
+        Subject::Schedule(of) => {
+            let (row, run) = &**of;
+            let id = row.schedule.id.to_string();
+            let resource = json!({"kind": "schedule", "id": id, "version": row.schedule.version});
+            let (schedule, run) =
+                (ScheduleBody::summary(&row.schedule), run.as_ref().map(ScheduleRunBody::of));
+            tail(name, at, &resource, &ScheduleEvent { schedule, run })
         }
         Subject::Worker(worker) => {
             let id = worker.id.to_string();

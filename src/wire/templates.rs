@@ -22,6 +22,7 @@ mod list;
 
 pub use deploy::DeployTemplate;
 use list::VERSION;
+pub(super) use list::version as template_version;
 pub use list::{GetTemplate, ListTemplates};
 
 /// The longest `metadata`, as compact JSON.

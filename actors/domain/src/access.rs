@@ -68,8 +68,14 @@ names! {
         ExecutionsCancel = "executions: cancel",
         /// Retry an execution.
         ExecutionsRetry = "executions: retry",
+        /// Send a signal to an execution.
+        ExecutionsSignal = "executions: signal",
         /// See executions.
         ExecutionsRead = "executions: read",
+        /// Create, change, delete and trigger schedules.
+        SchedulesManage = "schedules: manage",
+        /// See schedules and their occurrences.
+        SchedulesRead = "schedules: read",
         /// Claim an approval, or release the claim.
         HitlClaim = "hitl: claim",
         /// Delete a template, or a version of one.
@@ -119,11 +125,14 @@ const fn row(action: Action) -> [bool; 4] {
         // PROTOCOL.md 7, where the table is silent: writing as operator
         Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
         Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
+        Action::ExecutionsSignal    => [YES,  YES,     NO,    NO ],
+        Action::SchedulesManage     => [YES,  YES,     NO,    NO ],
         Action::HitlClaim           => [YES,  YES,     NO,    NO ],
         Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
         // ... and reading as viewer
         Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
+        Action::SchedulesRead       => [YES,  YES,     YES,   NO ],
         Action::DeliveriesRead      => [YES,  YES,     YES,   NO ],
         Action::WorkersRead         => [YES,  YES,     YES,   NO ],
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
@@ -179,7 +188,10 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::HitlRead
         | Action::ExecutionsCancel
         | Action::ExecutionsRetry
+        | Action::ExecutionsSignal
         | Action::ExecutionsRead
+        | Action::SchedulesManage
+        | Action::SchedulesRead
         | Action::HitlClaim
         | Action::DeliveriesRedeliver
         | Action::DeliveriesRead

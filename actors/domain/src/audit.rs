@@ -63,6 +63,14 @@ names! {
         TextsErased = "task.texts_erased",
         /// An execution was cancelled.
         ExecutionCancelled = "execution.cancelled",
+        /// A schedule was made.
+        ScheduleCreated = "schedule.created",
+        /// A schedule was changed.
+        ScheduleChanged = "schedule.changed",
+        /// A schedule was deleted.
+        ScheduleDeleted = "schedule.deleted",
+        /// The work of a schedule was started by hand.
+        ScheduleTriggered = "schedule.triggered",
         /// A worker was told to drain.
         WorkerDrained = "worker.drained",
         /// A delivery was sent again.

@@ -76,6 +76,11 @@ pub fn of_step(
     past: Option<PastRun>,
     prices: &Prices,
 ) -> Estimate {
+    if step.wait().is_some() {
+        // How long a signal takes cannot be predicted, and it costs nothing.
+        let basis = Basis::History;
+        return Estimate { cost: 0.0, cost_high: 0.0, duration_ms: 0, basis, price_unknown: false };
+    }
     let others = step.texts().skip(1).map(|text| estimate_tokens(text.source()));
     let input = others.fold(estimate_tokens(prompt), u64::saturating_add);
     let max_tokens = step.source().max_tokens;

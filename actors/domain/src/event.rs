@@ -27,6 +27,8 @@ names! {
         Queue = "queue",
         /// A webhook delivery.
         Webhook = "webhook",
+        /// A schedule.
+        Schedule = "schedule",
     }
 }
 
@@ -75,6 +77,10 @@ names! {
         StepFailed = "step.failed",
         /// The step was cancelled, alone or with its execution.
         StepCancelled = "step.cancelled",
+        /// The step waits for its signal.
+        StepWaiting = "step.waiting",
+        /// The step's signal came, before its wait or during it.
+        StepSignalled = "step.signalled",
         /// An output waits for a reviewer.
         HitlPending = "hitl.pending",
         /// A reviewer was chosen.
@@ -101,6 +107,22 @@ names! {
         WebhookDelivered = "webhook.delivered",
         /// A webhook delivery failed with no attempt left.
         WebhookFailed = "webhook.failed",
+        /// A schedule was made.
+        ScheduleCreated = "schedule.created",
+        /// The settings or the target of a schedule changed.
+        ScheduleUpdated = "schedule.updated",
+        /// A schedule was deleted.
+        ScheduleDeleted = "schedule.deleted",
+        /// An occurrence started its work.
+        ScheduleStarted = "schedule.started",
+        /// An occurrence waits for the end of an earlier run.
+        ScheduleQueued = "schedule.queued",
+        /// An occurrence was left out, because an earlier run is under way.
+        ScheduleSkipped = "schedule.skipped",
+        /// An occurrence passed while nobody could start it, and is not made up for.
+        ScheduleMissed = "schedule.missed",
+        /// The work of an occurrence could not be started.
+        ScheduleFailed = "schedule.failed",
     }
 }
 

@@ -30,6 +30,7 @@ mod items;
 pub mod program;
 mod progress;
 mod rows;
+pub mod signal;
 mod step;
 mod tally;
 mod turn;
@@ -49,8 +50,9 @@ pub use items::{
     UnknownItem,
 };
 pub use progress::{Live, Progress};
+pub use signal::{Signal, SignalKey};
 pub(crate) use step::clipped;
-pub use step::{MAX_MESSAGE, MAX_STOPPING, Stage, StepState};
+pub use step::{MAX_MESSAGE, MAX_STOPPING, OutputSource, Stage, StepState};
 
 use items::Items;
 use rows::Rows;
@@ -369,6 +371,11 @@ impl Machine for Execution {
                 | E::OutputMismatched { .. },
             ) => Err(Refusal::StaleTask),
 
+            (_, E::Signalled(sent)) => match self.refuses(&sent) {
+                Some(refusal) => Err(refusal),
+                None => Ok(self.then(now, |turn| turn.signalled(&sent))),
+            },
+
             (S::Running, E::CancelRequested) => Ok(self.then(now, |turn| {
                 let why = "the execution was cancelled";
                 turn.called_off(EndingCode::Cancelled, why, S::Cancelled { at: now });
@@ -377,6 +384,9 @@ impl Machine for Execution {
                 let why = "the execution took longer than options.timeoutMs";
                 turn.called_off(EndingCode::ExecutionTimeout, why, S::Failed { at: now });
             })),
+            (S::Running, E::TimePassed) if !self.overdue(now).is_empty() => {
+                Ok(self.then(now, Turn::waits_over))
+            }
             (S::Running, E::TimePassed) => Err(Refusal::NotDue),
             (S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
                 let why = "something went wrong on our side, again and again";
@@ -408,7 +418,7 @@ impl Machine for Execution {
     }
 
     fn outstanding(&self) -> Vec<Effect> {
-        let wake = self.head.deadline.filter(|_| self.head.state == State::Running);
+        let wake = self.wakes_at();
         let stopping = self.stopping().map(|(step, task)| Effect::CancelTask { step, task });
         let out = self.steps_out().map(|(step, task)| Effect::Watch { step, task });
         let items = self.items_out();

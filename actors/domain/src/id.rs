@@ -143,6 +143,10 @@ identifiers! {
     WorkerId = "wrk_";
     /// A delivery of a mail or a webhook.
     DeliveryId = "dlv_";
+    /// A signal to an execution, kept for its wait steps.
+    SignalId = "dt_sig_";
+    /// A schedule.
+    ScheduleId = "dt_sched_";
 }
 
 /// The partition in an identifier's number.

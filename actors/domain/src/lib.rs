@@ -36,6 +36,7 @@ pub mod render;
 pub mod retention;
 pub mod retry;
 pub mod review_stats;
+pub mod schedule;
 pub mod schema;
 pub mod session;
 pub mod task;

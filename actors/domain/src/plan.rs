@@ -12,6 +12,7 @@ mod gate;
 mod limits;
 mod map;
 mod source;
+mod wait;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(crate) use limits::{
 pub use map::{DEFAULT_ITEM, ForEach, ListError, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
 pub(crate) use source::are_brief;
 pub use source::{PlanSource, RetrySource, StepSource};
+pub use wait::{Wait, WaitSource, is_signal_name, payload_text};
 
 /// A plan that passed every check.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +59,7 @@ pub struct Step {
     messages: Vec<PromptTemplate>,
     condition: Option<Condition>,
     for_each: Option<ForEach>,
+    wait: Option<Wait>,
 }
 
 impl Plan {
@@ -163,6 +166,12 @@ impl Step {
     #[must_use]
     pub const fn for_each(&self) -> Option<&ForEach> {
         self.for_each.as_ref()
+    }
+
+    /// The wait; `None` for a step that runs a model.
+    #[must_use]
+    pub const fn wait(&self) -> Option<&Wait> {
+        self.wait.as_ref()
     }
 
     /// The retry policy, with defaults filled in.

@@ -165,6 +165,15 @@ pub struct Deliveries {
     pub window: Window,
 }
 
+/// A filter of schedules, which are listed newest first (PROTOCOL.md 16).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schedules {
+    /// Only those that are enabled, or those that are not.
+    pub enabled: Option<bool>,
+    /// The page.
+    pub window: Window,
+}
+
 /// A filter of the audit log, which is listed newest first (PROTOCOL.md 7).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditQuery {

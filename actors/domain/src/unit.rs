@@ -27,7 +27,7 @@ use crate::budget::Money;
 use crate::delivery::{self, Cargo, Delivery, Webhook};
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
-use crate::id::{DeliveryId, ExecutionId, TaskId};
+use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::task::{self, Inputs, Origin, Spec, Task};
 
@@ -68,6 +68,8 @@ pub enum Change {
     /// An execution takes a step; its state before tells which of its rows changed. `None` before
     /// its first step.
     Execution(Option<Box<Execution>>, Box<Step<Execution>>),
+    /// The payload of a signal that an execution accepts, as the text that prompts get.
+    Signal(SignalId, String),
     /// A delivery is created or takes a step.
     Delivery(Step<Delivery>),
     /// The outcome of a gated output changes: the record before, if there was one, and after.

@@ -14,13 +14,14 @@ use std::time::Instant;
 use callboard_domain::Timestamp;
 use callboard_domain::id::Environment;
 use callboard_domain::machine::Machine;
+use callboard_domain::schedule::Started;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::{Batch, BatchId, Op, Outcome, Partition, Ticket};
 
 use crate::node::Node;
 use crate::ports::Tracer;
 use crate::shard::{Shard, TaskAddress};
-use crate::{approval, delivery, execution, tables, task};
+use crate::{approval, delivery, execution, schedule, tables, task};
 
 /// A commit that failed, or whose fate is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +126,9 @@ impl PendingCommit {
                     for effect in &step.effects {
                         task::perform(node, address, &step.next, *effect);
                     }
+                    if step.next.is_finished() {
+                        run_ended(node, environment, Started::Task(step.next.spec.id));
+                    }
                 }
                 Change::Approval(step, _) => {
                     let address = TaskAddress { environment, task: step.next.id() };
@@ -136,6 +140,9 @@ impl PendingCommit {
                     step.effects
                         .iter()
                         .for_each(|effect| execution::perform(node, address, *effect));
+                    if step.next.is_finished() {
+                        run_ended(node, environment, Started::Execution(execution));
+                    }
                     if step.next.has_due() {
                         let shard = node.shard(execution.partition());
                         shard.executions.send(address, execution::Message::Continue);
@@ -148,12 +155,22 @@ impl PendingCommit {
                         .iter()
                         .for_each(|effect| delivery::perform(node, address, *effect));
                 }
+                // Its payload is a row, and nothing else.
+                Change::Signal(..) => {}
                 Change::Review(task, before, after) => {
                     node.review_stats.changed(environment, *task, before.as_ref(), after);
                 }
             }
         }
         unit
+    }
+}
+
+/// Tells the schedule that waits for a run of its end.
+fn run_ended(node: &Node, environment: Environment, run: Started) {
+    if let Some(address) = node.run_watch.ended((environment, run)) {
+        let shard = node.shard(address.schedule.partition());
+        shard.schedules.send(address, schedule::Message::RunEnded);
     }
 }
 
@@ -173,6 +190,7 @@ fn trace(tracer: &dyn Tracer, change: &Change, now: Timestamp) {
         | Change::NewTask(..)
         | Change::Approval(..)
         | Change::Execution(..)
+        | Change::Signal(..)
         | Change::Delivery(_)
         | Change::Review(..) => {}
     }

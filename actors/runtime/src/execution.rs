@@ -12,12 +12,14 @@
 //! is rows. Deliberately absent: every rule ([`callboard_domain::unit`] decides), and the supervision
 //! of its tasks, which are awake while it sleeps.
 
+pub(crate) mod signal;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::execution::program::{Outputs, Program};
-use callboard_domain::execution::{Effect, Event, Execution, Refusal, Status};
+use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal, Status};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::Task;
@@ -61,6 +63,8 @@ pub(crate) enum Message {
     Cancel(Reply),
     /// A client retries the steps that failed or were cancelled.
     Retry(Reply),
+    /// A client sends a signal.
+    Signal(Box<signal::Sending>),
     /// The execution's timer fired.
     TimePassed,
     /// The server was started again: perform what is outstanding.
@@ -106,6 +110,7 @@ enum Work {
     TaskEnded(Box<Task>),
     Cancel(Reply),
     Retry(Reply),
+    Signal(Box<signal::Sending>),
     TimePassed,
     GivenUp,
     /// A step may be due that a crash or a full unit left undecided.
@@ -118,6 +123,7 @@ struct Waiting {
     /// The participants of each task that changes, in the order of the unit.
     joins: Vec<Participants>,
     retries: Vec<Reply>,
+    signals: Vec<signal::Accepted>,
 }
 
 impl Item for ExecutionItem {
@@ -145,6 +151,7 @@ impl Item for ExecutionItem {
             Message::TaskEnded(task) => held.item.backlog.push(Work::TaskEnded(task)),
             Message::Cancel(reply) => held.item.backlog.push(Work::Cancel(reply)),
             Message::Retry(reply) => held.item.backlog.push(Work::Retry(reply)),
+            Message::Signal(sending) => held.item.backlog.push(Work::Signal(sending)),
             Message::TimePassed => held.item.backlog.push(Work::TimePassed),
             Message::Recover => held.recover(),
             Message::Continue => held.item.backlog.push(Work::Look),
@@ -222,9 +229,17 @@ impl Held<ExecutionItem> {
         let ExecutionItem { own, backlog, pending, cancelling, .. } = &mut self.item;
         let Some(own) = own else {
             for work in backlog.drain(..) {
-                // Everybody else hears it from the channel, which closes.
-                if let Work::Cancel(reply) | Work::Retry(reply) = work {
-                    let _ = reply.send(Err(Error::not_found("execution", id)));
+                match work {
+                    Work::Cancel(reply) | Work::Retry(reply) => {
+                        let _ = reply.send(Err(Error::not_found("execution", id)));
+                    }
+                    Work::Signal(sending) => sending.refuse(Error::not_found("execution", id)),
+                    // Everybody else hears it from the channel, which closes.
+                    Work::Join(_)
+                    | Work::TaskEnded(_)
+                    | Work::TimePassed
+                    | Work::GivenUp
+                    | Work::Look => {}
                 }
             }
             return Ok(());
@@ -266,14 +281,24 @@ impl Held<ExecutionItem> {
                     Ok(()) => waiting.retries.push(reply),
                     Err(refusal) => drop(reply.send(Err(refused(&own.state, refusal)))),
                 },
-                // Refused if the deadline is not due, or the execution has ended.
-                Work::TimePassed => drop(joint.happened(Event::TimePassed)),
+                Work::Signal(sending) => {
+                    let outputs = &mut own.outputs;
+                    waiting.signals.extend(sending.add_to(&mut joint, outputs, &mut sources));
+                }
+                // Refused if nothing is due, or the execution has ended.
+                Work::TimePassed => {
+                    if joint.happened(Event::TimePassed) == Err(Refusal::NotDue)
+                        && let Some(at) = joint.state().wakes_at()
+                    {
+                        // The clock went back since the timer looked at it.
+                        perform(&node, self.address, Effect::WakeAt(at));
+                    }
+                }
                 Work::GivenUp => drop(joint.happened(Event::GivenUp)),
                 Work::Look => {}
             }
             while let Some(due) = joint.due() {
-                let state = joint.state();
-                read_outputs(store, environment, state, due.step, &mut own.outputs).await?;
+                read_outputs(store, environment, &joint, due.step, &mut own.outputs).await?;
                 if let Some(number) = own.outputs.missing_list(&own.program, due) {
                     let list = items::list(store, environment, id, number).await?;
                     own.outputs.keep_list(due.step, list);
@@ -285,6 +310,7 @@ impl Held<ExecutionItem> {
         }
         let unit = joint.done();
         if unit.changes.is_empty() {
+            waiting.signals.into_iter().for_each(signal::Accepted::answer);
             return Ok(());
         }
         let (ticket, commit) = durable::submit(&node, environment, partition, unit);
@@ -317,6 +343,7 @@ impl Held<ExecutionItem> {
             // The client may have left.
             let _ = reply.send(Ok(()));
         }
+        waiting.signals.into_iter().for_each(signal::Accepted::answer);
         self.answer_cancels();
         Ok(())
     }
@@ -367,13 +394,22 @@ pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
 async fn read_outputs(
     store: &dyn Store,
     environment: Environment,
-    execution: &Execution,
+    joint: &Joint<'_>,
     step: u16,
     outputs: &mut Outputs,
 ) -> Result<(), callboard_store::Error> {
-    for (step, made) in outputs.missing(execution, step) {
+    for (step, made) in outputs.missing(joint.state(), step) {
+        // A payload of this unit is not in the store yet.
+        let fresh = match made {
+            Made::One(OutputSource::Signal(signal)) => joint.payload(signal).map(str::to_owned),
+            Made::One(OutputSource::Task(_)) | Made::Items(_) => None,
+        };
         let known = |task| outputs.item_output(task);
-        if let Some(output) = read::items::output(store, environment, &made, known).await? {
+        let output = match fresh {
+            Some(payload) => Some(payload),
+            None => read::items::output(store, environment, &made, known).await?,
+        };
+        if let Some(output) = output {
             outputs.keep(step, &output);
         }
     }
@@ -406,7 +442,20 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
                 "the texts of a completed step of execution {id} were erased, so later steps cannot run"
             )
         }
-        Refusal::StaleTask | Refusal::NotReady | Refusal::NotChecked | Refusal::NotDue => {
+        Refusal::Signalled => {
+            format!(
+                "execution {id} has a signal of this name; replace: true replaces an unused one"
+            )
+        }
+        Refusal::WaitOver => {
+            format!("execution {id} waits no more for a signal of this name")
+        }
+        Refusal::StaleTask
+        | Refusal::NotReady
+        | Refusal::NotChecked
+        | Refusal::NotDue
+        | Refusal::SignalReplayed
+        | Refusal::SignalKeyReused => {
             format!("execution {id} changed meanwhile; try again")
         }
     })

@@ -11,6 +11,8 @@ mod deliveries;
 mod erasure;
 mod review_stats;
 mod runs;
+mod schedules;
+mod signals;
 mod workers;
 
 use std::sync::Arc;
@@ -30,6 +32,8 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
 pub use runs::{Deploy, Start};
+pub use schedules::{GivenTarget, ScheduleDetail};
+pub use signals::SendSignal;
 pub use workers::WorkerLink;
 
 use crate::events::{Passing, Subscription};
@@ -130,6 +134,7 @@ impl Handle {
             key,
             partition,
             admitted,
+            scheduled: None,
         };
         let answer = async {
             if keyed {

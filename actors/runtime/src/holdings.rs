@@ -85,7 +85,10 @@ impl AccountHoldings {
         let account = unit.changes.iter().find_map(|change| match change {
             Change::Task(step, _) | Change::NewTask(step, _) => Some(&step.next.spec.account),
             Change::Execution(_, step) => Some(&step.next.head.spec.account),
-            Change::Approval(..) | Change::Delivery(_) | Change::Review(..) => None,
+            Change::Approval(..)
+            | Change::Signal(..)
+            | Change::Delivery(_)
+            | Change::Review(..) => None,
         });
         if let Some(account) = account {
             self.store(account, rows);

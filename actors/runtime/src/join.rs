@@ -72,6 +72,7 @@ impl Committed {
                 Change::Approval(step, _) => approval = Some(Box::new(step.next)),
                 Change::NewTask(..)
                 | Change::Execution(..)
+                | Change::Signal(..)
                 | Change::Delivery(_)
                 | Change::Review(..) => {}
             }
@@ -88,6 +89,7 @@ impl Committed {
                 Change::Approval(step, _) => approvals.push(step.next),
                 Change::NewTask(..)
                 | Change::Execution(..)
+                | Change::Signal(..)
                 | Change::Delivery(_)
                 | Change::Review(..) => {}
             }

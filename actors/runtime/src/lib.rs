@@ -33,6 +33,7 @@ mod recovery;
 mod retention;
 mod review_stats;
 mod reviewers;
+pub mod schedule;
 mod shard;
 mod sources;
 pub mod submission;

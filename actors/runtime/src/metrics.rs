@@ -148,7 +148,7 @@ impl Metrics {
                 }
             }
             Change::Review(_, before, after) => self.review(before.as_ref(), after),
-            Change::Approval(..) | Change::Delivery(_) => {}
+            Change::Approval(..) | Change::Signal(..) | Change::Delivery(_) => {}
         }
     }
 
@@ -242,6 +242,8 @@ const fn entered(fact: execution::Fact) -> Option<execution::Status> {
         | F::StepCompleted(_)
         | F::StepFailed(_)
         | F::StepCancelled(_)
+        | F::StepWaiting(_)
+        | F::StepSignalled(_)
         | F::ItemRetrying(..)
         | F::ItemCompleted(..)
         | F::ItemFailed(..)

@@ -40,6 +40,7 @@ use crate::queue::{self, QueueKind};
 use crate::retention::Holds;
 use crate::review_stats::ReviewStats;
 use crate::reviewers::Reviewers;
+use crate::schedule::RunWatch;
 use crate::shard::{Shard, TaskAddress};
 use crate::sources::NodeSources;
 use crate::submission;
@@ -122,6 +123,7 @@ pub(crate) struct Node {
     /// Who may post webhooks just now.
     pub(crate) send_permits: Arc<SendPermits>,
     /// Plans that are being removed, or executed.
+    pub(crate) run_watch: RunWatch,
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
     /// How much more may be on its way to the disk.
     pub(crate) submission_permits: Arc<Semaphore>,
@@ -164,6 +166,7 @@ impl Node {
             reviewers: Reviewers::default(),
             review_stats: ReviewStats::default(),
             send_permits: SendPermits::new(deliveries),
+            run_watch: RunWatch::default(),
             leaving_plans: Holds::default(),
             submission_permits: Arc::new(Semaphore::new(submission::MAX_PENDING_KIB)),
             sandbox_used: Notify::new(),

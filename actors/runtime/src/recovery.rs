@@ -17,9 +17,10 @@ use crate::approval;
 use crate::node::{Node, PAGE};
 use crate::shard::TaskAddress;
 use crate::tables::{
-    self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, UNLISTED_DELIVERIES,
+    self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, SCHEDULES,
+    UNLISTED_DELIVERIES,
 };
-use crate::{delivery, durable, execution, task, timers};
+use crate::{delivery, durable, execution, schedule, task, timers};
 
 /// Brings back one environment; says how much was unfinished.
 pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usize, Error> {
@@ -47,6 +48,7 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         node.sandbox_used.notify_one();
     }
     count += recover_executions(node, environment, &executions).await?;
+    count += recover_schedules(node, environment).await?;
     list_deliveries(node, environment).await?;
     Ok(count + recover_deliveries(node, environment).await?)
 }
@@ -95,8 +97,8 @@ async fn approvals(
     Ok(())
 }
 
-/// An execution whose tasks are on their way needs nothing but its deadline; any other looks after its
-/// tasks itself.
+/// An execution whose tasks are on their way, or that waits for signals alone, needs nothing but its
+/// alarm; any other looks after its tasks itself.
 async fn recover_executions(
     node: &Node,
     environment: Environment,
@@ -114,13 +116,38 @@ async fn recover_executions(
             let execution = ExecutionId::from_u128(id);
             let shard = node.shard(execution.partition());
             let address = execution::Address { environment, execution };
-            if let Some(deadline) = head.deadline() {
+            if let Some(at) = head.wakes_at() {
                 let key = timers::TimerKey::Execution(address);
-                shard.timers(timers::Message::Set(key, deadline));
+                shard.timers(timers::Message::Set(key, at));
             }
             let decided = head.is_first_run() && !head.is_undecided();
-            if !with_tasks.contains(&execution) || !decided {
+            let is_moved = with_tasks.contains(&execution) || head.only_awaits();
+            if !is_moved || !decided {
                 shard.executions.send(address, execution::Message::Recover);
+            }
+        }
+    }
+}
+
+/// Schedules wait for their timers; one with occurrences that wait for a run looks after it.
+async fn recover_schedules(node: &Node, environment: Environment) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = None;
+    loop {
+        let (store, number) = (node.store(), environment.number());
+        let page = SCHEDULES.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(count) };
+        after = Some(*last);
+        for (_, row) in page {
+            count += 1;
+            let id = row.schedule.id;
+            let (shard, address) =
+                (node.shard(id.partition()), schedule::Address { environment, schedule: id });
+            if let Some(at) = row.schedule.wakes_at() {
+                shard.timers(timers::Message::Set(timers::TimerKey::Schedule(address), at));
+            }
+            if !row.schedule.queued.is_empty() {
+                shard.schedules.send(address, schedule::Message::Recover);
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::execution::ExecutionKind;
 use crate::handoff::HandoffCache;
 use crate::ports::Ports;
 use crate::retention::Holds;
+use crate::schedule::ScheduleKind;
 use crate::supervisor::DirectoryOf;
 use crate::tables::Found;
 use crate::task::TaskKind;
@@ -44,6 +45,7 @@ pub(crate) struct Shard {
     pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
     pub(crate) approvals: Arc<DirectoryOf<ApprovalKind>>,
     pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
+    pub(crate) schedules: Arc<DirectoryOf<ScheduleKind>>,
     pub(crate) handoff: HandoffCache<TaskAddress, Found>,
     pub(crate) new_executions: HandoffCache<execution::Address, (Execution, Arc<Program>)>,
     /// Executions that are being removed: nobody wakes them.
@@ -69,6 +71,7 @@ impl Shard {
             executions: Arc::default(),
             approvals: Arc::default(),
             deliveries: Arc::default(),
+            schedules: Arc::default(),
             handoff: HandoffCache::default(),
             new_executions: HandoffCache::default(),
             leaving: Holds::default(),

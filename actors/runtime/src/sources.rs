@@ -18,13 +18,20 @@ pub(crate) struct NodeSources<'n> {
     pub(crate) partition: u8,
 }
 
+impl NodeSources<'_> {
+    /// A fresh identifier's number in the partition of the unit.
+    pub(crate) fn fresh(&self, now: Timestamp) -> u128 {
+        self.node.fresh_id(now, self.partition)
+    }
+}
+
 impl Sources for NodeSources<'_> {
     fn task_id(&mut self, now: Timestamp) -> TaskId {
-        TaskId::from_u128(self.node.fresh_id(now, self.partition))
+        TaskId::from_u128(self.fresh(now))
     }
 
     fn delivery_id(&mut self, now: Timestamp) -> DeliveryId {
-        DeliveryId::from_u128(self.node.fresh_id(now, self.partition))
+        DeliveryId::from_u128(self.fresh(now))
     }
 
     fn salt(&mut self) -> Salt {

@@ -21,7 +21,9 @@ use callboard_domain::task::{Request, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::unit::MAX_RENDERED;
 use callboard_domain::{Error, Timestamp};
+use callboard_store::Op;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -54,6 +56,15 @@ pub(crate) struct Submission {
     pub(crate) partition: u8,
     /// Its share of what may be on its way.
     pub(crate) admitted: OwnedSemaphorePermit,
+    /// The occurrence of a schedule that it is.
+    pub(crate) scheduled: Option<Box<Scheduled>>,
+}
+
+/// An occurrence of a schedule: the number of its work, and the rows that tell of it.
+#[derive(Debug)]
+pub(crate) struct Scheduled {
+    pub(crate) number: u128,
+    pub(crate) rows: Vec<Op>,
 }
 
 impl Order {
@@ -122,7 +133,7 @@ pub(crate) enum Runs {
 }
 
 /// How an execution runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// How long it may take, in milliseconds.
     pub timeout_ms: Option<u64>,

@@ -1,7 +1,8 @@
 //! Start, recover, drain: the root of the supervision tree.
 //!
 //! ```text
-//!   System ─┬▶ executions, tasks, approvals, deliveries, timers, submissions   of each shard
+//!   System ─┬▶ executions, tasks, approvals, deliveries, schedules, timers,
+//!           │  submissions   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           └▶ workers ─▶ Worker
@@ -34,6 +35,7 @@ use crate::node::{Node, Settings};
 use crate::ports::Ports;
 use crate::queue::QueueItem;
 use crate::retention;
+use crate::schedule::ScheduleItem;
 use crate::submission::Submissions;
 use crate::supervisor::{DirectoryOf, Supervisor};
 use crate::task::TaskItem;
@@ -162,7 +164,8 @@ impl Actor for Root {
             let (approvals, deliveries) =
                 (Arc::clone(&shard.approvals), Arc::clone(&shard.deliveries));
             let clock = Arc::clone(&node.ports.clock);
-            let arguments = (clock, tasks, executions, approvals, deliveries);
+            let schedules = Arc::clone(&shard.schedules);
+            let arguments = (clock, tasks, executions, approvals, deliveries, schedules);
             let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
             let (submissions, _) =
                 Actor::spawn_linked(None, Submissions(Arc::clone(&node)), (), root.clone()).await?;
@@ -170,6 +173,7 @@ impl Actor for Root {
             supervise::<ExecutionItem>(&node, &shard.executions, &root).await?;
             supervise::<ApprovalItem>(&node, &shard.approvals, &root).await?;
             supervise::<DeliveryItem>(&node, &shard.deliveries, &root).await?;
+            supervise::<ScheduleItem>(&node, &shard.schedules, &root).await?;
             let first =
                 shard.timers.set(timers).is_ok() && shard.submissions.set(submissions).is_ok();
             debug_assert!(first, "a shard is started once");

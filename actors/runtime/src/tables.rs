@@ -12,6 +12,7 @@ mod events;
 pub(crate) mod executions;
 pub(crate) mod items;
 pub(crate) mod plans;
+pub(crate) mod schedules;
 mod tasks;
 mod words;
 
@@ -21,7 +22,7 @@ use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
-use callboard_domain::execution::StepState;
+use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
@@ -37,6 +38,7 @@ pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
+pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
     Ended, Found, TaskRow, erased, inputs, is_removed, made, status_terms, task, unfinished,
     unfinished_state,
@@ -61,6 +63,9 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
             }
             Change::Execution(before, step) => {
                 ops.extend(executions::rows(environment, before.as_deref(), step, now));
+            }
+            Change::Signal(id, payload) => {
+                ops.extend(TEXTS.put(number, id.as_u128(), text::OUTPUT, payload));
             }
             Change::Delivery(step) => ops.extend(deliveries::rows(environment, now, step)),
             Change::Review(task, _, after) => {
@@ -98,6 +103,26 @@ pub(crate) async fn stored_texts(
         bytes += u64::from(length.unwrap_or_default());
     }
     Ok(bytes)
+}
+
+/// The output of a completed step; `None` if it was removed.
+pub(crate) async fn output(
+    store: &dyn Store,
+    environment: Environment,
+    source: OutputSource,
+) -> Result<Option<String>, Error> {
+    match source {
+        OutputSource::Task(id) => match task(store, environment, id).await? {
+            Some(found) if found.task.erased_at.is_some() => Ok(None),
+            Some(mut found) => {
+                found.output(store, environment).await.map(Option::unwrap_or_default).map(Some)
+            }
+            None => Ok(None),
+        },
+        OutputSource::Signal(id) => {
+            TEXTS.get(store, environment.number(), id.as_u128(), text::OUTPUT).await
+        }
+    }
 }
 
 const TEXTS_NUMBER: u8 = 0x10;
@@ -185,6 +210,11 @@ pub(crate) mod text {
     pub(crate) const LIST: u8 = 16;
 }
 
+/// Schedules.
+pub(crate) const SCHEDULES: Table<u128, ScheduleRow> = Table::new(0x90, 1);
+/// What became of occurrences, by schedule and instant.
+pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x30, 1);
+
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);
 /// Deliveries that have ended; kept for a while.
@@ -213,6 +243,11 @@ pub(crate) const fn plan_list(environment: Environment) -> [u8; 2] {
 /// The list of deliveries of an environment.
 pub(crate) const fn delivery_list(environment: Environment) -> [u8; 2] {
     [0x89, environment.number()]
+}
+
+/// The list of schedules of an environment.
+pub(crate) const fn schedule_list(environment: Environment) -> [u8; 2] {
+    [0x90, environment.number()]
 }
 
 /// The list of the audit log, which both environments share.

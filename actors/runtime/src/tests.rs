@@ -8,6 +8,8 @@ mod figures;
 mod maps;
 mod model;
 mod retention;
+mod schedules;
+mod waits;
 mod webhooks;
 
 use std::sync::Arc;

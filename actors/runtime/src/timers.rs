@@ -17,6 +17,7 @@ use crate::approval::{self, ApprovalKind};
 use crate::delivery::{self, DeliveryKind};
 use crate::execution::{self, ExecutionKind};
 use crate::ports::Clock;
+use crate::schedule::{self, ScheduleKind};
 use crate::shard::TaskAddress;
 use crate::supervisor::DirectoryOf;
 use crate::task::{self, TaskKind};
@@ -36,6 +37,8 @@ pub(crate) enum TimerKey {
     Approval(TaskAddress),
     /// A delivery.
     Delivery(delivery::Address),
+    /// A schedule.
+    Schedule(schedule::Address),
 }
 
 /// What timers are told.
@@ -63,6 +66,7 @@ pub(crate) struct State {
     executions: Arc<DirectoryOf<ExecutionKind>>,
     approvals: Arc<DirectoryOf<ApprovalKind>>,
     deliveries: Arc<DirectoryOf<DeliveryKind>>,
+    schedules: Arc<DirectoryOf<ScheduleKind>>,
     nap: Option<(Timestamp, JoinHandle<()>)>,
 }
 
@@ -99,15 +103,16 @@ impl Actor for Timers {
         Arc<DirectoryOf<ExecutionKind>>,
         Arc<DirectoryOf<ApprovalKind>>,
         Arc<DirectoryOf<DeliveryKind>>,
+        Arc<DirectoryOf<ScheduleKind>>,
     );
 
     async fn pre_start(
         &self,
         _: ActorRef<Message>,
-        (clock, tasks, executions, approvals, deliveries): Self::Arguments,
+        (clock, tasks, executions, approvals, deliveries, schedules): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let agenda = Agenda::default();
-        Ok(State { agenda, clock, tasks, executions, approvals, deliveries, nap: None })
+        Ok(State { agenda, clock, tasks, executions, approvals, deliveries, schedules, nap: None })
     }
 
     async fn handle(
@@ -137,6 +142,9 @@ impl Actor for Timers {
                         }
                         TimerKey::Delivery(delivery) => {
                             state.deliveries.send(delivery, delivery::Message::TimePassed);
+                        }
+                        TimerKey::Schedule(schedule) => {
+                            state.schedules.send(schedule, schedule::Message::TimePassed);
                         }
                     }
                 }

@@ -1,5 +1,6 @@
 //! `callboard executions`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_client::{Call, Client};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
-use super::input;
+use super::input::{self, Body};
 use super::output::{Column, Format, details, note, table};
 use super::wait::verdict;
 use super::watch::{self, View};
@@ -49,13 +50,14 @@ const STEPS: [Column; 7] = [
     ("STEP", "id"),
     ("STATUS", "status"),
     ("ITEMS", "shownItems"),
+    ("WAITS FOR", "waitingFor"),
     ("MS", "durationMs"),
     ("ATTEMPT", "attempt"),
     ("TASK", "taskId"),
     ("ERROR", "error.message"),
 ];
 
-const ITEMS: [Column; 7] = [
+const ITEMS: [Column; 8] = [
     ("ITEM", "item"),
     ("STATUS", "status"),
     ("MS", "durationMs"),
@@ -65,13 +67,14 @@ const ITEMS: [Column; 7] = [
     ("ERROR", "error.message"),
 ];
 
-const DRY_STEPS: [Column; 8] = [
+const DRY_STEPS: [Column; 9] = [
     ("LEVEL", "level"),
     ("STEP", "id"),
     ("ITEMS", "shownItems"),
     ("AFTER", "dependsOn"),
     ("MODEL", "model"),
     ("QUEUE", "queue"),
+    ("SIGNAL", "signal"),
     ("GATE", "gate"),
     ("COST (USD)", "estimatedCost"),
 ];
@@ -113,6 +116,12 @@ pub enum Executions {
         #[arg(value_parser = input::id)]
         id: String,
     },
+    /// Send a signal to an execution: the step that waits for it goes on.
+    #[command(
+        after_help = "Examples:\n  callboard executions signal dt_exec_… payment --payload paid\n  \
+                            callboard executions signal dt_exec_… payment --json '{\"amount\": 12}'"
+    )]
+    Signal(Signal),
     /// Run the failed and cancelled steps of an execution again.
     Retry {
         /// The execution.
@@ -149,6 +158,45 @@ pub struct ListItems {
     /// How many to pass over.
     #[arg(long)]
     offset: Option<u64>,
+}
+
+/// A signal.
+#[derive(Debug, Clone, Args)]
+pub struct Signal {
+    /// The execution.
+    #[arg(value_parser = input::id)]
+    id: String,
+    /// The name that the step waits for.
+    name: String,
+    /// The payload, as a text.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["json", "file"])]
+    payload: Option<String>,
+    /// The payload, as JSON.
+    #[arg(long, value_name = "JSON", conflicts_with = "file")]
+    json: Option<Value>,
+    /// The payload, from a file in JSON or YAML; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Replace an earlier signal that no step has used.
+    #[arg(long)]
+    replace: bool,
+    /// Makes the call safe to repeat.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+impl Signal {
+    fn call(&self) -> Result<Call<'_>, Failure> {
+        let payload = match (&self.payload, &self.json, &self.file) {
+            (Some(text), _, _) => Some(Value::String(text.clone())),
+            (None, Some(json), _) => Some(json.clone()),
+            (None, None, Some(file)) => Some(input::document(file)?),
+            (None, None, None) => None,
+        };
+        let body = Body::default().set("payload", payload).flag("replace", self.replace);
+        let call = Call::post(&["plans", "executions", &self.id, "signals", &self.name]);
+        Ok(call.json(&body.value()).idempotency_key(self.idempotency_key.as_deref())?)
+    }
 }
 
 /// Which executions are listed.
@@ -218,6 +266,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
         }
         Executions::Cancel { id } => {
             let execution = client.data(Call::delete(&["plans", "executions", &id])).await?;
+            show(&access, &execution)
+        }
+        Executions::Signal(signal) => {
+            let execution = client.data(signal.call()?).await?;
             show(&access, &execution)
         }
         Executions::Retry { id, wait, wait_timeout } => {

@@ -23,6 +23,7 @@ mod login;
 mod output;
 mod plans;
 pub mod process;
+mod schedules;
 mod secret;
 mod sessions;
 mod start;
@@ -48,8 +49,10 @@ pub enum Command {
     Tasks(Remote<tasks::Tasks>),
     /// Create, list, show and execute plans.
     Plans(Remote<plans::Plans>),
-    /// List, show, watch, cancel and retry executions.
+    /// List, show, watch, cancel, signal and retry executions.
     Executions(Remote<executions::Executions>),
+    /// Make, list, show, pause, resume, trigger and delete schedules.
+    Schedules(Remote<schedules::Schedules>),
     /// List, show, validate, publish and deploy templates.
     Templates(Remote<templates::Templates>),
     /// Follow events as they happen.
@@ -81,6 +84,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Tasks(asked) => block_on(tasks::run(asked)),
         Command::Plans(asked) => block_on(plans::run(asked)),
         Command::Executions(asked) => block_on(executions::run(asked)),
+        Command::Schedules(asked) => block_on(schedules::run(asked)),
         Command::Templates(asked) => block_on(templates::run(asked, validate)),
         Command::Events(asked) => block_on(events::run(asked)),
         Command::Hitl(asked) => block_on(hitl::run(asked)),

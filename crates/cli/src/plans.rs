@@ -20,11 +20,12 @@ const COLUMNS: [Column; 5] = [
     ("DESCRIPTION", "description"),
 ];
 
-const STEPS: [Column; 5] = [
+const STEPS: [Column; 6] = [
     ("STEP", "id"),
     ("AFTER", "dependsOn"),
     ("MODEL", "model"),
     ("QUEUE", "queue"),
+    ("SIGNAL", "signal"),
     ("CONDITION", "condition"),
 ];
 

@@ -36,14 +36,20 @@ pub struct DryStepBody<'a> {
     id: &'a str,
     /// How many steps run before it, one after the other; from 0.
     level: usize,
-    /// The prompt, rendered; what needs an output stays as it was written.
+    /// `wait` for a step that waits for a signal; else left out (+).
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// The signal that a wait waits for (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<&'a str>,
+    /// The prompt, rendered; what needs an output stays as it was written. Empty for a wait.
     prompt: &'a str,
     /// The prompt was cut: a dry run shows at most 2 MiB of prompts (+).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     prompt_truncated: bool,
-    /// The model that it would run on.
+    /// The model that it would run on; empty for a wait.
     model: &'a str,
-    /// The queue that it would wait in.
+    /// The queue that it would wait in; empty for a wait.
     queue: &'a str,
     /// What it waits for.
     depends_on: &'a [String],
@@ -117,6 +123,8 @@ impl<'a> DryStepBody<'a> {
         Self {
             id: &step.id,
             level: step.level,
+            kind: step.signal.as_ref().map(|_| "wait"),
+            signal: step.signal.as_deref(),
             prompt: &step.prompt,
             prompt_truncated: step.prompt_truncated,
             model: &step.model,

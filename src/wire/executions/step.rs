@@ -54,10 +54,18 @@ pub struct StepResult<'a> {
     /// Whether its output waits for a reviewer (+).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
-    /// What it waits for while it is pending: worker, approval, backoff, limit or budget; none
+    /// What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
     /// where it waits for other steps (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
+    /// When a wait for a signal is over without it (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_until: Option<Iso>,
+    /// When the signal of a wait came, which may be before the wait (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    signalled_at: Option<Iso>,
     /// Why it did not end well (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
@@ -88,6 +96,11 @@ impl<'a> StepResult<'a> {
         let execution = &detail.overview.execution;
         match row.stage {
             Stage::Waiting => Self::row("pending", row),
+            Stage::Awaiting => Self {
+                waiting_for: Some("signal"),
+                waiting_until: row.until.map(Iso),
+                ..Self::row("pending", row)
+            },
             Stage::Ready => {
                 let budget = execution.waits_for_budget(number).then_some("budget");
                 Self { waiting_for: budget, ..Self::row("pending", row) }
@@ -136,6 +149,7 @@ impl<'a> StepResult<'a> {
             attempt: Some(row.attempt).filter(|attempt| *attempt > 0),
             confidence: row.confidence,
             finish_reason: row.finish_reason.as_deref(),
+            signalled_at: row.signal.map(|signal| Iso(signal.at)),
             error: row.error.as_ref().map(TaskErrorBody::from),
             ..Self::default()
         }
@@ -213,7 +227,7 @@ impl<'a> StepSummary<'a> {
             "step.failed" => Some("failed"),
             "step.cancelled" => Some("cancelled"),
             "step.skipped" => Some("skipped"),
-            "step.retrying" | "step.awaiting_approval" => Some("pending"),
+            "step.retrying" | "step.awaiting_approval" | "step.waiting" => Some("pending"),
             "step.started" => Some("running"),
             _ => None,
         };

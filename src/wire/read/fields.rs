@@ -180,6 +180,21 @@ impl<'a> Fields<'a> {
         Ok(self.required(name, rule).unwrap_or_default())
     }
 
+    /// As [`Self::required_or_default`], but not required if `member`, which is asked for later, is `value`.
+    #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
+    pub fn required_unless<T: Default>(
+        &mut self,
+        name: &'static str,
+        rule: impl Parse<T>,
+        member: &str,
+        value: &str,
+    ) -> Result<T, Refused> {
+        if self.members.get(member).and_then(Value::as_str) == Some(value) {
+            return self.or_default(name, rule);
+        }
+        self.required_or_default(name, rule)
+    }
+
     /// The member `name`, read by `rule`; none if it is absent, null or broken.
     #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
     pub fn optional<T>(

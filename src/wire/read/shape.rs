@@ -123,6 +123,18 @@ impl Members<'_> {
         self.required(name, rule, text);
     }
 
+    /// A member that must be given unless `_member` has a value.
+    pub fn required_unless<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl Parse<T>,
+        _member: &str,
+        _value: &str,
+        text: &'static str,
+    ) {
+        self.optional(name, rule, text);
+    }
+
     /// A member that may be left out.
     pub fn optional<T>(&mut self, name: &'static str, rule: impl Parse<T>, text: &'static str) {
         self.add(name, &rule, text, false);

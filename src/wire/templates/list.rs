@@ -51,7 +51,7 @@ request! {
 pub(super) const VERSION: &str = r"^[0-9]{1,18}\.[0-9]{1,18}\.[0-9]{1,18}$";
 
 /// A version of a template.
-pub(super) fn version() -> impl Parse<String> {
+pub(crate) fn version() -> impl Parse<String> {
     let is_version = |text: &str| text.parse::<Version>().is_ok();
     let says = "must be three numbers such as 1.0.0";
     rule::matching(rule::characters(1..=64), VERSION, is_version, says)

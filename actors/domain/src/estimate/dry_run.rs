@@ -63,6 +63,8 @@ pub struct DryStep {
     pub estimated_cost: f64,
     /// The items of a step with a list.
     pub items: Option<DryItems>,
+    /// The signal that a wait step waits for; its prompt, model and queue are empty.
+    pub signal: Option<String>,
 }
 
 names! {
@@ -119,6 +121,7 @@ pub fn dry_run(
         let source = step.source();
         let model = source.model.as_deref().unwrap_or(defaults.model);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
+        let waits = step.wait();
         let of = |prompt: &str| of_step(step, model, prompt, received(plan, step), past, prices);
         let (mut estimate, mut dry_items) = (of(&prompt), None);
         if let Some(each) = step.for_each() {
@@ -154,8 +157,11 @@ pub fn dry_run(
             level: plan.graph().level(index),
             prompt,
             prompt_truncated,
-            model: model.to_owned(),
-            queue: source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
+            model: if waits.is_some() { "" } else { model }.to_owned(),
+            queue: match waits {
+                Some(_) => String::new(),
+                None => source.queue.as_deref().unwrap_or(defaults.queue).to_owned(),
+            },
             depends_on: ids(plan, plan.graph().dependencies(index)),
             gate: match gate_of(source, hitl, false).map(|gate| gate.hold) {
                 Some(Hold::Always) => GateKind::Always,
@@ -164,6 +170,7 @@ pub fn dry_run(
             },
             estimated_cost: estimate.cost,
             items: dry_items,
+            signal: waits.map(|wait| wait.signal.clone()),
         });
     }
     let path = plan.graph().critical_path(|step| estimates[usize::from(step)].duration_ms);

@@ -1,8 +1,8 @@
 //! What happens to an execution, what is told of it, what is to be done, and why something changes
 //! nothing.
 
-use super::Status;
 use super::items::Expansion;
+use super::{Status, signal};
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::event::EventName;
@@ -72,6 +72,8 @@ pub enum Event {
         /// What is wrong with the output, for the model to read.
         message: String,
     },
+    /// A signal came.
+    Signalled(signal::Sent),
     /// Somebody wants it to stop.
     CancelRequested,
     /// The clock passed an instant that the execution had asked to be woken at.
@@ -92,6 +94,11 @@ pub enum StepDecision {
         task: TaskId,
         /// What it costs at most; `None` if the model has no price.
         worst_cost: Option<Money>,
+    },
+    /// It is a wait: it goes on with its signal, or fails after so many milliseconds, if it says so.
+    Await {
+        /// The time limit.
+        timeout_ms: Option<u64>,
     },
     /// Its condition is false.
     Skip,
@@ -175,6 +182,10 @@ pub enum Fact {
     ItemFailed(u16, u16),
     /// An item of a step was cancelled after it had been dispatched.
     ItemCancelled(u16, u16),
+    /// A step waits for its signal.
+    StepWaiting(u16),
+    /// The signal of a step came.
+    StepSignalled(u16),
 }
 
 impl Fact {
@@ -192,6 +203,8 @@ impl Fact {
             Self::StepCompleted(_) | Self::ItemCompleted(..) => EventName::StepCompleted,
             Self::StepFailed(_) | Self::ItemFailed(..) => EventName::StepFailed,
             Self::StepCancelled(_) | Self::ItemCancelled(..) => EventName::StepCancelled,
+            Self::StepWaiting(_) => EventName::StepWaiting,
+            Self::StepSignalled(_) => EventName::StepSignalled,
         }
     }
 
@@ -204,6 +217,8 @@ impl Fact {
             | Self::StepCompleted(step)
             | Self::StepFailed(step)
             | Self::StepCancelled(step)
+            | Self::StepWaiting(step)
+            | Self::StepSignalled(step)
             | Self::ItemRetrying(step, _)
             | Self::ItemCompleted(step, _)
             | Self::ItemFailed(step, _)
@@ -227,6 +242,8 @@ impl Fact {
             | Self::StepCompleted(_)
             | Self::StepFailed(_)
             | Self::StepCancelled(_)
+            | Self::StepWaiting(_)
+            | Self::StepSignalled(_)
             | Self::Started
             | Self::Progressed
             | Self::Completed
@@ -290,4 +307,12 @@ pub enum Refusal {
     StillStopping,
     /// The texts of a completed step were erased.
     TextsErased,
+    /// A signal with the same idempotency key and the same payload was accepted before.
+    SignalReplayed,
+    /// A signal with the same idempotency key and another payload was accepted before.
+    SignalKeyReused,
+    /// A signal of this name was accepted before, and is not to be replaced or was used.
+    Signalled,
+    /// Every wait for a signal of this name has ended without one.
+    WaitOver,
 }

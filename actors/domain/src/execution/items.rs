@@ -141,7 +141,7 @@ impl ItemStatus {
         match row.stage {
             Stage::Waiting | Stage::Ready | Stage::Skipped if has_ended => Self::Cancelled,
             Stage::Waiting | Stage::Ready | Stage::Skipped => Self::Pending,
-            Stage::Dispatched => match live {
+            Stage::Dispatched | Stage::Awaiting => match live {
                 Some(Live::Pending | Live::AwaitingApproval) => Self::Pending,
                 Some(Live::Running) | None => Self::Running,
             },

@@ -8,6 +8,7 @@
 
 mod chance;
 mod naive;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ struct World {
     chance: Chance,
     now: Timestamp,
     graph: Arc<Graph>,
+    /// For each step the signal that it waits for, if it is a wait.
+    waits: Vec<Option<u64>>,
     /// The commit in the making, and what the reference says of it.
     open: Step<Execution>,
     naive: Naive,
@@ -47,7 +50,7 @@ struct World {
     naive_committed: Naive,
     tasks: BTreeMap<TaskId, Fake>,
     fresh: Vec<TaskId>,
-    applied: BTreeSet<TaskId>,
+    applied: BTreeSet<(u16, OutputSource)>,
     /// What is in memory only.
     todo: BTreeSet<u16>,
     inbox: Vec<Event>,
@@ -75,6 +78,9 @@ impl World {
         (lists, last): (Vec<Vec<u16>>, u16),
         expansions: BTreeMap<u16, Expansion>,
     ) -> Self {
+        let mut waits = waits::draw(&mut chance, lists.len());
+        // A step over a list is no wait.
+        expansions.keys().for_each(|step| waits[usize::from(*step)] = None);
         let max = chance.percent(40).then(|| 2_000_000 + chance.below(30_000_000));
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),
@@ -98,6 +104,7 @@ impl World {
             deadline: spec.timeout_ms.map(|ms| NOW.after(Duration::from_millis(ms))),
             own: vec![Own::Nothing; lists.len()],
             lists: BTreeMap::new(),
+            signals: vec![None; lists.len()],
             corrected: BTreeSet::new(),
             loose: BTreeSet::new(),
             worst: BTreeMap::new(),
@@ -113,6 +120,7 @@ impl World {
             chance,
             now: NOW,
             graph,
+            waits,
             head: json(&open.next.head),
             rows,
             items: BTreeMap::new(),
@@ -141,7 +149,8 @@ impl World {
         for _ in 0..moves {
             match self.chance.below(100) {
                 0..4 => self.crash(),
-                4..9 if !self.always_dies => self.meddle(),
+                4..8 if !self.always_dies => self.meddle(),
+                8 => self.signal(),
                 9..40 => self.decide_one(),
                 40..70 => self.end_one(),
                 _ => self.deliver_one(),
@@ -149,6 +158,9 @@ impl World {
             let idle = self.todo.is_empty()
                 && self.inbox.is_empty()
                 && self.tasks.values().all(|task| task.end.is_some());
+            if idle && self.awake_a_wait() {
+                continue;
+            }
             if idle {
                 assert!(self.committed.is_finished(), "stuck: {:#?}", self.committed);
                 assert!(self.committed.outstanding().is_empty());
@@ -179,6 +191,10 @@ impl World {
         let stage = self.open.next.step(step).map(|row| row.stage);
         if let (Some(expansion), Some(Stage::Dispatched)) = (expansion, stage) {
             return self.decide_item(step, expansion.items);
+        }
+        if self.is_wait(step) {
+            let decision = self.about_wait();
+            return self.happens(&Event::Decided { step, decision });
         }
         let decision = match self.chance.below(100) {
             0..12 => StepDecision::Skip,
@@ -350,6 +366,8 @@ impl World {
         assert_eq!(ours.head.budget.reserved(), Money::from_nanos(theirs.reserved()));
         assert_eq!(ours.stopping().collect::<BTreeSet<_>>(), theirs.loose);
         self.items_agree();
+        assert!(ours.steps().map(|(_, row)| row.signal).eq(theirs.signals.iter().copied()));
+        assert_eq!(ours.wakes_at(), theirs.wakes_at());
         let progress = ours.progress(|task| match task.as_u128() >> 10 & 3 {
             0 => Live::Pending,
             1 => Live::AwaitingApproval,
@@ -371,7 +389,7 @@ impl World {
         for (step, list) in &self.naive.lists {
             let shown = self.open.next.items(*step).map(|(_, row)| row.stage);
             let said = list.items.iter().map(|own| match own {
-                Own::Nothing | Own::Items => Stage::Waiting,
+                Own::Nothing | Own::Items | Own::Awaits(_) => Stage::Waiting,
                 Own::Out(_) => Stage::Dispatched,
                 Own::Well(stage) | Own::Bad(stage, _) => *stage,
             });
@@ -396,14 +414,19 @@ impl World {
         for fact in std::mem::take(&mut self.open.facts) {
             let mut completed = None;
             if let Fact::StepCompleted(step) = fact {
-                completed = next.step(step).filter(|row| row.map.is_none());
+                let row = next.step(step).filter(|row| row.map.is_none());
+                completed = row.map(|row| (step, row));
             }
             if let Fact::ItemCompleted(step, item) = fact {
-                completed = next.item(step, item);
+                completed = next.item(step, item).map(|row| (step, row));
             }
-            if let Some(row) = completed {
-                let task = row.task.expect("it ran");
-                assert!(self.applied.insert(task), "the output of {task} was applied twice");
+            if let Some((step, row)) = completed {
+                let source = row.output_source();
+                let source = source.expect("it has an output");
+                let is_of_wait = matches!(source, OutputSource::Signal(_));
+                assert_eq!(is_of_wait, self.is_wait(step), "{source:?} is not the step's");
+                let first = self.applied.insert((step, source));
+                assert!(first, "{source:?} was applied twice");
             }
         }
         self.head = json(&next.head);

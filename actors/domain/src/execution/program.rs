@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Due, Execution, Stage, StepState};
+use super::{Due, Execution, OutputSource, Stage, StepState};
 use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
-use crate::graph::Graph;
+use crate::graph::{Graph, StepSet};
 use crate::id::{ExecutionId, TaskId};
 use crate::plan::{ForEach, HitlSource, Plan, Step, gate_of};
 use crate::render::{self, Meta, Output, PromptTemplate, Scope};
@@ -66,6 +66,14 @@ impl CompiledPlan {
         let Deployment { plan, hitl } = deployment;
         let input_schema = Some(template.input_schema().clone());
         Self { input_schema, hitl, ..Self::new(plan, template.output_schema().cloned()) }
+    }
+
+    /// The steps that wait for a signal of this name.
+    #[must_use]
+    pub fn waits_for(&self, signal: &str) -> StepSet {
+        let is_of = |step: &Step| step.wait().is_some_and(|wait| wait.signal == signal);
+        let steps = (0..).zip(self.plan.steps());
+        steps.filter(|(_, step)| is_of(step)).map(|(number, _)| number).collect()
     }
 
     /// About how many bytes the plan has as it was given, with its schemas.
@@ -130,6 +138,8 @@ impl Effort {
 pub enum Evaluation {
     /// The step runs as this task.
     Run(Box<Request>, Policy),
+    /// The step is a wait with this time limit, in milliseconds.
+    Await(Option<u64>),
     /// The step's condition is false.
     Skip,
     /// The step's condition or prompt cannot be evaluated.
@@ -214,6 +224,9 @@ impl Program {
         }
         if let (Some(each), None) = (step.for_each(), due.item) {
             return self.expand(step, each, &scope, effort);
+        }
+        if let Some(wait) = step.wait() {
+            return Some(Evaluation::Await(wait.timeout_ms));
         }
         if effort == Effort::Brief
             && step.texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
@@ -367,12 +380,12 @@ fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {
     Evaluation::Fail(Ending { code, message: error.to_string() })
 }
 
-/// The tasks that made the output of a completed step.
+/// Where the output of a step is stored; `None` unless it is completed.
 #[must_use]
 pub fn made(execution: &Execution, step: u16) -> Option<Made> {
-    let row = execution.step(step)?;
+    let row = execution.step(step).filter(|row| row.stage == Stage::Completed)?;
     if row.map.is_none() {
-        return row.task.map(Made::Task);
+        return row.output_source().map(Made::One);
     }
     let completed = |row: &StepState| row.task.filter(|_| row.stage == Stage::Completed);
     Some(Made::Items(execution.items(step).map(|(_, row)| completed(row)).collect()))
@@ -425,6 +438,7 @@ impl Scope for WithOutputs<'_> {
                 Stage::Waiting
                 | Stage::Ready
                 | Stage::Dispatched
+                | Stage::Awaiting
                 | Stage::Failed
                 | Stage::Rejected
                 | Stage::Cancelled,
@@ -457,11 +471,11 @@ pub struct Outputs {
     items: HashMap<TaskId, String>,
 }
 
-/// The tasks that made the output of a completed step.
+/// Where the output of a completed step is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
-    /// One task.
-    Task(TaskId),
+    /// With one task or signal.
+    One(OutputSource),
     /// One task for each item; `None` for an item without an output.
     Items(Vec<Option<TaskId>>),
 }
@@ -508,8 +522,8 @@ impl Outputs {
         self.lists.get(&step)?.get(usize::from(item))
     }
 
-    /// The completed dependencies of `step` whose outputs are not remembered, with the tasks that
-    /// made them. Forgets all other outputs first if those remembered take more than 256 KiB.
+    /// The completed dependencies of `step` whose outputs are not remembered, and where they are
+    /// stored. Forgets all other outputs first if those remembered take more than 256 KiB.
     pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, Made)> {
         let runs =
             |step: &u16| execution.step(*step).is_some_and(|row| row.stage == Stage::Dispatched);
@@ -520,10 +534,7 @@ impl Outputs {
             self.size = self.known.values().map(String::len).sum();
         }
         let unknown = wanted.into_iter().filter(|step| !self.known.contains_key(step));
-        let completed = unknown.filter_map(|step| {
-            let row = execution.step(step).filter(|row| row.stage == Stage::Completed);
-            row.and_then(|_| made(execution, step)).map(|made| (step, made))
-        });
+        let completed = unknown.filter_map(|step| Some((step, made(execution, step)?)));
         completed.collect()
     }
 }

@@ -13,7 +13,7 @@ pub struct Progress {
     pub completed: u32,
     /// With a worker.
     pub running: u32,
-    /// Not there yet: waiting for others, for budget, in a queue, in backoff, or for a reviewer.
+    /// Not there yet: waiting for others, for budget, in a queue, in backoff, for a reviewer, or for a signal.
     pub pending: u32,
     /// Failed or rejected.
     pub failed: u32,
@@ -46,7 +46,7 @@ impl Execution {
             total: u32::try_from(self.graph.len()).unwrap_or(u32::MAX),
             completed: count(Stage::Completed),
             running: u32::try_from(self.running_maps()).unwrap_or(u32::MAX),
-            pending: count(Stage::Waiting) + count(Stage::Ready),
+            pending: count(Stage::Waiting) + count(Stage::Ready) + count(Stage::Awaiting),
             failed: count(Stage::Failed) + count(Stage::Rejected),
             cancelled: count(Stage::Cancelled),
             skipped: count(Stage::Skipped),

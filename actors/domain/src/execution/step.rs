@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   Waiting ──▶ Ready ──▶ Dispatched ──▶ Completed | Failed | Rejected | Cancelled
-//!                │ ▲           │
-//!                │ └───────────┘ the output did not match, once
+//!                │ ▲ │         │
+//!                │ └─┼─────────┘ the output did not match, once
+//!                │   └─▶ Awaiting ──▶ Completed | Failed | Cancelled        a wait step
 //!                └─▶ Skipped | Failed
 //! ```
 //!
@@ -12,10 +13,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Signal;
 use super::items::MapState;
 use crate::Timestamp;
 use crate::budget::Money;
-use crate::id::TaskId;
+use crate::id::{SignalId, TaskId};
 use crate::task::Ending;
 use crate::usage::Usage;
 
@@ -36,6 +38,8 @@ pub enum Stage {
     Ready,
     /// Its task has it.
     Dispatched,
+    /// A wait whose signal has not come.
+    Awaiting,
     /// Final: the output is there.
     Completed,
     /// Final: its condition is false.
@@ -50,16 +54,28 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Waiting,
         Self::Ready,
         Self::Dispatched,
+        Self::Awaiting,
         Self::Completed,
         Self::Skipped,
         Self::Failed,
         Self::Rejected,
         Self::Cancelled,
     ];
+
+    /// True if the step has not ended.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Waiting | Self::Ready | Self::Dispatched | Self::Awaiting => true,
+            Self::Completed | Self::Skipped | Self::Failed | Self::Rejected | Self::Cancelled => {
+                false
+            }
+        }
+    }
 }
 
 /// A step's row: how far it is, and what is shown of it.
@@ -112,6 +128,21 @@ pub struct StepState {
     /// The counts of its items, once the list of a `forEach` step is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<Box<MapState>>,
+    /// The signal that a wait uses or has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<Signal>,
+    /// When a wait is over without its signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// Where the output of a completed step is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutputSource {
+    /// With a task.
+    Task(TaskId),
+    /// With the signal that a wait was given.
+    Signal(SignalId),
 }
 
 impl StepState {
@@ -144,6 +175,8 @@ impl StepState {
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.erased { 14 } else { 0 }
+            + self.signal.map_or(0, |signal| 10 + signal.json_bound())
+            + time(9, self.until)
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
             + self.map.as_ref().map_or(0, |_| 7 + MapState::JSON_BOUND)
     }
@@ -153,6 +186,14 @@ impl StepState {
         *self == Self::default()
     }
 
+    /// Where the output is stored; `None` unless the step is completed.
+    #[must_use]
+    pub fn output_source(&self) -> Option<OutputSource> {
+        let signal = self.signal.map(|signal| OutputSource::Signal(signal.id));
+        let source = signal.or(self.task.map(OutputSource::Task));
+        source.filter(|_| self.stage == Stage::Completed)
+    }
+
     /// As it was before its first dispatch, but for what must not be forgotten.
     pub(super) fn again(&self) -> Self {
         Self {
@@ -160,6 +201,7 @@ impl StepState {
             usage: self.usage,
             stopping: self.stopping.clone(),
             map: self.map.clone(),
+            signal: self.signal,
             ..Self::default()
         }
     }
@@ -221,6 +263,8 @@ fn is_unused(usage: &Usage) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Digest;
+    use crate::execution::SignalKey;
     use crate::task::EndingCode;
 
     #[test]
@@ -250,9 +294,15 @@ mod tests {
                 stopping: vec![task; MAX_STOPPING],
                 erased: true,
                 map: Some(Box::default()),
+                signal: Some(Signal {
+                    id: SignalId::from_u128(u128::MAX),
+                    at: Timestamp::MAX,
+                    key: Some(SignalKey { scope: Digest::ZERO, body: Digest::ZERO }),
+                }),
+                until: Some(Timestamp::MAX),
             };
             let json = serde_json::to_string(&row).expect("a row is written");
-            assert!(json.len() < 2_700, "{} bytes", json.len());
+            assert!(json.len() < 3_000, "{} bytes", json.len());
             assert!(json.len() <= row.json_bound(), "{} bytes", json.len());
         }
     }

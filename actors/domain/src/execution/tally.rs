@@ -41,7 +41,8 @@ impl<const WORDS: usize> Tally<WORDS> {
 
     /// Those that have not ended.
     pub(super) fn open(&self) -> Set<WORDS> {
-        self.at(Stage::Waiting).union(self.at(Stage::Ready)).union(self.at(Stage::Dispatched))
+        let begun = self.at(Stage::Dispatched).union(self.at(Stage::Awaiting));
+        self.at(Stage::Waiting).union(self.at(Stage::Ready)).union(&begun)
     }
 
     /// Those that ended so that what stands behind them may go on.

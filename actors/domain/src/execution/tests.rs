@@ -2,6 +2,9 @@ mod budget;
 mod items;
 mod laws;
 mod tries;
+mod waits;
+
+use std::time::Duration;
 
 use super::*;
 use crate::budget::Money;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Execution;
 use super::event::{Effect, Fact, Report, Retry, StepDecision};
 use super::head::{Cause, State};
+use super::signal::Sent;
 use super::step::{Stage, StepState, clipped};
 use crate::Timestamp;
 use crate::budget::{Fit, Money};
@@ -20,6 +21,8 @@ use crate::task::{Ending, EndingCode};
 pub(super) struct Turn {
     /// The steps that were due before, and those of which an item was.
     due: [StepSet; 2],
+    /// When it was to be woken before.
+    woken_at: Option<Timestamp>,
     next: Execution,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
@@ -30,18 +33,14 @@ impl Turn {
     pub(super) fn of(before: &Execution, now: Timestamp) -> Self {
         let mut next = before.clone();
         next.head.version += 1;
-        Self {
-            due: before.due_and_with_due_items(),
-            next,
-            facts: Vec::new(),
-            effects: Vec::new(),
-            now,
-        }
+        let (due, woken_at) = (before.due_and_with_due_items(), before.wakes_at());
+        Self { due, woken_at, next, facts: Vec::new(), effects: Vec::new(), now }
     }
 
     pub(super) fn decided(&mut self, step: u16, decision: StepDecision) {
         match decision {
             StepDecision::Run { task, worst_cost } => self.dispatched(step, task, worst_cost),
+            StepDecision::Await { timeout_ms } => self.awaits(step, timeout_ms),
             StepDecision::Skip => self.ended_well(step, Stage::Skipped),
             StepDecision::Fail(ending) => self.ended_badly(step, Stage::Failed, ending),
             StepDecision::Expand(expansion) => self.expanded(step, expansion),
@@ -60,6 +59,47 @@ impl Turn {
     fn hold(&mut self, step: u16, worst: Money) {
         self.next.rows.at(step).held = Some(worst);
         self.next.tally.held.insert(step);
+    }
+
+    /// A wait begins, and is over at once if its signal came before.
+    fn awaits(&mut self, step: u16, timeout_ms: Option<u64>) {
+        let now = self.now;
+        let row = self.enter(step, Stage::Awaiting);
+        row.started_at = Some(now);
+        if row.signal.is_some() {
+            return self.ended_well(step, Stage::Completed);
+        }
+        row.until = timeout_ms.map(|ms| now.after(Duration::from_millis(ms)));
+        self.facts.push(Fact::StepWaiting(step));
+    }
+
+    pub(super) fn signalled(&mut self, sent: &Sent) {
+        for step in sent.steps {
+            let Some(stage) = self.next.step(step).map(|row| row.stage) else { continue };
+            if stage.is_open() {
+                self.next.rows.at(step).signal = Some(sent.signal);
+                self.facts.push(Fact::StepSignalled(step));
+            }
+            if stage == Stage::Awaiting {
+                self.ended_well(step, Stage::Completed);
+            }
+        }
+    }
+
+    /// The waits fail whose time is over.
+    pub(super) fn waits_over(&mut self) {
+        for step in self.next.overdue(self.now) {
+            // The failure of another may have ended it.
+            if self.next.tally.at(Stage::Awaiting).contains(step) {
+                let name = self.next.graph.name(step);
+                let message = format!("step `{name}` got no signal within its timeoutMs");
+                self.ended_badly(
+                    step,
+                    Stage::Failed,
+                    Ending { code: EndingCode::TaskTimeout, message },
+                );
+            }
+        }
     }
 
     fn fit(&self, worst: Option<Money>) -> Fit {
@@ -191,7 +231,6 @@ impl Turn {
         self.facts.push(Fact::Started);
         let head = &mut self.next.head;
         head.deadline = head.spec.timeout_ms.map(|ms| self.now.after(Duration::from_millis(ms)));
-        self.effects.extend(head.deadline.map(Effect::WakeAt));
         self.open(*self.next.tally.at(Stage::Waiting));
     }
 
@@ -207,6 +246,10 @@ impl Turn {
                 self.facts.push(Fact::Progressed);
             }
         }
+        let wakes_at = self.next.wakes_at();
+        if wakes_at != self.woken_at {
+            self.effects.push(wakes_at.map_or(Effect::ForgetWake, Effect::WakeAt));
+        }
         let [steps, items] = self.next.due_and_with_due_items();
         let fresh = steps.difference(&self.due[0]).union(&items.difference(&self.due[1]));
         self.effects.extend(fresh.iter().map(Effect::Decide));
@@ -220,6 +263,7 @@ impl Turn {
         self.next.tally.held.remove(step);
         row.stage = stage;
         row.held = None;
+        row.until = None;
         row
     }
 
@@ -270,6 +314,7 @@ impl Turn {
             Stage::Waiting
             | Stage::Ready
             | Stage::Dispatched
+            | Stage::Awaiting
             | Stage::Completed
             | Stage::Skipped
             | Stage::Failed => "failed",
@@ -324,9 +369,6 @@ impl Turn {
             State::Failed { .. } => Fact::Failed,
             State::Cancelled { .. } => Fact::Cancelled,
         });
-        if self.next.head.deadline.is_some() {
-            self.effects.push(Effect::ForgetWake);
-        }
     }
 }
 
@@ -345,6 +387,8 @@ const fn ends_a_step(fact: Fact) -> bool {
         | Fact::ItemRetrying(..)
         | Fact::ItemCompleted(..)
         | Fact::ItemFailed(..)
-        | Fact::ItemCancelled(..) => false,
+        | Fact::ItemCancelled(..)
+        | Fact::StepWaiting(_)
+        | Fact::StepSignalled(_) => false,
     }
 }

@@ -14,6 +14,7 @@ use super::limits::{
     check_length, check_max_tokens, check_range, check_timeout,
 };
 use super::source::{RetrySource, StepSource};
+use super::wait::Wait;
 use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
 use crate::graph::{Cyclic, Graph};
@@ -92,6 +93,7 @@ impl<'a> Checker<'a> {
             let cycle = cycles.iter().find(|cycle| cycle[0] == index);
             let mut checked = StepChecker { checker: self, positions, source, index };
             checked.id();
+            let wait = checked.wait();
             let (prompt, system_prompt) = checked.prompts();
             let messages = checked.messages();
             checked.targets();
@@ -101,7 +103,7 @@ impl<'a> Checker<'a> {
             checked.numbers();
             let for_each = checked.for_each();
             let source = source.clone();
-            steps.push(Step { source, prompt, system_prompt, messages, condition, for_each });
+            steps.push(Step { source, prompt, system_prompt, messages, condition, for_each, wait });
         }
         for index in downstream {
             let id = shortened(&sources[usize::from(index)].id, MAX_ID);
@@ -162,13 +164,26 @@ impl StepChecker<'_, '_, '_> {
         }
     }
 
+    /// The wait of a step of that type; the fields that it has no use for are reported here.
+    fn wait(&mut self) -> Option<Wait> {
+        let compiled =
+            self.source.wait.as_ref()?.compile(self.source, &format!("steps[{}]", self.index));
+        compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
+    }
+
     fn prompts(&mut self) -> (PromptTemplate, Option<PromptTemplate>) {
+        if self.source.wait.is_some() {
+            return (PromptTemplate::parse("").0, None);
+        }
         let prompt = self.text("prompt", &self.source.prompt);
         let system_prompt = self.source.system_prompt.as_ref();
         (prompt, system_prompt.map(|text| self.text("systemPrompt", text)))
     }
 
     fn messages(&mut self) -> Vec<PromptTemplate> {
+        if self.source.wait.is_some() {
+            return Vec::new();
+        }
         let messages = &self.source.messages;
         if Message::length(messages) > MAX_MESSAGES {
             let says = format!("must have at most {MAX_MESSAGES} bytes of content in all");

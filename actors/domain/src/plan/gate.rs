@@ -119,11 +119,17 @@ impl HitlSource {
     }
 }
 
-/// A fault if `id` is not a step's id.
+/// A fault if `id` is not the id of a step that calls a model.
 pub(crate) fn unknown_step(steps: &[StepSource], field: String, id: &str) -> Option<Problem> {
-    let says = || format!("names step {}, which does not exist", shortened(id, super::MAX_ID));
-    let exists = steps.iter().any(|step| step.id == id);
-    (!exists).then(|| Problem::rule(Rule::Step, field, says()))
+    let fault = |why: &str| {
+        let says = format!("names step {}, which {why}", shortened(id, super::MAX_ID));
+        Some(Problem::rule(Rule::Step, field, says))
+    };
+    match steps.iter().find(|step| step.id == id) {
+        None => fault("does not exist"),
+        Some(step) if step.wait.is_some() => fault("waits for a signal and calls no model"),
+        Some(_) => None,
+    }
 }
 
 /// The gate of a step; `pass_unknown` lets outputs without a confidence pass.
@@ -134,6 +140,9 @@ pub(crate) fn unknown_step(steps: &[StepSource], field: String, id: &str) -> Opt
 /// default one if `hitl` has none.
 #[must_use]
 pub fn gate_of(step: &StepSource, hitl: Option<&HitlSource>, pass_unknown: bool) -> Option<Gate> {
+    if step.wait.is_some() {
+        return None;
+    }
     let given = hitl.and_then(|hitl| hitl.confidence_threshold);
     let sample_rate = hitl.and_then(|hitl| hitl.sample_rate).unwrap_or(0.0);
     let always = step.requires_approval || hitl.is_some_and(|hitl| hitl.requires(&step.id));

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::map::MapSource;
+use super::wait::WaitSource;
 use crate::retry::Policy;
 use crate::task::Message;
 
@@ -66,6 +67,9 @@ pub struct StepSource {
     /// The list for each of whose items the step runs, and how.
     #[serde(default, skip_serializing_if = "MapSource::is_none")]
     pub map: MapSource,
+    /// The signal that a step of the type `wait` waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitSource>,
 }
 
 /// The source of a retry policy.
@@ -110,10 +114,11 @@ impl StepSource {
     /// The size, in bytes.
     fn size(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let wait = self.wait.as_ref().map_or(0, WaitSource::size);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
         let texts = texts + of(&self.map.for_each) + of(&self.map.item);
-        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on
+        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait
     }
 }
 

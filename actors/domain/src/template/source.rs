@@ -86,6 +86,10 @@ impl TemplateSource {
             temperature: step.temperature.or(defaults.temperature),
             ..step.clone()
         };
+        // A wait calls no model, and without a timeoutMs of its own it waits as long as its execution.
+        let filled = |step: &StepSource| {
+            if step.wait.is_some() { step.clone() } else { filled(step) }
+        };
         self.steps.iter().map(filled).collect()
     }
 

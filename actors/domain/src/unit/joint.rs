@@ -14,10 +14,12 @@ use super::{Change, Event, FrozenList, Items, Refusal, Sources, Unit};
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::execution::program::{Effort, Evaluation, List, Outputs, Program};
+use crate::execution::signal::Sent;
 use crate::execution::{
-    self, Due, Execution, Expansion, ItemDecision, Report, Retry, StepDecision,
+    self, Due, Execution, Expansion, ItemDecision, Report, Retry, Stage, StepDecision,
 };
-use crate::id::TaskId;
+use crate::graph::StepSet;
+use crate::id::{SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
@@ -76,6 +78,18 @@ impl<'p> Joint<'p> {
     #[must_use]
     pub const fn state(&self) -> &Execution {
         &self.step.next
+    }
+
+    /// The instant of the unit.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.unit.now
+    }
+
+    /// The steps that wait for a signal of this name.
+    #[must_use]
+    pub fn waits_for(&self, signal: &str) -> StepSet {
+        self.program.compiled.waits_for(signal)
     }
 
     /// Adds an event of the execution itself.
@@ -146,6 +160,43 @@ impl<'p> Joint<'p> {
         Ok(())
     }
 
+    /// Adds a signal with its payload's text. A signal that replaces a kept one takes its identifier.
+    ///
+    /// # Errors
+    /// The execution's refusal; nothing changes then.
+    pub fn signalled(
+        &mut self,
+        mut sent: Sent,
+        payload: String,
+        outputs: &mut Outputs,
+    ) -> Result<(), execution::Refusal> {
+        sent.signal.id = self.step.next.kept_signal(sent.steps).unwrap_or(sent.signal.id);
+        self.happened(execution::Event::Signalled(sent))?;
+        let is_completed = |step: &u16| {
+            self.step.next.step(*step).is_some_and(|row| row.stage == Stage::Completed)
+        };
+        for step in sent.steps.iter().filter(is_completed) {
+            outputs.keep(step, &payload);
+        }
+        self.unit.changes.push(Change::Signal(sent.signal.id, payload));
+        Ok(())
+    }
+
+    /// The payload of a signal that this unit has added.
+    #[must_use]
+    pub fn payload(&self, signal: SignalId) -> Option<&str> {
+        self.unit.changes.iter().rev().find_map(|change| match change {
+            Change::Signal(id, payload) if *id == signal => Some(payload.as_str()),
+            Change::Signal(..)
+            | Change::Task(..)
+            | Change::NewTask(..)
+            | Change::Approval(..)
+            | Change::Execution(..)
+            | Change::Delivery(_)
+            | Change::Review(..) => None,
+        })
+    }
+
     /// The step whose output comes with the event and must match a schema, and the output. The owner
     /// checks it ([`Program::check`]) and gives the mismatch to [`Self::join`].
     #[must_use]
@@ -205,6 +256,9 @@ impl<'p> Joint<'p> {
         let Due { step, item } = due;
         self.items += usize::from(item.is_some());
         let (request, retry) = match (evaluation, item) {
+            (Evaluation::Await(timeout_ms), _) => {
+                return self.is_decided(step, StepDecision::Await { timeout_ms });
+            }
             (Evaluation::Skip, _) => return self.is_decided(step, StepDecision::Skip),
             (Evaluation::Fail(ending), None) => {
                 return self.is_decided(step, StepDecision::Fail(ending));

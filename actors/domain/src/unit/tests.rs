@@ -129,6 +129,7 @@ fn names(unit: &Unit) -> Vec<&'static str> {
         Change::Execution(_, step) => step.next.status().as_str(),
         Change::Delivery(_) => "delivery",
         Change::Review(..) => "review",
+        Change::Signal(..) => "signal",
     };
     unit.changes.iter().map(name).collect()
 }
@@ -164,6 +165,7 @@ fn webhooks(unit: &Unit) -> Vec<EventName> {
         | Change::NewTask(..)
         | Change::Approval(..)
         | Change::Execution(..)
+        | Change::Signal(..)
         | Change::Review(..) => None,
     };
     unit.changes.iter().filter_map(event).collect()
@@ -222,6 +224,7 @@ fn a_held_output_orders_none_until_it_is_decided() {
         | Change::Approval(..)
         | Change::Execution(..)
         | Change::Delivery(_)
+        | Change::Signal(..)
         | Change::Review(..) => None,
     });
     assert_eq!(retried.as_deref(), Some("https://example.com/hook"));

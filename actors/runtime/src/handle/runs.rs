@@ -62,13 +62,13 @@ impl Start {
 }
 
 /// What a run is made of, checked.
-struct Prepared {
-    compiled: Arc<CompiledPlan>,
+pub(super) struct Prepared {
+    pub(super) compiled: Arc<CompiledPlan>,
     /// Whose past runs an estimate rests on.
     plan: Option<PlanId>,
-    template: Option<execution::Template>,
-    review: ReviewPolicy,
-    input: Map<String, Value>,
+    pub(super) template: Option<execution::Template>,
+    pub(super) review: ReviewPolicy,
+    pub(super) input: Map<String, Value>,
 }
 
 impl Handle {
@@ -193,7 +193,7 @@ impl Handle {
         self.would(environment, prepared).await
     }
 
-    async fn prepared(
+    pub(super) async fn prepared(
         &self,
         environment: Environment,
         caller: Caller<'_>,
@@ -225,7 +225,12 @@ impl Handle {
     }
 
     /// An execution of a plan; one that a deploy made keeps the schema and the gates of its template.
-    async fn of_plan(&self, role: Role, plan: PlanDetail, start: Start) -> Result<Prepared, Error> {
+    pub(super) async fn of_plan(
+        &self,
+        role: Role,
+        plan: PlanDetail,
+        start: Start,
+    ) -> Result<Prepared, Error> {
         let template = plan.deployed.as_ref().map(template_of);
         let (id, compiled) = (plan.id, plan.compiled);
         let steps = &compiled.plan.source().steps;

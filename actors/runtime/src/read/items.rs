@@ -37,7 +37,7 @@ pub(crate) async fn output<'k>(
     known: impl Fn(TaskId) -> Option<&'k str>,
 ) -> Result<Option<String>, Error> {
     match made {
-        Made::Task(task) => of_task(store, environment, *task).await,
+        Made::One(source) => tables::output(store, environment, *source).await,
         Made::Items(tasks) => {
             let mut outputs = ItemOutputs::default();
             for task in tasks {

@@ -204,7 +204,7 @@ async fn detail(
             let live = super::items::live(store, environment, &execution, number).await?;
             let how_far = |task: TaskId| live.get(&task).copied().unwrap_or(Live::Running);
             counts.extend(execution.item_counts(number, how_far).map(|found| (number, found)));
-            let made = made(&execution, number).filter(|_| row.stage == Stage::Completed);
+            let made = made(&execution, number);
             if let Some(made) = made
                 && let Some(output) =
                     super::items::output(store, environment, &made, |_| None).await?
@@ -214,22 +214,20 @@ async fn detail(
             }
             continue;
         }
+        if let Some(source) = row.output_source() {
+            let output = tables::output(store, environment, source).await?;
+            outputs.extend(output.map(|output| (number, output)));
+        }
         let Some(id) = row.task else { continue };
         match row.stage {
             Stage::Dispatched => {
                 let found = tables::task(store, environment, id).await?;
                 tasks.extend(found.map(|found| (id, found.task)));
             }
-            Stage::Completed => {
-                if let Some(mut found) = tables::task(store, environment, id).await? {
-                    let output = found.output(store, environment).await?;
-                    if found.task.erased_at.is_none() {
-                        outputs.insert(number, output.unwrap_or_default());
-                    }
-                }
-            }
-            Stage::Waiting
+            Stage::Completed
+            | Stage::Waiting
             | Stage::Ready
+            | Stage::Awaiting
             | Stage::Skipped
             | Stage::Failed
             | Stage::Rejected
@@ -325,6 +323,9 @@ pub(crate) async fn past(
                 continue;
             };
             let step = compiled.plan.steps()[usize::from(number)].source();
+            if step.wait.is_some() {
+                continue;
+            }
             let model = step.model.as_ref().unwrap_or(&node.settings.task_defaults.model);
             let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
             let past = PastRun { cost: row.usage.total_cost, duration_ms: took };

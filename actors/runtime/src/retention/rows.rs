@@ -31,7 +31,7 @@ pub(super) fn seen_of_task(environment: Environment, task: TaskId) -> Vec<Op> {
     vec![ENDED_TASKS.delete(number, &id), ENDED_APPROVALS.delete(number, &id)]
 }
 
-/// All rows of the tasks that an ended execution's steps name, and how many tasks these are; more
+/// All rows of the tasks and signals that an ended execution's steps name, and how many tasks these are; more
 /// than `enough` rows are not gathered. `beside` are the steps that stand in its head's row. Tasks of
 /// earlier runs are not named any more.
 pub(super) async fn of_tasks(
@@ -53,7 +53,11 @@ pub(super) async fn of_tasks(
     };
     let steps = of_steps.into_iter().chain(of_items.into_iter().map(|(_, _, item)| item));
     let (mut count, mut ops) = (0, Vec::new());
-    for task in steps.filter_map(|step| step.task) {
+    let steps: Vec<StepState> = steps.collect();
+    for signal in steps.iter().filter_map(|step| step.signal) {
+        ops.extend(TEXTS.delete_all(store, number, signal.id.as_u128()).await?);
+    }
+    for task in steps.into_iter().filter_map(|step| step.task) {
         let ended = ENDED_TASKS.get(store, number, &task.as_u128()).await?.is_some();
         let held = LIVE_APPROVALS.get(store, number, &task.as_u128()).await?.is_some();
         if !ended || held {

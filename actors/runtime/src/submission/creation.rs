@@ -34,6 +34,8 @@ struct Creation<'n> {
     trace: Option<Box<TraceContext>>,
     unit: Unit,
     records: Vec<Op>,
+    /// The number of the work, if it is given.
+    number: Option<u128>,
     begun: Option<Arc<Program>>,
     plan: Option<(PlanId, Known)>,
     /// The plan that is executed: it stays until that is durable.
@@ -42,8 +44,18 @@ struct Creation<'n> {
 
 /// Makes a submission durable, and sends what it made on its way.
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
-    let Submission { environment, account, concurrent, trace, order, key, partition, admitted } =
-        submission;
+    let Submission {
+        environment,
+        account,
+        concurrent,
+        trace,
+        order,
+        key,
+        partition,
+        admitted,
+        scheduled,
+    } = submission;
+    let (number, records) = scheduled.map_or((None, Vec::new()), |it| (Some(it.number), it.rows));
     let mut creation = Creation {
         node: &node,
         environment,
@@ -52,7 +64,8 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
         concurrent,
         trace,
         unit: Unit::at(node.now()),
-        records: Vec::new(),
+        records,
+        number,
         begun: None,
         plan: None,
         kept: None,
@@ -106,7 +119,7 @@ impl Creation<'_> {
         let batch = as_batch.then(|| BatchId::from_u128(self.fresh_id()));
         let mut made = Vec::with_capacity(requests.len());
         for request in requests {
-            let id = TaskId::from_u128(self.fresh_id());
+            let id = TaskId::from_u128(self.number.unwrap_or_else(|| self.fresh_id()));
             let origin = Origin { batch, trace: self.trace.clone(), ..Origin::default() };
             let (spec, inputs) =
                 request.accepted(id, self.account.clone(), self.concurrent, origin);
@@ -154,7 +167,8 @@ impl Creation<'_> {
 
     async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
         let Begin { runs, compiled, review, input, options } = begin;
-        let (id, now) = (ExecutionId::from_u128(self.fresh_id()), self.unit.now);
+        let number = self.number.unwrap_or_else(|| self.fresh_id());
+        let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
         let (plan, template) = match runs {
             Runs::Plan(plan, template) => {
                 if template.is_some() {

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::EVENTS;
 use super::approvals::ApprovalRow;
 use super::executions::{self, HeadRow};
+use super::schedules::{RunRow, ScheduleRow};
 use super::tasks::{self, TaskRow};
 use crate::read::runs::how_far;
 use crate::worker::View;
@@ -48,6 +49,9 @@ pub(crate) struct EventRow {
     /// The webhook that it happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivery: Option<Delivery>,
+    /// The schedule that it happened to, as it was then, and the occurrence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schedule: Option<OfSchedule>,
     /// How far the steps of the execution were.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressRow>,
@@ -115,6 +119,9 @@ type OfApproval = (TaskId, ApprovalRow, Vec<Cow<'static, str>>);
 /// An execution, its changing part, and facts: the name of each, and the step that it is about.
 type OfExecution = (ExecutionId, HeadRow, Vec<(String, Option<String>)>);
 
+/// A schedule, and what became of an occurrence of it.
+type OfSchedule = Box<(ScheduleRow, Option<RunRow>)>;
+
 /// What is told of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
@@ -152,6 +159,8 @@ pub enum Subject {
     Approval(Arc<Approval>),
     /// A worker.
     Worker(WorkerRow),
+    /// A schedule, and an occurrence of it if the event is of one.
+    Schedule(OfSchedule),
     /// A webhook, and its task unless that was removed.
     Delivery(Box<Delivery>, Option<Arc<Spec>>),
 }
@@ -188,6 +197,7 @@ impl EventRow {
             execution: None,
             approval: None,
             delivery: None,
+            schedule: None,
             progress: None,
             items: Vec::new(),
         }
@@ -199,6 +209,14 @@ impl EventRow {
 
     pub(crate) fn of_delivery(event: &'static str, at: Timestamp, delivery: Delivery) -> Self {
         Self { delivery: Some(delivery), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_schedule(
+        event: &'static str,
+        at: Timestamp,
+        schedule: (ScheduleRow, Option<RunRow>),
+    ) -> Self {
+        Self { schedule: Some(Box::new(schedule)), ..Self::blank(event, at) }
     }
 
     /// At most [`Self::MAX_FACTS`] facts.
@@ -277,6 +295,10 @@ impl EventRow {
         if let Some(delivery) = self.delivery {
             let made = tasks::made(store, environment, delivery.cargo.task()).await?;
             let subject = Subject::Delivery(Box::new(delivery), made.map(|made| made.spec));
+            return Ok(vec![Event { event: self.event, at, subject }]);
+        }
+        if let Some(schedule) = self.schedule {
+            let subject = Subject::Schedule(schedule);
             return Ok(vec![Event { event: self.event, at, subject }]);
         }
         // One without any subject is of a kind that a newer program knows.

@@ -55,6 +55,12 @@ pub(crate) struct HeadRow {
     /// True if a step is due that does not stand here. Not in records of events.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     undecided: bool,
+    /// When the first wait for a signal is over. Not in records of events.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    waits_until: Option<Timestamp>,
+    /// True if steps wait for signals and no task is under way. Not in records of events.
+    #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
+    only_awaits: bool,
 }
 
 /// Executions of more steps have each in a row of its own. How many of the steps stand in the row that
@@ -92,6 +98,8 @@ impl HeadRow {
             error: head.error.clone(),
             steps: Vec::new(),
             undecided: false,
+            waits_until: None,
+            only_awaits: false,
         }
     }
 
@@ -102,7 +110,9 @@ impl HeadRow {
         let is_beside = |due: Due| due.item.is_none() && usize::from(due.step) < count;
         let undecided = execution.has_due()
             && (count < execution.graph().len() || !execution.next_due().is_some_and(is_beside));
-        Self { steps, undecided, ..Self::without_steps(&execution.head) }
+        let (waits_until, only_awaits) = (execution.waits_until(), execution.only_awaits());
+        let head = Self::without_steps(&execution.head);
+        Self { steps, undecided, waits_until, only_awaits, ..head }
     }
 
     /// The steps that stand here.
@@ -110,9 +120,15 @@ impl HeadRow {
         std::mem::take(&mut self.steps)
     }
 
-    /// When it fails if it still runs then.
-    pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        self.deadline.filter(|_| self.state == State::Running)
+    /// When it is to be woken: it fails then, or a wait of it does.
+    pub(crate) fn wakes_at(&self) -> Option<Timestamp> {
+        let first = self.waits_until.into_iter().chain(self.deadline).min();
+        first.filter(|_| self.state == State::Running)
+    }
+
+    /// True if only a signal or its alarm moves it on.
+    pub(crate) const fn only_awaits(&self) -> bool {
+        self.only_awaits
     }
 
     /// When it ended; `None` while it has not.

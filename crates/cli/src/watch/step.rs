@@ -8,6 +8,9 @@ use serde_json::Value;
 /// What stands for a step that a reviewer must see.
 pub(super) const WAITS: &str = "waits for approval";
 
+/// What stands for a step that waits for a signal.
+const AWAITS: &str = "waits for signal";
+
 /// One step as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
@@ -75,6 +78,7 @@ impl Step {
     }
 
     fn read_alone(id: &str, step: &Value, status: &str, now: Timestamp) -> Self {
+        let status = if step["waitingFor"] == "signal" { AWAITS } else { status };
         let instant = |name: &str| step[name].as_str()?.parse::<Timestamp>().ok();
         let so_far = || {
             let start = instant("startedAt").filter(|_| status == "running")?;

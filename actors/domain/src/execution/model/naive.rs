@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Event, Expansion, ItemDecision, Report, Retry, Stage, Status, StepDecision};
+use super::super::signal::Sent;
+use super::super::{
+    Event, Expansion, ItemDecision, Report, Retry, Signal, Stage, Status, StepDecision,
+};
 use crate::Timestamp;
 use crate::id::TaskId;
 use crate::task::EndingCode;
@@ -15,6 +18,8 @@ pub(super) enum Own {
     Out(TaskId),
     /// Its items run.
     Items,
+    /// It waits for a signal, until then if it says so.
+    Awaits(Option<Timestamp>),
     Well(Stage),
     Bad(Stage, EndingCode),
 }
@@ -39,6 +44,7 @@ pub(super) struct Naive {
     pub(super) deadline: Option<Timestamp>,
     pub(super) own: Vec<Own>,
     pub(super) lists: BTreeMap<u16, List>,
+    pub(super) signals: Vec<Option<Signal>>,
     pub(super) corrected: BTreeSet<u16>,
     pub(super) loose: BTreeSet<(u16, TaskId)>,
     pub(super) worst: BTreeMap<TaskId, u64>,
@@ -53,6 +59,7 @@ impl Naive {
         let alone = self.own.iter().map(|own| match own {
             Own::Nothing => (Stage::Waiting, None),
             Own::Out(_) | Own::Items => (Stage::Dispatched, None),
+            Own::Awaits(_) => (Stage::Awaiting, None),
             Own::Well(stage) => (*stage, None),
             Own::Bad(stage, code) => (*stage, Some(*code)),
         });
@@ -105,7 +112,7 @@ impl Naive {
     pub(super) fn reserved(&self) -> u64 {
         let out = |own: &Own| match own {
             Own::Out(task) => self.worst[task],
-            Own::Nothing | Own::Items | Own::Well(_) | Own::Bad(..) => 0,
+            Own::Nothing | Own::Items | Own::Awaits(_) | Own::Well(_) | Own::Bad(..) => 0,
         };
         let of_list = |list: &List| list.set_aside + list.items.iter().map(out).sum::<u64>();
         self.own.iter().map(out).sum::<u64>() + self.lists.values().map(of_list).sum::<u64>()
@@ -120,7 +127,7 @@ impl Naive {
     pub(super) fn accepts(&mut self, event: &Event, now: Timestamp) -> bool {
         let running = self.status() == Status::Running;
         let applies = match event {
-            Event::Decided { step, decision } => running && self.decided(*step, decision),
+            Event::Decided { step, decision } => running && self.decided(*step, decision, now),
             Event::ItemDecided { step, item, decision } => {
                 running && self.item_decided(*step, *item, decision)
             }
@@ -160,11 +167,11 @@ impl Naive {
             Event::CancelRequested => {
                 running && self.halt(Status::Cancelled, EndingCode::Cancelled)
             }
-            Event::TimePassed => {
-                running
-                    && self.deadline.is_some_and(|deadline| deadline <= now)
-                    && self.halt(Status::Failed, EndingCode::ExecutionTimeout)
+            Event::Signalled(sent) => self.signalled(sent),
+            Event::TimePassed if self.deadline.is_some_and(|deadline| deadline <= now) => {
+                running && self.halt(Status::Failed, EndingCode::ExecutionTimeout)
             }
+            Event::TimePassed => running && self.waits_over(now),
             Event::GivenUp => running && self.halt(Status::Failed, EndingCode::InternalError),
             Event::RetryRequested => {
                 let again = matches!(self.status(), Status::Failed | Status::Cancelled);
@@ -177,11 +184,18 @@ impl Naive {
         applies
     }
 
-    fn decided(&mut self, step: u16, decision: &StepDecision) -> bool {
+    fn decided(&mut self, step: u16, decision: &StepDecision, now: Timestamp) -> bool {
         if self.steps()[usize::from(step)].0 != Stage::Ready {
             return false;
         }
         match decision {
+            StepDecision::Await { .. } if self.signals[usize::from(step)].is_some() => {
+                self.set(step, Own::Well(Stage::Completed));
+            }
+            StepDecision::Await { timeout_ms } => {
+                let after = |ms| now.after(std::time::Duration::from_millis(ms));
+                self.set(step, Own::Awaits(timeout_ms.map(after)));
+            }
             StepDecision::Skip => self.set(step, Own::Well(Stage::Skipped)),
             StepDecision::Fail(ending) => self.set(step, Own::Bad(Stage::Failed, ending.code)),
             StepDecision::Expand(expansion) => self.expand(step, *expansion),
@@ -294,6 +308,53 @@ impl Naive {
         own == Some(Own::Out(report.task))
     }
 
+    fn signalled(&mut self, sent: &Sent) -> bool {
+        let steps: Vec<usize> = sent.steps.iter().map(usize::from).collect();
+        let stages = self.steps();
+        let kept: Vec<(Stage, Signal)> =
+            steps.iter().filter_map(|step| Some((stages[*step].0, self.signals[*step]?))).collect();
+        let key = |signal: &Signal| signal.key.map(|key| key.scope);
+        let is_known = sent.signal.key.is_some()
+            && kept.iter().any(|(_, kept)| key(kept) == key(&sent.signal));
+        let is_used = kept.iter().any(|(stage, _)| *stage == Stage::Completed);
+        let open: Vec<usize> = steps
+            .into_iter()
+            .filter(|step| !well(stages[*step].0) && !bad(stages[*step].0))
+            .collect();
+        let is_free = kept.is_empty() || sent.replace;
+        if is_known || self.status() != Status::Running || is_used || !is_free || open.is_empty() {
+            return false;
+        }
+        for step in open {
+            self.signals[step] = Some(sent.signal);
+            if let Own::Awaits(_) = self.own[step] {
+                self.own[step] = Own::Well(Stage::Completed);
+            }
+        }
+        true
+    }
+
+    fn waits_over(&mut self, now: Timestamp) -> bool {
+        let is_over = |own: &Own| matches!(own, Own::Awaits(Some(until)) if *until <= now);
+        let over = (0..).zip(&self.own).filter(|(_, own)| is_over(own)).map(|(step, _)| step);
+        let over: Vec<u16> = over.collect();
+        for step in &over {
+            if self.halted().is_none() {
+                self.set(*step, Own::Bad(Stage::Failed, EndingCode::TaskTimeout));
+            }
+        }
+        !over.is_empty()
+    }
+
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        let waits = self.own.iter().filter_map(|own| match own {
+            Own::Awaits(until) => *until,
+            Own::Nothing | Own::Items | Own::Out(_) | Own::Well(_) | Own::Bad(..) => None,
+        });
+        let running = self.status() == Status::Running;
+        waits.chain(self.deadline).min().filter(|_| running)
+    }
+
     /// Whether it fits now; `None` if it never does.
     fn room(&self, worst: Option<u64>) -> Option<bool> {
         let Some(max) = self.max else { return Some(true) };
@@ -383,6 +444,8 @@ impl Naive {
             if let Own::Out(task) = *own {
                 *own = Own::Nothing;
                 self.loose.insert((step, task));
+            } else if let Own::Awaits(_) = *own {
+                *own = Own::Nothing;
             }
             if *own == Own::Items {
                 *own = Own::Nothing;

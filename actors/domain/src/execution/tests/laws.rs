@@ -50,6 +50,17 @@ fn events() -> impl Strategy<Value = Event> {
             Just(Event::GivenUp),
         ],
         1 => Just(Event::RetryRequested),
+        2 => (0_u16..5, prop::option::of(0_u64..9_000)).prop_map(|(step, timeout_ms)| {
+            Event::Decided { step, decision: StepDecision::Await { timeout_ms } }
+        }),
+        2 => (prop::collection::vec(0_u16..5, 1..3), any::<u8>(), any::<bool>()).prop_map(
+            |(steps, number, replace)| {
+                let id = crate::id::SignalId::from_u128(u128::from(number) << 10);
+                let signal = Signal { id, at: NOW, key: None };
+                let steps = steps.into_iter().collect();
+                Event::Signalled(signal::Sent { steps, signal, replace })
+            }
+        ),
     ]
 }
 
@@ -71,7 +82,7 @@ proptest! {
         let mut execution = started(spec, lists);
         let mut now = NOW;
         for (event, wait) in history {
-            now = now.after(std::time::Duration::from_millis(wait));
+            now = now.after(Duration::from_millis(wait));
             let before = execution.clone();
             if let Ok(step) = execution.transition(event.clone(), now) {
                 let again = event == Event::RetryRequested;

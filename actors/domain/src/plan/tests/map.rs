@@ -83,7 +83,7 @@ fn a_list_from_an_output_needs_its_dependency() {
 
 #[test]
 fn an_input_that_is_declared_as_something_else_is_no_list() {
-    let schema = |docs: serde_json::Value| {
+    let schema = |docs: Value| {
         let schema = json!({"type": "object", "properties": {"docs": docs}});
         Schema::compile("inputSchema", &schema).expect("a schema")
     };

@@ -61,6 +61,10 @@ impl Sources for Priced {
         self.0.delivery_id(now)
     }
 
+    fn salt(&mut self) -> Salt {
+        self.0.salt()
+    }
+
     fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked {
         self.0.ask(task, wanted)
     }

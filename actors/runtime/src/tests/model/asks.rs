@@ -1,7 +1,7 @@
 //! What clients of the model ask for: tasks with and without gates, plans of a few steps.
 
 use callboard_domain::plan::{
-    HitlSource, MapSource, OnItemError, PlanSource, RetrySource, StepSource,
+    HitlSource, MapSource, OnItemError, PlanSource, RetrySource, StepSource, WaitSource,
 };
 use callboard_domain::task::{Gate, Hold, Inputs, Request};
 use serde_json::json;
@@ -56,11 +56,24 @@ pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
     for number in 0..count {
         let on: Vec<u16> = (0..number).filter(|_| chance.percent(density)).collect();
         let outputs: Vec<_> = on.iter().map(|on| format!("{{{{s{on}.output}}}}")).collect();
+        let on_ids = || on.iter().map(|on| format!("s{on}")).collect();
+        if chance.percent(12) {
+            let signal = format!("go{}", chance.below(2));
+            steps.push(StepSource {
+                id: format!("s{number}"),
+                depends_on: on_ids(),
+                timeout_ms: chance.percent(40).then(|| chance.within(2_000, 30_000)),
+                wait: Some(WaitSource { signal, schema: None }),
+                ..StepSource::default()
+            });
+            depends_on.push(on);
+            continue;
+        }
         steps.push(StepSource {
             id: format!("s{number}"),
             prompt: format!("s{number}({})", outputs.join(",")),
             queue: chance.percent(30).then(|| "other".into()),
-            depends_on: on.iter().map(|on| format!("s{on}")).collect(),
+            depends_on: on_ids(),
             requires_approval: chance.percent(30),
             condition: chance.percent(15).then(|| "input.go == true".into()),
             timeout_ms: Some(chance.within(2_000, 12_000)),

@@ -15,7 +15,7 @@ use callboard_domain::task::Request;
 use super::asks;
 use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
-use crate::handle::{Approve, Reject, Start};
+use crate::handle::{Approve, Reject, SendSignal, Start};
 use crate::submission::Made;
 use crate::tests::approvals::new_user;
 use crate::{Handle, Submitted};
@@ -64,6 +64,32 @@ impl World {
                 made.expect("nothing is wrong yet");
             }
         }
+    }
+
+    /// Somebody sends a signal.
+    pub(super) fn signal(&mut self, id: ExecutionId, name: String) {
+        let (client, payload) = (self.client(), format!("payload {}", self.next()));
+        {
+            let mut shared = self.shared();
+            shared.note(format!("signal {name} to {id}: {payload}"));
+            shared.oracle.executions.entry(id).or_default().sent.push(payload.clone());
+        }
+        let sent = payload.clone().into();
+        let signal = SendSignal { name: name.clone(), payload: sent, replace: false, key: None };
+        self.clients.spawn(async move {
+            match client.handle.signal(LIVE, id, "usr_1", signal).await {
+                Ok(_) => {
+                    let mut shared = client.shared();
+                    shared.note(format!("signal {name} to {id}: taken"));
+                    let known = shared.oracle.executions.entry(id).or_default();
+                    if let Some(before) = known.signals.insert(name.clone(), payload) {
+                        let twice = format!("{id}: two signals {name} are taken: {before}");
+                        shared.oracle.fault(twice);
+                    }
+                }
+                Err(error) => client.refused(&format!("signal {name} to {id}"), &error),
+            }
+        });
     }
 
     /// Somebody submits tasks.

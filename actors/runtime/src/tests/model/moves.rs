@@ -39,7 +39,8 @@ impl World {
             55..60 => self.some_stale_answer(),
             60..74 => self.some_review().await,
             74..77 => self.some_cancel().await,
-            77..80 => self.some_cancel_of_execution().await,
+            77..79 => self.some_cancel_of_execution().await,
+            79 => self.some_signal().await,
             80..84 => self.some_retry().await,
             84..88 => self.some_trouble().await,
             88..90 => self.some_jump(),
@@ -273,6 +274,13 @@ impl World {
     async fn some_cancel_of_execution(&mut self) {
         if let Some(id) = self.some_execution_that(vec![Phase::Running]).await {
             self.cancel_execution(id);
+        }
+    }
+
+    async fn some_signal(&mut self) {
+        if let Some(id) = self.some_execution_that(vec![Phase::Running]).await {
+            let name = format!("go{}", self.chance.below(2));
+            self.signal(id, name);
         }
     }
 

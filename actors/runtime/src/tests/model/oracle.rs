@@ -87,6 +87,9 @@ pub(super) struct KnownExecution {
     /// were cut off.
     pub(super) retries: (u32, u32),
     pub(super) version: u64,
+    /// The payloads that were sent, and those that were acknowledged, by name.
+    pub(super) sent: Vec<String>,
+    pub(super) signals: BTreeMap<String, String>,
     /// As it was when it was completed.
     pub(super) completed: Option<Box<Execution>>,
 }

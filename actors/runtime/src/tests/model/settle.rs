@@ -101,6 +101,19 @@ impl World {
         for number in again {
             self.connect(number, true, false).await;
         }
+        let query =
+            Executions { statuses: vec![Phase::Running], window: ALL, ..Executions::default() };
+        let runs = self.read(self.handle.executions(LIVE, &query).await);
+        for run in runs {
+            let awaits = |(_, row): (u16, &callboard_domain::execution::StepState)| {
+                row.stage == callboard_domain::execution::Stage::Awaiting
+            };
+            if run.execution.steps().any(awaits) {
+                for name in ["go0", "go1"] {
+                    self.signal(run.execution.head.spec.id, name.into());
+                }
+            }
+        }
         let held = self.held().await;
         for task in held {
             self.decide(task, "zoe", Ruling::Approve(None));

@@ -85,6 +85,7 @@ impl Log {
             Subject::TaskOfStep(..)
             | Subject::Step(..)
             | Subject::Worker(_)
+            | Subject::Schedule(_)
             | Subject::Delivery(..) => {}
         }
     }

@@ -59,6 +59,7 @@ pub(super) fn judge(oracle: &mut Oracle, picture: &Picture) -> Result<(), String
         steps(picture, execution, &plan)?;
         prompts(picture, detail, &plan)?;
         ends(execution)?;
+        signals(oracle.executions.get(id), detail)?;
         fits(oracle.executions.entry(*id).or_default(), execution)?;
     }
     tasks_of_steps(picture)
@@ -83,8 +84,10 @@ fn steps(picture: &Picture, execution: &Execution, plan: &Planned) -> Result<(),
         let task = row.task.and_then(|task| picture.tasks.get(&task)).map(|one| one.task.status());
         let fits = match row.stage {
             Stage::Dispatched => matches!(task, Some(Status::Pending | Status::Running)),
+            Stage::Completed if row.signal.is_some() => row.task.is_none(),
             Stage::Completed => task == Some(Status::Completed),
             Stage::Rejected => task == Some(Status::Rejected),
+            Stage::Awaiting => row.task.is_none() && row.signal.is_none(),
             Stage::Waiting | Stage::Ready | Stage::Skipped | Stage::Failed | Stage::Cancelled => {
                 true
             }
@@ -121,11 +124,31 @@ fn prompts(picture: &Picture, detail: &ExecutionDetail, plan: &Planned) -> Resul
     Ok(())
 }
 
+/// A signal that was acknowledged is kept, or is the output of the waits that used it.
+fn signals(known: Option<&KnownExecution>, detail: &ExecutionDetail) -> Result<(), String> {
+    let execution = &detail.overview.execution;
+    for (step, row) in execution.steps() {
+        let Some(signal) = row.signal.filter(|_| row.stage == Stage::Completed) else { continue };
+        let (said, id) = (detail.outputs.get(&step), execution.head.spec.id);
+        let is_sent = |sent: &String| Some(sent) == said;
+        let known = known.is_some_and(|known| known.sent.iter().any(is_sent));
+        must(known, || format!("{id}: step {step} goes on with {signal:?}, which says {said:?}"))?;
+    }
+    let kept = |payload: &String| {
+        detail.outputs.values().any(|output| output == payload)
+            || execution.steps().any(|(_, row)| row.signal.is_some())
+    };
+    for payload in known.iter().flat_map(|known| known.signals.values()) {
+        must(kept(payload), || format!("{}: {payload} is lost", execution.head.spec.id))?;
+    }
+    Ok(())
+}
+
 /// Behind an end nothing is open, and `failFast` ends at the first failure.
 fn ends(execution: &Execution) -> Result<(), String> {
     let (id, status) = (execution.head.spec.id, execution.status());
     let stages: Vec<_> = execution.steps().map(|(_, row)| row.stage).collect();
-    let open = |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Ready | Stage::Dispatched);
+    let open = |stage: &Stage| stage.is_open();
     let bad = |stage: &Stage| matches!(stage, Stage::Failed | Stage::Rejected | Stage::Cancelled);
     let (open, bad) = (stages.iter().any(open), stages.iter().any(bad));
     let fits = match status {

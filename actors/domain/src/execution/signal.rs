@@ -1,0 +1,124 @@
+//! Signals: what a wait step waits for, kept by the execution until its steps have used it.
+//!
+//! ```text
+//!   signal ─▶ steps of its name:  Waiting, Ready ─▶ kept in the row, used when the wait begins
+//!                                 Awaiting       ─▶ Completed, the payload is the output
+//! ```
+//!
+//! One signal per name, which every wait of the name uses. Deliberately absent: the payload, which is
+//! a text of its own, and the names, which the plan knows.
+
+use serde::{Deserialize, Serialize};
+
+use super::step::Stage;
+use super::{Execution, Refusal, State};
+use crate::Timestamp;
+use crate::digest::Digest;
+use crate::graph::StepSet;
+use crate::id::SignalId;
+
+/// The longest payload of a signal, as compact JSON, in bytes.
+pub const MAX_PAYLOAD: usize = 256 << 10;
+
+/// A signal that an execution has accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The identifier, under which the payload is stored.
+    pub id: SignalId,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// The idempotency key that came with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<SignalKey>,
+}
+
+/// An idempotency key of a signal, by digests: of account and key, and of the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignalKey {
+    /// The account and the key.
+    #[serde(rename = "k")]
+    pub scope: Digest,
+    /// The payload.
+    #[serde(rename = "b")]
+    pub body: Digest,
+}
+
+/// A signal that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// The steps that wait for signals of its name.
+    pub steps: StepSet,
+    /// The signal.
+    pub signal: Signal,
+    /// True if it takes the place of a kept one that no step has used.
+    pub replace: bool,
+}
+
+impl Signal {
+    /// What its JSON takes at most, in bytes.
+    pub(super) fn json_bound(&self) -> usize {
+        // `{"id":"dt_sig_…","at":…,"key":{"k":"…","b":"…"}}`
+        let key = self.key.map_or(0, |_| 8 + 14 + 2 * 64);
+        48 + 20 + key
+    }
+}
+
+impl Execution {
+    /// Why a signal changes nothing; `None` if it is accepted.
+    pub(super) fn refuses(&self, sent: &Sent) -> Option<Refusal> {
+        let rows = || sent.steps.iter().filter_map(|step| self.step(step));
+        let kept = || rows().filter_map(|row| row.signal);
+        let same =
+            |key: SignalKey| kept().filter_map(|kept| kept.key).find(|old| old.scope == key.scope);
+        if let Some(before) = sent.signal.key.and_then(same) {
+            let is_same = sent.signal.key == Some(before);
+            return Some(if is_same { Refusal::SignalReplayed } else { Refusal::SignalKeyReused });
+        }
+        if self.head.state.status() != State::Running.status() {
+            return Some(Refusal::Finished(self.status()));
+        }
+        let is_used = rows().any(|row| row.signal.is_some() && row.stage == Stage::Completed);
+        if is_used || (kept().next().is_some() && !sent.replace) {
+            return Some(Refusal::Signalled);
+        }
+        let is_open = rows().any(|row| row.stage.is_open());
+        (!is_open).then_some(Refusal::WaitOver)
+    }
+
+    /// The identifier of the kept signal of these steps, which a signal in its place takes over, so
+    /// that its payload takes the place of the old one.
+    #[must_use]
+    pub fn kept_signal(&self, steps: StepSet) -> Option<SignalId> {
+        steps.iter().filter_map(|step| self.step(step)?.signal).map(|signal| signal.id).next()
+    }
+
+    /// The instant at which the execution is to be woken: its deadline, or the first end of a wait.
+    #[must_use]
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        if self.head.state != State::Running {
+            return None;
+        }
+        self.waits_until().into_iter().chain(self.head.deadline).min()
+    }
+
+    /// The first end of a wait.
+    #[must_use]
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        let waits = self.tally.at(Stage::Awaiting).iter();
+        waits.filter_map(|step| self.step(step)?.until).min()
+    }
+
+    /// True if steps wait for signals and nothing else is under way: then no actor is needed.
+    #[must_use]
+    pub fn only_awaits(&self) -> bool {
+        !self.tally.at(Stage::Awaiting).is_empty() && self.tally.at(Stage::Dispatched).is_empty()
+    }
+
+    /// The steps whose wait is over by now.
+    pub(super) fn overdue(&self, now: Timestamp) -> StepSet {
+        let is_over = |step: &u16| {
+            self.step(*step).and_then(|row| row.until).is_some_and(|until| until <= now)
+        };
+        self.tally.at(Stage::Awaiting).iter().filter(is_over).collect()
+    }
+}

@@ -1,0 +1,263 @@
+//! Schedules: work that starts at instants of a timetable (PROTOCOL.md 16).
+//!
+//! ```text
+//!   timetable ─▶ instants ─▶ due ─▶ catch-up: which of them run ─▶ overlap: now, later or not
+//!                              ▲
+//!                 the cursor: everything up to it is decided, and never again
+//! ```
+//!
+//! An occurrence is an instant of its schedule. The cursor moves in the commit that starts the work, and
+//! never back, so an occurrence happens once over crashes and jumps of the clock. Deliberately absent:
+//! the clock, and the start of the work.
+
+mod due;
+#[cfg(test)]
+mod tests;
+mod timetable;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::id::{ExecutionId, ScheduleId, TaskId};
+use crate::names::names;
+
+pub use due::{Due, MAX_CAUGHT_UP, ON_TIME};
+pub use timetable::{Timetable, Unfit};
+
+/// The longest name of a schedule, in characters.
+pub const MAX_NAME: usize = 100;
+/// The longest cron expression, in bytes.
+pub const MAX_CRON: usize = 256;
+/// The longest random delay, in milliseconds.
+pub const MAX_JITTER_MS: u64 = 3_600_000;
+/// The most occurrences that wait for the end of a run.
+pub const MAX_QUEUED: usize = 100;
+/// The most runs of a schedule that are known to be under way; beyond it occurrences are skipped.
+pub const MAX_RUNNING: usize = 100;
+
+names! {
+    /// What happens at an occurrence while an earlier run is under way.
+    Overlap {
+        /// The occurrence is left out.
+        Skip = "skip",
+        /// The occurrence waits until the runs before it have ended.
+        Queue = "queue",
+        /// The earlier runs are cancelled.
+        CancelRunning = "cancel_running",
+        /// The run starts beside them.
+        Allow = "allow",
+    }
+}
+
+names! {
+    /// Which occurrences are made up for that passed while nobody could start them.
+    CatchUp {
+        /// None.
+        None = "none",
+        /// The last one.
+        Last = "last",
+        /// All, the last hundred at most.
+        All = "all",
+    }
+}
+
+/// The instants of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timing {
+    /// A cron expression of five fields, read in a time zone.
+    Cron {
+        /// The expression.
+        cron: String,
+        /// The IANA name of the time zone.
+        zone: String,
+    },
+    /// One instant.
+    At(Timestamp),
+}
+
+/// The settings of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The name, for people.
+    pub name: String,
+    /// The instants.
+    pub timing: Timing,
+    /// What happens while an earlier run is under way.
+    pub overlap: Overlap,
+    /// Which missed occurrences are made up for.
+    pub catch_up: CatchUp,
+    /// The longest random delay of an occurrence, in milliseconds.
+    pub jitter_ms: u64,
+    /// False while the schedule is paused.
+    pub enabled: bool,
+}
+
+/// What an occurrence has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Started {
+    /// A task.
+    Task(TaskId),
+    /// An execution.
+    Execution(ExecutionId),
+}
+
+/// An occurrence: the schedule and the instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// The schedule.
+    #[serde(rename = "s")]
+    pub schedule: ScheduleId,
+    /// The instant of the timetable, without jitter.
+    #[serde(rename = "t")]
+    pub at: Timestamp,
+}
+
+names! {
+    /// What became of an occurrence.
+    Outcome {
+        /// It started its work.
+        Started = "started",
+        /// It waits for the end of an earlier run.
+        Queued = "queued",
+        /// An earlier run was under way.
+        Skipped = "skipped",
+        /// It passed while nobody could start it, and is not made up for.
+        Missed = "missed",
+        /// Its work could not be started.
+        Failed = "failed",
+    }
+}
+
+/// The decision about an occurrence whose time has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Its work starts.
+    Start,
+    /// Its work starts, and the runs under way are cancelled.
+    CancelAndStart,
+    /// It waits for the end of the runs under way.
+    Queue,
+    /// It is left out.
+    Skip,
+}
+
+impl Overlap {
+    /// The decision about an occurrence, with so many runs under way and so many occurrences waiting.
+    #[must_use]
+    pub const fn decide(self, running: usize, queued: usize) -> Decision {
+        match self {
+            Self::Allow if running >= MAX_RUNNING => Decision::Skip,
+            Self::Allow => Decision::Start,
+            Self::Skip | Self::Queue | Self::CancelRunning if running == 0 && queued == 0 => {
+                Decision::Start
+            }
+            Self::Skip => Decision::Skip,
+            Self::Queue if queued >= MAX_QUEUED => Decision::Skip,
+            Self::Queue => Decision::Queue,
+            Self::CancelRunning => Decision::CancelAndStart,
+        }
+    }
+}
+
+/// A schedule: its settings, and how far its occurrences are decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// The identifier.
+    pub id: ScheduleId,
+    /// The account that made it, in whose name its work starts.
+    pub account: String,
+    /// The settings.
+    pub settings: Settings,
+    /// Changes since creation: the version of the resource in events.
+    pub version: u64,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+    /// The last instant up to which every occurrence is decided.
+    pub cursor: Timestamp,
+    /// The next occurrence, without jitter; `None` if there is none, or it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+    /// The runs that are not known to have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<Started>,
+    /// The occurrences that wait for the end of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<Timestamp>,
+}
+
+impl Schedule {
+    /// A schedule made at `now`.
+    #[must_use]
+    pub fn created(
+        id: ScheduleId,
+        account: String,
+        settings: Settings,
+        timetable: &Timetable,
+        now: Timestamp,
+    ) -> Self {
+        let blank = Self {
+            id,
+            account,
+            settings,
+            version: 1,
+            updated_at: now,
+            cursor: now,
+            next: None,
+            running: Vec::new(),
+            queued: Vec::new(),
+        };
+        blank.planned(timetable)
+    }
+
+    /// The schedule with other settings from `now` on. Occurrences up to now are over, also those that
+    /// passed while it was paused; what waits for a run goes with the old settings if it is paused.
+    #[must_use]
+    pub fn changed(&self, settings: Settings, timetable: &Timetable, now: Timestamp) -> Self {
+        let mut next = Self {
+            settings,
+            version: self.version + 1,
+            updated_at: now,
+            // After a jump back of the clock the cursor is ahead of it.
+            cursor: self.cursor.max(now),
+            ..self.clone()
+        };
+        if !next.settings.enabled {
+            next.queued.clear();
+        }
+        next.planned(timetable)
+    }
+
+    fn planned(mut self, timetable: &Timetable) -> Self {
+        let enabled = self.settings.enabled;
+        self.next = timetable.next_after(self.cursor).filter(|_| enabled);
+        self
+    }
+
+    /// The delay of an occurrence: random, but the same whenever it is asked for.
+    #[must_use]
+    pub fn delay(&self, at: Timestamp) -> std::time::Duration {
+        due::delay(self.id, at, self.settings.jitter_ms)
+    }
+
+    /// When the schedule is to be woken for its next occurrence.
+    #[must_use]
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        self.next.map(|next| next.after(self.delay(next)))
+    }
+
+    /// The occurrences whose time has come, and which of them run.
+    #[must_use]
+    pub fn due(&self, timetable: &Timetable, now: Timestamp) -> Option<Due> {
+        due::due(self, timetable, now)
+    }
+
+    /// The schedule once everything up to `cursor` is decided.
+    #[must_use]
+    pub fn decided(&self, cursor: Timestamp, timetable: &Timetable) -> Self {
+        let next =
+            Self { version: self.version + 1, cursor: self.cursor.max(cursor), ..self.clone() };
+        next.planned(timetable)
+    }
+}

@@ -1,0 +1,239 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect("an instant")
+}
+
+fn table(cron: &str, zone: &str) -> Timetable {
+    let timing = Timing::Cron { cron: cron.into(), zone: zone.into() };
+    Timetable::compile(&timing).expect("it is sound")
+}
+
+fn next(table: &Timetable, after: &str, count: usize) -> Vec<String> {
+    let mut after = at(after);
+    let mut found = Vec::new();
+    for _ in 0..count {
+        after = table.next_after(after).expect("there is one");
+        found.push(after.to_string()[..16].to_owned());
+    }
+    found
+}
+
+fn schedule(cron: &str, catch_up: CatchUp, jitter_ms: u64) -> (Schedule, Timetable) {
+    let timing = Timing::Cron { cron: cron.into(), zone: "UTC".into() };
+    let timetable = Timetable::compile(&timing).expect("it is sound");
+    let settings = Settings {
+        name: "s".into(),
+        timing,
+        overlap: Overlap::Allow,
+        catch_up,
+        jitter_ms,
+        enabled: true,
+    };
+    let id = ScheduleId::from_u128(7 << 10);
+    let now = at("2026-03-01T00:00:30.000Z");
+    (Schedule::created(id, "usr_1".into(), settings, &timetable, now), timetable)
+}
+
+#[test]
+fn a_time_in_a_gap_moves_to_its_end_and_several_are_one() {
+    // On 29 March 2026 clocks in Berlin go from 02:00 to 03:00, which is 01:00 UTC.
+    let half_past = table("30 2 * * *", "Europe/Berlin");
+    let found = next(&half_past, "2026-03-27T12:00:00Z", 3);
+    assert_eq!(found, ["2026-03-28T01:30", "2026-03-29T01:00", "2026-03-30T00:30"]);
+    let quarters = table("*/15 2,3 * * *", "Europe/Berlin");
+    let found = next(&quarters, "2026-03-29T00:00:00Z", 5);
+    let expected = ["01:00", "01:15", "01:30", "01:45"].map(|time| format!("2026-03-29T{time}"));
+    assert_eq!((&found[..4], found[4].as_str()), (&expected[..], "2026-03-30T00:00"));
+}
+
+#[test]
+fn a_doubled_hour_runs_once() {
+    // On 25 October 2026 clocks in Berlin go from 03:00 back to 02:00, which is 01:00 UTC.
+    let half_past = table("30 2 * * *", "Europe/Berlin");
+    let found = next(&half_past, "2026-10-24T12:00:00Z", 2);
+    assert_eq!(found, ["2026-10-25T00:30", "2026-10-26T01:30"]);
+    let halves = table("*/30 * * * *", "Europe/Berlin");
+    let found = next(&halves, "2026-10-24T23:45:00Z", 4);
+    let expected = ["00:00", "00:30", "02:00", "02:30"].map(|time| format!("2026-10-25T{time}"));
+    assert_eq!(found, expected);
+    // From within the second pass, too.
+    assert_eq!(next(&halves, "2026-10-25T01:10:00Z", 1), ["2026-10-25T02:00"]);
+    let back: Vec<_> =
+        halves.backwards(at("2026-10-24T23:45:00Z"), at("2026-10-25T01:10:00Z")).collect();
+    assert_eq!(back, [at("2026-10-25T00:30:00Z"), at("2026-10-25T00:00:00Z")]);
+}
+
+#[test]
+fn what_is_no_timetable_is_refused() {
+    let compile = |cron: &str, zone: &str| {
+        Timetable::compile(&Timing::Cron { cron: cron.into(), zone: zone.into() }).err()
+    };
+    for cron in ["", "* * * *", "* * * * * *", "60 * * * *", "x", "*/0 * * * *", &"1,".repeat(200)]
+    {
+        assert!(matches!(compile(cron, "UTC"), Some(Unfit::Cron(_))), "{cron:?}");
+    }
+    assert_eq!(compile("0 0 30 2 *", "UTC"), Some(Unfit::Never));
+    for zone in ["", "Mars/Olympus", "../etc/passwd", "UTC\0", &"a".repeat(100)] {
+        assert_eq!(compile("* * * * *", zone), Some(Unfit::Zone), "{zone:?}");
+    }
+    assert_eq!(compile("30 9 * * MON-FRI", "America/New_York"), None);
+    assert_eq!(compile("@daily", "Asia/Kolkata"), None);
+    assert_eq!(compile("0 0 29 2 *", "UTC"), None);
+}
+
+#[test]
+fn after_a_downtime_the_policy_says_what_runs() {
+    let now = at("2026-03-01T05:00:20.000Z");
+    for (catch_up, expected) in [
+        (CatchUp::None, vec!["05:00"]),
+        (CatchUp::Last, vec!["05:00"]),
+        (CatchUp::All, vec!["01:00", "02:00", "03:00", "04:00", "05:00"]),
+    ] {
+        let (schedule, timetable) = schedule("0 * * * *", catch_up, 0);
+        let due = schedule.due(&timetable, now).expect("it is due");
+        let run: Vec<_> = due.run.iter().map(|at| at.to_string()[11..16].to_owned()).collect();
+        assert_eq!(run, expected, "{catch_up}");
+        assert_eq!(due.missed.is_none(), catch_up == CatchUp::All);
+    }
+    let late = at("2026-03-01T05:10:00.000Z");
+    let (schedule, timetable) = schedule("0 * * * *", CatchUp::None, 0);
+    let due = schedule.due(&timetable, late).expect("it is due");
+    let five = at("2026-03-01T05:00:00Z");
+    assert_eq!(due, Due { run: vec![], missed: Some(five), last: five });
+}
+
+#[test]
+fn a_long_downtime_is_made_up_for_a_hundred_times_and_looked_at_quickly() {
+    let (schedule, timetable) = schedule("* * * * *", CatchUp::All, 0);
+    let now = at("2036-03-01T00:00:30.000Z");
+    let due = schedule.due(&timetable, now).expect("it is due");
+    assert_eq!((due.run.len(), due.last), (100, at("2036-03-01T00:00:00Z")));
+    let after = schedule.decided(due.last, &timetable);
+    assert_eq!(after.next, Some(at("2036-03-01T00:01:00Z")));
+}
+
+#[test]
+fn the_overlap_policy_follows_the_table() {
+    use Decision::{CancelAndStart, Queue, Skip, Start};
+    for (overlap, idle, busy, full) in [
+        (Overlap::Skip, Start, Skip, Skip),
+        (Overlap::Queue, Start, Queue, Skip),
+        (Overlap::CancelRunning, Start, CancelAndStart, CancelAndStart),
+        (Overlap::Allow, Start, Start, Start),
+    ] {
+        let found = [(0, 0), (1, 0), (1, MAX_QUEUED)].map(|(r, q)| overlap.decide(r, q));
+        assert_eq!(found, [idle, busy, full], "{overlap}");
+    }
+    assert_eq!(Overlap::Allow.decide(MAX_RUNNING, 0), Skip);
+}
+
+#[test]
+fn one_instant_happens_once_and_a_paused_schedule_has_no_next() {
+    let when = at("2026-03-01T12:00:00Z");
+    let timetable = Timetable::At(when);
+    let (daily, _) = schedule("0 0 * * *", CatchUp::Last, 0);
+    let settings = Settings { timing: Timing::At(when), ..daily.settings.clone() };
+    let once = Schedule::created(
+        daily.id,
+        "usr_1".into(),
+        settings.clone(),
+        &timetable,
+        at("2026-03-01T00:00:00Z"),
+    );
+    let due = once.due(&timetable, when).expect("it is due");
+    assert_eq!(due.run, [when]);
+    let after = once.decided(due.last, &timetable);
+    assert_eq!((after.next, after.due(&timetable, Timestamp::MAX)), (None, None));
+    let paused = Settings { enabled: false, ..settings };
+    assert_eq!(once.changed(paused, &timetable, at("2026-03-01T01:00:00Z")).next, None);
+}
+
+const ZONES: [&str; 6] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "Africa/Cairo",
+];
+const CRONS: [&str; 8] = [
+    "* * * * *",
+    "*/7 1-3 * * *",
+    "30 2 * * *",
+    "0 0 1 * *",
+    "15,45 * * * SUN",
+    "0 3 L * *",
+    "59 23 31 12 *",
+    "0 */5 * * MON#2",
+];
+
+proptest! {
+    /// Forwards and backwards agree, instants ascend, and none is passed over.
+    #[test]
+    fn instants_are_the_same_in_both_directions(
+        zone in prop::sample::select(&ZONES[..]),
+        cron in prop::sample::select(&CRONS[..]),
+        start in 1_700_000_000_000_u64..1_800_000_000_000,
+        count in 1_usize..60,
+    ) {
+        let table = table(cron, zone);
+        let start = Timestamp::from_millis(start);
+        let mut forwards = Vec::new();
+        let mut after = start;
+        for _ in 0..count {
+            let found = table.next_after(after).expect("there is always one");
+            prop_assert!(found > after);
+            forwards.push(found);
+            after = found;
+        }
+        let mut backwards: Vec<_> = table.backwards(start, after).collect();
+        backwards.reverse();
+        prop_assert_eq!(backwards, forwards);
+    }
+
+    /// Whatever the clock does, no occurrence runs twice, with `all` none is left out in fewer than a
+    /// hundred, and none runs before its time.
+    #[test]
+    fn no_jump_of_the_clock_repeats_an_occurrence(
+        jumps in prop::collection::vec(-90_i64..200, 1..60),
+        catch_up in prop::sample::select(CatchUp::ALL.to_vec()),
+        jitter_ms in prop::sample::select(vec![0_u64, 30_000, 600_000]),
+        pause in any::<bool>(),
+    ) {
+        let (mut schedule, timetable) = schedule("*/10 * * * *", catch_up, jitter_ms);
+        let mut now = schedule.cursor;
+        let (begin, mut ran) = (now, Vec::<Timestamp>::new());
+        for (turn, jump) in jumps.iter().enumerate() {
+            let step = Duration::from_secs(60 * jump.unsigned_abs());
+            now = if *jump < 0 {
+                Timestamp::from_millis(now.as_millis() - u64::try_from(step.as_millis()).unwrap())
+            } else {
+                now.after(step)
+            };
+            if pause && turn == 20 {
+                let settings = schedule.settings.clone();
+                schedule = schedule.changed(settings, &timetable, now);
+            }
+            if let Some(due) = schedule.due(&timetable, now) {
+                prop_assert!(due.run.iter().all(|at| at.after(schedule.delay(*at)) <= now));
+                prop_assert!(due.run.iter().all(|at| *at > schedule.cursor && *at <= due.last));
+                ran.extend(&due.run);
+                schedule = schedule.decided(due.last, &timetable);
+            }
+        }
+        let mut sorted = ran.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        prop_assert_eq!(&sorted, &ran, "in order, and once");
+        if catch_up == CatchUp::All && !pause {
+            let mut all: Vec<_> = timetable.backwards(begin, schedule.cursor).collect();
+            all.reverse();
+            prop_assert_eq!(ran, all);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The instants of a schedule.
+//!
+//! ```text
+//!   cron expression ─▶ wall-clock times ─▶ instants of a time zone
+//!                                           a time in a gap moves to the end of the gap
+//!                                           a time that comes twice is the first of the two
+//! ```
+//!
+//! Wall-clock times ascend and so do their instants, so several times of a gap are one instant.
+//! Deliberately absent: seconds. The shortest period is a minute.
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+use super::{MAX_CRON, Timing};
+use crate::Timestamp;
+
+/// A day of minutes: the most wall-clock times that are passed over because they came before.
+const MAX_REPEATED: usize = 1_500;
+
+/// The longest repetition of a zone that is looked at, in hours.
+const REPEATED_HOURS: i64 = 25;
+
+/// The instants of a schedule, compiled.
+#[derive(Debug, Clone)]
+pub enum Timetable {
+    /// Of a cron expression.
+    Cron(Box<Cron>, TimeZone),
+    /// One.
+    At(Timestamp),
+}
+
+/// Why there is no such timetable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// The cron expression cannot be read.
+    #[error("must be a cron expression of five fields, such as 30 9 * * MON-FRI: {0}")]
+    Cron(String),
+    /// The cron expression never matches.
+    #[error("never matches a date")]
+    Never,
+    /// The time zone is not known.
+    #[error("must be the IANA name of a time zone, such as Europe/Berlin")]
+    Zone,
+}
+
+impl Timetable {
+    /// Compiles a timing.
+    ///
+    /// # Errors
+    /// The expression or the time zone is not known.
+    pub fn compile(timing: &Timing) -> Result<Self, Unfit> {
+        match timing {
+            Timing::At(at) => Ok(Self::At(*at)),
+            Timing::Cron { cron, zone } => {
+                let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte);
+                if zone.is_empty() || zone.len() > 64 || !zone.bytes().all(is_name) {
+                    return Err(Unfit::Zone);
+                }
+                let zone = TimeZone::get(zone).map_err(|_| Unfit::Zone)?;
+                if cron.len() > MAX_CRON {
+                    return Err(Unfit::Cron(format!("it has more than {MAX_CRON} bytes")));
+                }
+                let parser = CronParser::builder()
+                    .seconds(Seconds::Disallowed)
+                    .year(Year::Disallowed)
+                    .build();
+                let cron = parser.parse(cron).map_err(|error| Unfit::Cron(error.to_string()))?;
+                let table = Self::Cron(Box::new(cron), zone);
+                // Leap days are eight years apart at most.
+                table.next_after(Timestamp::from_millis(0)).map(|_| table).ok_or(Unfit::Never)
+            }
+        }
+    }
+
+    /// The first instant after `after`.
+    #[must_use]
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::At(at) => Some(*at).filter(|at| *at > after),
+            Self::Cron(cron, zone) => {
+                let mut local = local(zone, after)?;
+                for _ in 0..MAX_REPEATED {
+                    local = cron.find_next_occurrence(&local, false).ok()?;
+                    let at = instant(zone, local)?;
+                    if at > after {
+                        return Some(at);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// The instants after `after` and up to `until`, the last first.
+    pub fn backwards(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = Timestamp> {
+        Backwards { table: self, from: None, until, after, last: None }
+    }
+}
+
+/// The walk back over the instants of a timetable.
+struct Backwards<'t> {
+    table: &'t Timetable,
+    from: Option<DateTime>,
+    until: Timestamp,
+    after: Timestamp,
+    last: Option<Timestamp>,
+}
+
+impl Iterator for Backwards<'_> {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        let found = match self.table {
+            Timetable::At(at) => Some(*at).filter(|at| self.last.is_none() && *at <= self.until),
+            Timetable::Cron(cron, zone) => self.before(cron, zone),
+        };
+        let found = found.filter(|at| *at > self.after)?;
+        self.last = Some(found);
+        Some(found)
+    }
+}
+
+impl Backwards<'_> {
+    /// The instant before the last one.
+    fn before(&mut self, cron: &Cron, zone: &TimeZone) -> Option<Timestamp> {
+        for _ in 0..2 * MAX_REPEATED {
+            let (from, inclusive) = match self.from {
+                Some(from) => (from, false),
+                // In the second of two passes later times of the first have passed.
+                None => {
+                    let hours = jiff::SignedDuration::from_hours(REPEATED_HOURS);
+                    (local(zone, self.until)?.checked_add(hours).ok()?, true)
+                }
+            };
+            let local = cron.find_previous_occurrence(&from, inclusive).ok()?;
+            self.from = Some(local);
+            let at = instant(zone, local)?;
+            // Several times of a gap are one instant.
+            if at <= self.until && self.last.is_none_or(|last| at < last) {
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+/// The wall-clock time of an instant.
+fn local(zone: &TimeZone, at: Timestamp) -> Option<DateTime> {
+    let millis = i64::try_from(at.as_millis()).ok()?;
+    Some(zone.to_datetime(jiff::Timestamp::from_millisecond(millis).ok()?))
+}
+
+/// The instant of a wall-clock time: of one that comes twice the first, of one in a gap the end of the
+/// gap.
+fn instant(zone: &TimeZone, local: DateTime) -> Option<Timestamp> {
+    let ambiguous = zone.to_ambiguous_timestamp(local);
+    let at = match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok()?,
+        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok()?,
+        AmbiguousOffset::Gap { after, .. } => {
+            // With the later offset, the time lies before the change that leaves it out.
+            let before_it = after.to_timestamp(local).ok()?;
+            zone.following(before_it).next()?.timestamp()
+        }
+    };
+    u64::try_from(at.as_millisecond()).ok().map(Timestamp::from_millis)
+}

@@ -1,0 +1,243 @@
+//! Schedules (PROTOCOL.md 16).
+
+use callboard_domain::event::EventName;
+use callboard_domain::id::{Environment, ScheduleId};
+use callboard_domain::query::{Page, Schedules, Window};
+use callboard_domain::schedule::{Schedule, Settings, Timetable, Timing};
+use callboard_domain::template::Caller;
+use callboard_domain::{Error, Rule};
+use callboard_store::Outcome;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::{COMMAND, Handle, Owner, unreadable, within};
+use crate::durable;
+use crate::schedule::{Address, Changes, Message, Target};
+use crate::submission::{Begin, Order, Runs};
+use crate::tables::schedules::{self, RunRow, ScheduleRow, TargetRow};
+use crate::timers::{self, TimerKey};
+
+/// A schedule with its target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScheduleDetail {
+    /// The schedule.
+    pub row: ScheduleRow,
+    /// The target as it was given.
+    pub target: Value,
+}
+
+/// A target: what it is, and as it was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenTarget {
+    /// What it is.
+    pub target: Target,
+    /// As it was given.
+    pub given: Value,
+}
+
+impl GivenTarget {
+    fn text(self) -> String {
+        let Self { target, given } = self;
+        serde_json::to_string(&TargetRow { target, given }).expect("it has a JSON form")
+    }
+}
+
+impl Handle {
+    /// Makes a schedule. After `Ok` it survives a power cut.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for the timing, those of the target, [`Error::Unavailable`].
+    pub async fn create_schedule(
+        &self,
+        owner: &Owner,
+        settings: Settings,
+        target: GivenTarget,
+    ) -> Result<ScheduleDetail, Error> {
+        let (now, environment) = (self.node.now(), owner.environment);
+        let timetable = compiled(&settings.timing, now)?;
+        self.order(owner, target.target.clone()).await?;
+        let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
+        let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
+        let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
+        let row = ScheduleRow { schedule, role: owner.role, concurrent: owner.concurrent };
+        let given = target.given.clone();
+        let mut rows = schedules::target(environment, id, &target.text());
+        rows.push(schedules::put(environment, &row));
+        rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
+        let shard = self.node.shard(partition);
+        match durable::commit_rows(shard, partition, rows).await {
+            Outcome::Committed => {}
+            Outcome::Fenced
+            | Outcome::Conflict(_)
+            | Outcome::NotApplied(_)
+            | Outcome::Unknown(_) => {
+                return Err(Error::Unavailable("the schedule could not be stored"));
+            }
+        }
+        if let Some(at) = row.schedule.wakes_at() {
+            let address = Address { environment, schedule: id };
+            shard.timers(timers::Message::Set(TimerKey::Schedule(address), at));
+        }
+        Ok(ScheduleDetail { row, target: given })
+    }
+
+    /// The order of a target, checked as if it started now.
+    pub(crate) async fn order(&self, owner: &Owner, target: Target) -> Result<Order, Error> {
+        let (runs, prepared, options) = match target {
+            Target::Task(request) => return Ok(Order::Tasks(vec![*request], false)),
+            Target::Plan(id, start) => {
+                let options = start.options;
+                let plan = self.plan(owner.environment, id).await?;
+                let prepared = self.of_plan(owner.role, plan, start.into()).await?;
+                (Runs::Plan(id, prepared.template.clone()), prepared, options)
+            }
+            Target::Template(id, version, start) => {
+                let options = start.options;
+                let caller = Caller { account: &owner.id, role: owner.role };
+                let deploy = Target::deploy(version, start);
+                let (deployed, prepared) =
+                    self.prepared(owner.environment, caller, &id, deploy).await?;
+                (Runs::Deployed(deployed), prepared, options)
+            }
+        };
+        let (compiled, review, input) = (prepared.compiled, prepared.review, prepared.input);
+        Ok(Order::Execution(Box::new(Begin { runs, compiled, review, input, options })))
+    }
+
+    /// A schedule.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn schedule(
+        &self,
+        environment: Environment,
+        id: ScheduleId,
+    ) -> Result<ScheduleDetail, Error> {
+        let store = &*self.node.shard(id.partition()).store;
+        let read = async {
+            let row = schedules::schedule(store, environment, id).await?;
+            let target = schedules::whole_target(store, environment, id).await?;
+            Ok(row.zip(target))
+        };
+        let found = read.await.map_err(|error| unreadable(&error))?;
+        let (row, target) = found.ok_or_else(|| Error::not_found("schedule", id))?;
+        Ok(ScheduleDetail { row, target: target.given })
+    }
+
+    /// Schedules, the newest first, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn schedules(
+        &self,
+        environment: Environment,
+        query: &Schedules,
+    ) -> Result<Page<ScheduleRow>, Error> {
+        let page = schedules::schedules(self.node.store(), environment, query).await;
+        page.map_err(|error| unreadable(&error))
+    }
+
+    /// The occurrences of a schedule that are remembered, the newest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn schedule_runs(
+        &self,
+        environment: Environment,
+        id: ScheduleId,
+        window: Window,
+    ) -> Result<Page<RunRow>, Error> {
+        self.schedule(environment, id).await?;
+        let store = &*self.node.shard(id.partition()).store;
+        let runs = schedules::runs(store, environment, id).await;
+        let runs = runs.map_err(|error| unreadable(&error))?;
+        let total = runs.len() as u64;
+        let items = runs.into_iter().skip(window.offset).take(window.limit).collect();
+        Ok(Page { items, total })
+    }
+
+    /// Changes a schedule: `change` makes the new settings of those that it has.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], what `change` refuses, [`Error::Invalid`] for the timing, those of the
+    /// target, [`Error::InvalidState`] if it is changed at the same time, [`Error::Unavailable`].
+    pub async fn change_schedule(
+        &self,
+        owner: &Owner,
+        id: ScheduleId,
+        change: impl FnOnce(Settings) -> Result<Settings, Error>,
+        target: Option<GivenTarget>,
+    ) -> Result<ScheduleDetail, Error> {
+        let environment = owner.environment;
+        let before = self.schedule(environment, id).await?;
+        let version = before.row.schedule.version;
+        let settings = change(before.row.schedule.settings.clone())?;
+        if settings.timing != before.row.schedule.settings.timing {
+            compiled(&settings.timing, self.node.now())?;
+        }
+        if let Some(target) = &target {
+            self.order(owner, target.target.clone()).await?;
+        }
+        let given = target.as_ref().map_or(before.target, |target| target.given.clone());
+        let changes = Changes { settings, version, target: target.map(GivenTarget::text) };
+        let row =
+            self.ask_schedule(environment, id, |reply| Message::Change(Box::new(changes), reply));
+        Ok(ScheduleDetail { row: row.await?, target: given })
+    }
+
+    /// Deletes a schedule; what it has started goes on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn delete_schedule(
+        &self,
+        environment: Environment,
+        id: ScheduleId,
+    ) -> Result<ScheduleRow, Error> {
+        self.schedule(environment, id).await?;
+        self.ask_schedule(environment, id, Message::Delete).await
+    }
+
+    /// Starts the work of a schedule now, be it enabled or not.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if a run is under way and the overlap policy lets
+    /// none start beside it, [`Error::Unavailable`].
+    pub async fn trigger_schedule(
+        &self,
+        environment: Environment,
+        id: ScheduleId,
+    ) -> Result<RunRow, Error> {
+        self.schedule(environment, id).await?;
+        self.ask_schedule(environment, id, Message::Trigger).await
+    }
+
+    async fn ask_schedule<T>(
+        &self,
+        environment: Environment,
+        id: ScheduleId,
+        message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
+    ) -> Result<T, Error> {
+        self.admit()?;
+        let (reply, answer) = oneshot::channel();
+        let address = Address { environment, schedule: id };
+        self.node.shard(id.partition()).schedules.send(address, message(reply));
+        within(COMMAND, answer).await?
+    }
+}
+
+/// The timetable of a timing that begins now.
+fn compiled(timing: &Timing, now: callboard_domain::Timestamp) -> Result<Timetable, Error> {
+    use callboard_domain::schedule::Unfit;
+    if let Timing::At(at) = timing
+        && *at <= now
+    {
+        return Err(Error::invalid("at", Rule::Range, "at must be in the future"));
+    }
+    Timetable::compile(timing).map_err(|unfit| match unfit {
+        Unfit::Zone => Error::invalid("timezone", Rule::Enum, format!("timezone {unfit}")),
+        Unfit::Cron(_) | Unfit::Never => {
+            Error::invalid("cron", Rule::Format, format!("cron {unfit}"))
+        }
+    })
+}

@@ -1,0 +1,121 @@
+//! Signals to executions (PROTOCOL.md 16).
+
+use std::sync::Arc;
+
+use callboard_domain::digest::Digest;
+use callboard_domain::execution::SignalKey;
+use callboard_domain::execution::program::CompiledPlan;
+use callboard_domain::fuel::{Fuel, OutOfFuel};
+use callboard_domain::id::{Environment, ExecutionId};
+use callboard_domain::plan::payload_text;
+use callboard_domain::problem::{Problem, Problems};
+use callboard_domain::schema;
+use callboard_domain::{Error, Rule};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::{COMMAND, Handle, unreadable, within};
+use crate::execution::signal::Sending;
+use crate::execution::{Address, Message};
+use crate::read::runs::Overview;
+use crate::tables::executions;
+
+/// A signal to an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SendSignal {
+    /// The signal's name.
+    pub name: String,
+    /// The payload.
+    pub payload: Value,
+    /// True if it takes the place of a kept one that no step has used.
+    pub replace: bool,
+    /// The idempotency key.
+    pub key: Option<String>,
+}
+
+impl Handle {
+    /// Sends a signal of the account `by` to an execution; says whether it had been sent before. After
+    /// `Ok` it survives a power cut, and its wait goes on, or finds it when it begins.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the execution, or if no step of it waits for such a signal,
+    /// [`Error::InvalidDefinition`] if the payload does not match the schema of a wait,
+    /// [`Error::InvalidState`], [`Error::IdempotencyKeyReused`], [`Error::Unavailable`].
+    pub async fn signal(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+        by: &str,
+        signal: SendSignal,
+    ) -> Result<(Overview, bool), Error> {
+        self.admit()?;
+        let SendSignal { name, payload, replace, key } = signal;
+        let compiled = self.plan_of_execution(environment, id).await?;
+        if compiled.waits_for(&name).is_empty() {
+            return Err(Error::not_found("signal", &name));
+        }
+        let text = payload_text(&payload);
+        let key = key.map(|key| SignalKey {
+            scope: Digest::of(&format!("{by}\n{key}")),
+            // A text and the same text as JSON are two payloads.
+            body: Digest::of(&payload.to_string()),
+        });
+        self.check_payload(compiled, name.clone(), payload).await?;
+        let (reply, answer) = oneshot::channel();
+        let sending = Sending { name, payload: text, key, replace, reply };
+        let address = Address { environment, execution: id };
+        let executions = &self.node.shard(id.partition()).executions;
+        executions.send(address, Message::Signal(Box::new(sending)));
+        let replayed = within(COMMAND, answer).await??;
+        Ok((self.overview(environment, id).await?, replayed))
+    }
+
+    async fn plan_of_execution(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<Arc<CompiledPlan>, Error> {
+        let begun = executions::begun(self.node.store(), environment, id).await;
+        let begun = begun.map_err(|error| unreadable(&error))?;
+        let plan = begun.ok_or_else(|| Error::not_found("execution", id))?.spec.plan;
+        let plan = self.node.plan(environment, plan).await.map_err(|error| unreadable(&error))?;
+        plan.map(|known| Arc::clone(&known.compiled))
+            .ok_or_else(|| Error::not_found("execution", id))
+    }
+
+    /// Checks a payload by the schema of every wait of the name, and by the output schema if a wait is
+    /// the last step.
+    async fn check_payload(
+        &self,
+        compiled: Arc<CompiledPlan>,
+        name: String,
+        payload: Value,
+    ) -> Result<(), Error> {
+        let check = move || {
+            let mut fuel = Fuel::new(schema::FUEL);
+            for step in compiled.waits_for(&name) {
+                let wait = compiled.plan.steps().get(usize::from(step)).and_then(|it| it.wait());
+                let Some(wait) = wait else { continue };
+                if let Err(faults) = wait.check(&payload, &mut fuel)? {
+                    return Ok(Err(faults));
+                }
+                if let Some(output) = compiled.output_schema.as_ref()
+                    && compiled.checked() == Some(step)
+                    && let Err(fault) = output.check_output(&payload_text(&payload), &mut fuel)?
+                {
+                    return Ok(Err(vec![Problem::rule(Rule::Format, "payload", fault)]));
+                }
+            }
+            Ok(Ok(()))
+        };
+        let checked: Result<Result<(), Vec<Problem>>, OutOfFuel> =
+            self.node.compute.run(check).await.map_err(|_| Error::Internal)?;
+        let message = "payload takes too many steps to check against its schema";
+        let checked =
+            checked.map_err(|OutOfFuel| Error::invalid("payload", Rule::Length, message))?;
+        match checked {
+            Ok(()) => Ok(()),
+            Err(faults) => Problems::none_of(faults).map_err(Error::InvalidDefinition),
+        }
+    }
+}

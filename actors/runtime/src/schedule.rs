@@ -1,0 +1,403 @@
+//! A schedule's actor: it alone decides the occurrences of its schedule and starts their work.
+//!
+//! ```text
+//!   timer ─▶ due occurrences ─▶ for each, one commit: the cursor, what became of it, the new work
+//! ```
+//!
+//! The work lives in the partition of its schedule, so an occurrence and its work are durable together
+//! or not at all, and it happens once over any crash. A schedule between two occurrences is a row and a
+//! timer. Spawned by its shard's supervisor when a message comes; stops when it has nothing to do.
+//! Deliberately absent: which occurrences run ([`callboard_domain::schedule`]).
+
+mod start;
+mod watch;
+
+use std::sync::Arc;
+
+use callboard_domain::event::EventName;
+use callboard_domain::id::{Environment, ScheduleId};
+use callboard_domain::schedule::{Decision, Due, Outcome, Schedule, Settings, Started, Timetable};
+use callboard_domain::{Error, Timestamp};
+use callboard_store::Op;
+use tokio::sync::oneshot;
+
+pub use start::{Start, Target};
+pub(crate) use watch::RunWatch;
+
+use crate::item::{Done, Held, Item, ItemKind};
+use crate::node::Node;
+use crate::supervisor::Reason;
+use crate::tables::schedules::{self, RunRow, ScheduleRow};
+use crate::{durable, timers};
+
+/// A schedule's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Address {
+    /// Production or sandbox.
+    pub(crate) environment: Environment,
+    /// The schedule.
+    pub(crate) schedule: ScheduleId,
+}
+
+/// What is to become of a schedule.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// The new settings.
+    pub(crate) settings: Settings,
+    /// The version of the schedule that they were made from.
+    pub(crate) version: u64,
+    /// The new target, as it is stored.
+    pub(crate) target: Option<String>,
+}
+
+type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// A message to a schedule.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// An instant passed that it had asked for.
+    TimePassed,
+    /// A run has ended that an occurrence waits for.
+    RunEnded,
+    /// The server was started again.
+    Recover,
+    /// A client changes the schedule.
+    Change(Box<Changes>, Reply<ScheduleRow>),
+    /// A client deletes the schedule.
+    Delete(Reply<ScheduleRow>),
+    /// A client starts the work now.
+    Trigger(Reply<RunRow>),
+}
+
+/// Schedules, for their supervisor.
+pub(crate) type ScheduleKind = ItemKind<ScheduleItem>;
+
+/// A schedule in the memory of its actor; `None` if there is none.
+#[derive(Default)]
+pub(crate) struct ScheduleItem(Option<Own>);
+
+struct Own {
+    row: ScheduleRow,
+    timetable: Timetable,
+}
+
+impl Item for ScheduleItem {
+    const NAME: &'static str = "schedule";
+    type Address = Address;
+    type Message = Message;
+
+    fn new(_: &Arc<Node>, _: &Address) -> Self {
+        Self::default()
+    }
+
+    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        held.load().await?;
+        match reason {
+            Reason::Woken => Ok(()),
+            Reason::Restarted => held.advance().await,
+            Reason::GivenUp => {
+                // Until the next start of the server, or until somebody touches it.
+                tracing::error!(schedule = %held.address.schedule, "the schedule stands still");
+                Ok(())
+            }
+        }
+    }
+
+    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+        match message {
+            Message::TimePassed | Message::RunEnded | Message::Recover => held.advance().await,
+            Message::Change(changes, reply) => held.change(*changes, reply).await,
+            Message::Delete(reply) => held.delete(reply).await,
+            Message::Trigger(reply) => held.trigger(reply).await,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+}
+
+impl Held<ScheduleItem> {
+    async fn load(&mut self) -> Done {
+        let Address { environment, schedule } = self.address;
+        let store = &*self.node.shard(schedule.partition()).store;
+        let Some(row) = schedules::schedule(store, environment, schedule).await? else {
+            self.item.0 = None;
+            return Ok(());
+        };
+        let timetable = Timetable::compile(&row.schedule.settings.timing)?;
+        self.item.0 = Some(Own { row, timetable });
+        Ok(())
+    }
+
+    fn own(&self) -> Result<&Own, Error> {
+        let missing = || Error::not_found("schedule", self.address.schedule);
+        self.item.0.as_ref().ok_or_else(missing)
+    }
+
+    /// Decides everything that is due, and asks to be woken for the rest.
+    async fn advance(&mut self) -> Done {
+        if self.item.0.is_none() {
+            return Ok(());
+        }
+        self.forget_ended().await?;
+        self.start_queued().await?;
+        while let Some(due) = self.due() {
+            self.decide(&due).await?;
+        }
+        self.arm();
+        Ok(())
+    }
+
+    fn due(&self) -> Option<Due> {
+        let own = self.item.0.as_ref()?;
+        own.row.schedule.due(&own.timetable, self.node.now())
+    }
+
+    async fn decide(&mut self, due: &Due) -> Done {
+        if let Some(missed) = due.missed {
+            self.record(missed, Outcome::Missed, |schedule| schedule).await?;
+        }
+        for at in &due.run {
+            self.forget_ended().await?;
+            self.occur(*at).await?;
+        }
+        self.forget_old_runs().await?;
+        if let Some(own) = &self.item.0
+            && own.row.schedule.cursor < due.last
+        {
+            let row = own.decided(due.last, |schedule| schedule);
+            self.commit(row, Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// Now and then removes the occurrences that are not remembered any more.
+    async fn forget_old_runs(&self) -> Done {
+        if self.node.ports.entropy.bits() & 0x3f != 0 {
+            return Ok(());
+        }
+        let Address { environment, schedule } = self.address;
+        let partition = schedule.partition();
+        let shard = self.node.shard(partition);
+        let old = schedules::old_runs(&*shard.store, environment, schedule).await?;
+        if !old.is_empty() {
+            // Nobody waits for it: what is left over goes the next time.
+            drop(durable::commit_rows(shard, partition, old));
+        }
+        Ok(())
+    }
+
+    async fn occur(&mut self, at: Timestamp) -> Done {
+        let Some(own) = &self.item.0 else { return Ok(()) };
+        let Schedule { settings, running, queued, .. } = &own.row.schedule;
+        match settings.overlap.decide(running.len(), queued.len()) {
+            Decision::Start => self.begin(at, true).await.map(drop),
+            Decision::CancelAndStart => {
+                self.cancel_running().await;
+                self.forget_ended().await?;
+                self.begin(at, true).await.map(drop)
+            }
+            Decision::Queue => {
+                self.record(at, Outcome::Queued, |mut schedule| {
+                    schedule.queued.push(at);
+                    schedule
+                })
+                .await
+            }
+            Decision::Skip => self.record(at, Outcome::Skipped, |schedule| schedule).await,
+        }
+    }
+
+    /// Starts what waited for the runs that have ended.
+    async fn start_queued(&mut self) -> Done {
+        loop {
+            let Some(own) = &self.item.0 else { return Ok(()) };
+            let schedule = &own.row.schedule;
+            let (Some(at), true) = (schedule.queued.first().copied(), schedule.running.is_empty())
+            else {
+                return Ok(());
+            };
+            self.begin(at, false).await?;
+        }
+    }
+
+    /// Takes the runs that have ended from those that are under way; what is left is watched if an
+    /// occurrence waits for it.
+    async fn forget_ended(&mut self) -> Done {
+        let Some(own) = &self.item.0 else { return Ok(()) };
+        if own.row.schedule.running.is_empty() {
+            return Ok(());
+        }
+        let node = Arc::clone(&self.node);
+        let environment = self.address.environment;
+        let mut running = Vec::new();
+        for run in &own.row.schedule.running {
+            // Watched before it is looked at, so that no end is lost between the two.
+            if !own.row.schedule.queued.is_empty() {
+                node.run_watch.watch((environment, *run), self.address);
+            }
+            if !schedules::has_ended(node.store(), environment, *run).await? {
+                running.push(*run);
+            }
+        }
+        if let Some(own) = &mut self.item.0 {
+            // Written with the next commit: a restart looks again.
+            own.row.schedule.running = running;
+        }
+        Ok(())
+    }
+
+    async fn record(
+        &mut self,
+        at: Timestamp,
+        outcome: Outcome,
+        change: impl FnOnce(Schedule) -> Schedule,
+    ) -> Done {
+        let Some(own) = &self.item.0 else { return Ok(()) };
+        let row = own.decided(at, change);
+        let run = RunRow::of(at, outcome, self.node.now());
+        let rows = self.rows_of_run(&row, &run);
+        self.commit(row, rows).await
+    }
+
+    fn rows_of_run(&self, row: &ScheduleRow, run: &RunRow) -> Vec<Op> {
+        schedules::rows_of_run(self.address.environment, row, run)
+    }
+
+    async fn commit(&mut self, row: ScheduleRow, mut rows: Vec<Op>) -> Done {
+        let Address { environment, schedule } = self.address;
+        rows.push(schedules::put(environment, &row));
+        let partition = schedule.partition();
+        match durable::commit_rows(self.node.shard(partition), partition, rows).await {
+            callboard_store::Outcome::Committed => {}
+            other => return Err(durable::NotCommitted(other).into()),
+        }
+        self.become_(row)
+    }
+
+    fn become_(&mut self, row: ScheduleRow) -> Done {
+        let timetable = Timetable::compile(&row.schedule.settings.timing)?;
+        self.item.0 = Some(Own { row, timetable });
+        Ok(())
+    }
+
+    fn arm(&self) {
+        let key = timers::TimerKey::Schedule(self.address);
+        let at = self.item.0.as_ref().and_then(|own| own.row.schedule.wakes_at());
+        let shard = self.node.shard(self.address.schedule.partition());
+        shard.timers(match at {
+            Some(at) => timers::Message::Set(key, at),
+            None => timers::Message::Forget(key),
+        });
+    }
+
+    async fn change(&mut self, changes: Changes, reply: Reply<ScheduleRow>) -> Done {
+        let Changes { settings, version, target } = changes;
+        let own = match self.own() {
+            Ok(own) if own.row.schedule.version == version => own,
+            Ok(_) => {
+                let changed = "the schedule was changed meanwhile; try again".into();
+                let _ = reply.send(Err(Error::InvalidState(changed)));
+                return Ok(());
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return Ok(());
+            }
+        };
+        let (now, environment) = (self.node.now(), self.address.environment);
+        let timetable = Timetable::compile(&settings.timing)?;
+        let schedule = own.row.schedule.changed(settings, &timetable, now);
+        let row = ScheduleRow { schedule, ..own.row.clone() };
+        let mut rows = schedules::event(environment, EventName::ScheduleUpdated, now, &row, None);
+        rows.extend(
+            target.iter().flat_map(|text| schedules::target(environment, row.schedule.id, text)),
+        );
+        self.commit(row.clone(), rows).await?;
+        self.arm();
+        // The client may have left.
+        let _ = reply.send(Ok(row));
+        Ok(())
+    }
+
+    async fn delete(&mut self, reply: Reply<ScheduleRow>) -> Done {
+        let row = match self.own() {
+            Ok(own) => own.row.clone(),
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return Ok(());
+            }
+        };
+        let Address { environment, schedule } = self.address;
+        let (partition, now) = (schedule.partition(), self.node.now());
+        let store = &*self.node.shard(partition).store;
+        let mut rows = schedules::removal(store, environment, schedule).await?;
+        rows.extend(schedules::event(environment, EventName::ScheduleDeleted, now, &row, None));
+        match durable::commit_rows(self.node.shard(partition), partition, rows).await {
+            callboard_store::Outcome::Committed => {}
+            other => return Err(durable::NotCommitted(other).into()),
+        }
+        self.item.0 = None;
+        self.arm();
+        let _ = reply.send(Ok(row));
+        Ok(())
+    }
+
+    async fn trigger(&mut self, reply: Reply<RunRow>) -> Done {
+        if let Err(error) = self.own() {
+            let _ = reply.send(Err(error));
+            return Ok(());
+        }
+        self.forget_ended().await?;
+        let Address { environment, schedule: id } = self.address;
+        let mut at = self.node.now();
+        let store = &*self.node.shard(id.partition()).store;
+        // Two within a millisecond are two occurrences.
+        while schedules::run(store, environment, id, at).await?.is_some() {
+            at = at.after(std::time::Duration::from_millis(1));
+        }
+        let Some(own) = &self.item.0 else { return Ok(()) };
+        let Schedule { settings, running, queued, .. } = &own.row.schedule;
+        match settings.overlap.decide(running.len(), queued.len()) {
+            Decision::Start => {}
+            Decision::CancelAndStart => self.cancel_running().await,
+            Decision::Queue | Decision::Skip => {
+                let why = format!(
+                    "schedule {id} has a run under way, and its overlap is {}",
+                    settings.overlap
+                );
+                let _ = reply.send(Err(Error::InvalidState(why)));
+                return Ok(());
+            }
+        }
+        let run = self.begin(at, false).await?;
+        let _ = reply.send(run.ok_or(Error::Internal));
+        self.arm();
+        Ok(())
+    }
+
+    /// Cancels the runs that are under way; one that ends meanwhile is left alone.
+    async fn cancel_running(&self) {
+        let Some(own) = &self.item.0 else { return };
+        let handle = crate::Handle::new(Arc::clone(&self.node));
+        let (environment, by) = (self.address.environment, self.address.schedule.to_string());
+        for run in &own.row.schedule.running {
+            let cancelled = match run {
+                Started::Task(id) => handle.cancel(environment, *id, &by).await.map(drop),
+                Started::Execution(id) => handle.cancel_execution(environment, *id).await.map(drop),
+            };
+            if let Err(error) = cancelled {
+                tracing::debug!(%error, ?run, "a run of a schedule is not cancelled");
+            }
+        }
+    }
+}
+
+impl Own {
+    /// The row once everything up to `at` is decided.
+    fn decided(&self, at: Timestamp, change: impl FnOnce(Schedule) -> Schedule) -> ScheduleRow {
+        let schedule = change(self.row.schedule.decided(at, &self.timetable));
+        ScheduleRow { schedule, ..self.row.clone() }
+    }
+}

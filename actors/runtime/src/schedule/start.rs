@@ -1,0 +1,199 @@
+//! The start of an occurrence's work.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_domain::access::{Account, Action};
+use callboard_domain::id::{ExecutionId, PlanId, ScheduleId, TaskId};
+use callboard_domain::plan::HitlSource;
+use callboard_domain::schedule::{Outcome, Schedule, Started};
+use callboard_domain::task::Request;
+use callboard_domain::{Error, Timestamp};
+use ractor::ActorProcessingErr;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Own, ScheduleItem};
+use crate::accounts::caller_of;
+use crate::handle::{Handle, Owner};
+use crate::item::Held;
+use crate::submission::{self, Options, Order, Scheduled, Submission};
+use crate::tables::schedules::{self, RunRow, ScheduleRow};
+
+/// The work of a schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A task.
+    Task(Box<Request>),
+    /// An execution of a plan.
+    Plan(PlanId, Start),
+    /// A deployment of a template, by its id.
+    Template(String, Option<String>, Start),
+}
+
+/// What the executions of a schedule are started with.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Start {
+    /// The values of `{{input.*}}`.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// Which outputs are held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hitl: Option<HitlSource>,
+    /// How it runs.
+    #[serde(default)]
+    pub options: Options,
+}
+
+impl From<Start> for crate::handle::Start {
+    fn from(Start { input, hitl, options }: Start) -> Self {
+        Self { input, hitl, options }
+    }
+}
+
+impl Target {
+    /// What a deploy is asked for.
+    pub(crate) fn deploy(version: Option<String>, start: Start) -> crate::handle::Deploy {
+        let (models, queues) = (BTreeMap::new(), BTreeMap::new());
+        crate::handle::Deploy { start: start.into(), version, models, queues }
+    }
+}
+
+/// The number of the work of an occurrence: made of both, so that it is the same whenever it is made.
+fn derived(schedule: ScheduleId, at: Timestamp) -> u128 {
+    let mut hash = Sha256::new();
+    hash.update(b"occurrence");
+    hash.update(schedule.as_u128().to_be_bytes());
+    hash.update(at.as_millis().to_be_bytes());
+    let bytes: [u8; 32] = hash.finalize().into();
+    let (head, _) = bytes.split_first_chunk().expect("a digest has 32 bytes");
+    let chance = u128::from_be_bytes(*head) >> 58;
+    (u128::from(at.as_millis()) << 80) | (chance << 10) | u128::from(schedule.partition())
+}
+
+impl Held<ScheduleItem> {
+    /// Starts the work of an occurrence; `None` if it is left for later. `moves` says that the cursor
+    /// moves on to it.
+    pub(super) async fn begin(
+        &mut self,
+        at: Timestamp,
+        moves: bool,
+    ) -> Result<Option<RunRow>, ActorProcessingErr> {
+        let environment = self.address.environment;
+        let Some(own) = &self.item.0 else { return Ok(None) };
+        let id = own.row.schedule.id;
+        let store = &*self.node.shard(id.partition()).store;
+        let before = schedules::run(store, environment, id, at).await?;
+        if let Some(run) = before.filter(|run| run.started.is_some()) {
+            return Ok(Some(run));
+        }
+        let permit = Arc::clone(&self.node.submission_permits).acquire_owned().await?;
+        let owner = self.owner(own);
+        let ordered = match &owner {
+            Ok(owner) => self.order(owner).await,
+            Err(error) => Err(error.clone()),
+        };
+        match ordered {
+            Ok(order) => self.submit((at, moves), order, permit).await,
+            Err(error) => self.failed((at, moves), &error).await.map(Some),
+        }
+    }
+
+    /// The account in whose name it starts, as it is now.
+    fn owner(&self, own: &Own) -> Result<Owner, Error> {
+        let ScheduleRow { schedule, role, concurrent, .. } = &own.row;
+        let account = &schedule.account;
+        let known = account.parse().map(Account::User).or(account.parse().map(Account::Key));
+        let role = match known {
+            Ok(known) => {
+                let gone =
+                    |_| Error::Forbidden(format!("the account {account} has no rights any more"));
+                let caller =
+                    caller_of(&self.node.accounts, known, self.node.now()).map_err(gone)?;
+                caller.may(Action::TasksCreate)?;
+                caller.role
+            }
+            Err(_) => *role,
+        };
+        let (id, concurrent) = (account.clone(), *concurrent);
+        Ok(Owner { id, environment: self.address.environment, concurrent, role, trace: None })
+    }
+
+    async fn order(&self, owner: &Owner) -> Result<Order, Error> {
+        let id = self.address.schedule;
+        let store = &*self.node.shard(id.partition()).store;
+        let target = schedules::read_target(store, self.address.environment, id).await;
+        let target = target.map_err(|error| crate::handle::unreadable(&error))?;
+        let target = target.ok_or(Error::Internal)?;
+        Handle::new(Arc::clone(&self.node)).order(owner, target).await
+    }
+
+    fn next(&self, (at, moves): (Timestamp, bool)) -> Option<ScheduleRow> {
+        let own = self.item.0.as_ref()?;
+        let change = |mut schedule: Schedule| {
+            schedule.queued.retain(|queued| *queued != at);
+            schedule
+        };
+        let cursor = if moves { at } else { own.row.schedule.cursor };
+        Some(own.decided(cursor, change))
+    }
+
+    async fn submit(
+        &mut self,
+        which: (Timestamp, bool),
+        order: Order,
+        admitted: OwnedSemaphorePermit,
+    ) -> Result<Option<RunRow>, ActorProcessingErr> {
+        let (at, environment) = (which.0, self.address.environment);
+        let Some(mut row) = self.next(which) else { return Ok(None) };
+        let number = derived(row.schedule.id, at);
+        let started = match &order {
+            Order::Tasks(..) => Started::Task(TaskId::from_u128(number)),
+            Order::Execution(_) => Started::Execution(ExecutionId::from_u128(number)),
+            Order::Plan(..) => return Ok(None),
+        };
+        row.schedule.running.push(started);
+        let run =
+            RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.now()) };
+        let mut rows = schedules::rows_of_run(environment, &row, &run);
+        rows.push(schedules::put(environment, &row));
+        let submission = Submission {
+            environment,
+            account: row.schedule.account.clone(),
+            concurrent: row.concurrent,
+            trace: None,
+            order,
+            key: None,
+            partition: row.schedule.id.partition(),
+            admitted,
+            scheduled: Some(Box::new(Scheduled { number, rows })),
+        };
+        match submission::create(Arc::clone(&self.node), submission).await {
+            Ok(_) => {
+                self.become_(row)?;
+                Ok(Some(run))
+            }
+            // Nothing is known about the disk.
+            Err(error @ (Error::Unavailable(_) | Error::Internal)) => Err(error.into()),
+            Err(error) => self.failed(which, &error).await.map(Some),
+        }
+    }
+
+    async fn failed(
+        &mut self,
+        which: (Timestamp, bool),
+        error: &Error,
+    ) -> Result<RunRow, ActorProcessingErr> {
+        let at = which.0;
+        let mut run = RunRow::of(at, Outcome::Failed, self.node.now());
+        run.error = Some(error.to_string());
+        if let Some(row) = self.next(which) {
+            let rows = schedules::rows_of_run(self.address.environment, &row, &run);
+            self.commit(row, rows).await?;
+        }
+        Ok(run)
+    }
+}

@@ -1,0 +1,267 @@
+//! Schedules on the memory store: downtimes, jumps of the clock, crashes at every commit.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::Error;
+use callboard_domain::id::ScheduleId;
+use callboard_domain::query::{Schedules, Window};
+use callboard_domain::schedule::{CatchUp, Outcome, Overlap, Settings as Timed, Started, Timing};
+use serde_json::json;
+
+use super::*;
+use crate::handle::GivenTarget;
+use crate::schedule::Target;
+use crate::tables::RunRow;
+
+const ALL: Window = Window { limit: 100_000, offset: 0 };
+const MINUTE: u64 = 60_000;
+
+fn settings_of(cron: &str, overlap: Overlap, catch_up: CatchUp) -> Timed {
+    Timed {
+        name: "s".into(),
+        timing: Timing::Cron { cron: cron.into(), zone: "UTC".into() },
+        overlap,
+        catch_up,
+        jitter_ms: 0,
+        enabled: true,
+    }
+}
+
+fn target() -> GivenTarget {
+    GivenTarget { target: Target::Task(Box::new(request())), given: json!({"task": {}}) }
+}
+
+impl Bench {
+    async fn scheduled(&self, settings: Timed) -> ScheduleId {
+        let made = self.handle.create_schedule(&owner(), settings, target()).await;
+        made.expect("it is sound").row.schedule.id
+    }
+
+    async fn runs(&self, id: ScheduleId) -> Vec<RunRow> {
+        let runs = self.handle.schedule_runs(Environment::Live, id, ALL).await;
+        let mut runs = runs.expect("it is there").items;
+        runs.reverse();
+        runs
+    }
+
+    async fn outcomes(&self, id: ScheduleId) -> Vec<Outcome> {
+        self.runs(id).await.into_iter().map(|run| run.outcome).collect()
+    }
+
+    /// Nothing is due any more.
+    async fn caught_up(&self, id: ScheduleId) {
+        loop {
+            let detail = self.handle.schedule(Environment::Live, id).await.expect("it is there");
+            if detail.row.schedule.wakes_at().is_none_or(|at| at > self.handle.now()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn tasks(&self) -> u64 {
+        let all = Tasks { window: ALL, ..Tasks::default() };
+        self.handle.tasks(Environment::Live, &all).await.expect("a list").total
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_starts_its_work_at_its_instants_and_sleeps_between_them() {
+    let bench = Bench::new().await;
+    let id = bench.scheduled(settings_of("*/10 * * * *", Overlap::Allow, CatchUp::None)).await;
+    assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 1));
+    tokio::time::sleep(Duration::from_mins(35)).await;
+    let runs = bench.runs(id).await;
+    assert_eq!(runs.iter().map(|run| run.outcome).collect::<Vec<_>>(), [Outcome::Started; 3]);
+    for run in &runs {
+        let Some(Started::Task(task)) = run.started else { panic!("{run:?}") };
+        let late = run.decided_at.since(run.at);
+        assert!(run.decided_at >= run.at && late < Duration::from_secs(2), "{late:?} late");
+        assert_eq!(bench.task(task).await.spec.id.created_at(), run.at);
+    }
+    assert_eq!(bench.tasks().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passed_while_the_server_was_down_is_made_up_for_as_the_policy_says() {
+    let bench = Bench::new().await;
+    let mut ids = Vec::new();
+    for catch_up in CatchUp::ALL {
+        ids.push(bench.scheduled(settings_of("* * * * *", Overlap::Allow, catch_up)).await);
+    }
+    let store = Arc::new(bench.store.reopen());
+    bench.system.stop().await;
+    // Down for a hundred occurrences, and half a minute.
+    bench.wall.fetch_add(100 * MINUTE + 30_000, Ordering::SeqCst);
+    let bench = Bench::at((bench.started, bench.wall), settings(), store.clone(), store).await;
+    for id in &ids {
+        bench.caught_up(*id).await;
+    }
+    let count = |outcomes: &[Outcome], wanted| outcomes.iter().filter(|it| **it == wanted).count();
+    for (id, (started, missed)) in ids.iter().zip([(1, 1), (1, 1), (100, 0)]) {
+        let outcomes = bench.outcomes(*id).await;
+        let found = (count(&outcomes, Outcome::Started), count(&outcomes, Outcome::Missed));
+        assert_eq!(found, (started, missed));
+    }
+    assert_eq!(bench.tasks().await, 102);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_schedules_a_downtime_and_a_clock_that_jumps_on_and_back() {
+    let bench = Bench::new().await;
+    let mut ids = Vec::new();
+    for number in 0..10_000_u64 {
+        // To make up for all takes a hundred tasks each.
+        let catch_up = match number % 100 {
+            0 => CatchUp::All,
+            even if even % 2 == 0 => CatchUp::None,
+            _ => CatchUp::Last,
+        };
+        let cron = format!("{} * * * *", number % 60);
+        ids.push((bench.scheduled(settings_of(&cron, Overlap::Allow, catch_up)).await, catch_up));
+    }
+    assert_eq!(bench.handle.awake(), 0);
+    // Half of them are due once in the next half hour.
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    let hour = 60 * MINUTE;
+    bench.wall.fetch_add(hour, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    bench.wall.fetch_sub(hour, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_mins(58)).await;
+    let before = bench.tasks().await;
+    // The time that passes a second time starts nothing a second time.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.tasks().await, before);
+    let bench = {
+        let store = Arc::new(bench.store.reopen());
+        bench.system.stop().await;
+        bench.wall.fetch_add(100 * hour, Ordering::SeqCst);
+        Bench::at((bench.started, bench.wall), settings(), store.clone(), store).await
+    };
+    for (id, _) in &ids {
+        bench.caught_up(*id).await;
+    }
+    let mut started = BTreeMap::<&str, Vec<usize>>::new();
+    let mut total = 0;
+    for (id, catch_up) in &ids {
+        let runs = bench.runs(*id).await;
+        let run: Vec<_> = runs.iter().filter(|run| run.started.is_some()).collect();
+        let mut instants: Vec<_> = run.iter().map(|run| run.at).collect();
+        instants.dedup();
+        assert_eq!(instants.len(), run.len(), "none twice");
+        assert!(runs.iter().all(|run| run.outcome != Outcome::Failed), "{runs:?}");
+        total += run.len() as u64;
+        started.entry(catch_up.as_str()).or_default().push(run.len());
+    }
+    assert_eq!(bench.tasks().await, total, "each start is one task");
+    let all = &started[CatchUp::All.as_str()];
+    // Two hours in which all run, and 100 of the 101 that the downtime and the last minutes have.
+    assert!(
+        all.iter().all(|count| (100..=103).contains(count)),
+        "{:?}",
+        (all.iter().min(), all.iter().max())
+    );
+    for few in [CatchUp::None, CatchUp::Last] {
+        let found = &started[few.as_str()];
+        assert!(found.iter().all(|count| *count <= 4), "{few}: {:?}", found.iter().max());
+    }
+    assert!(started[CatchUp::Last.as_str()].iter().all(|count| *count >= 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_run_is_under_way_the_overlap_policy_says_what_happens() {
+    for (overlap, expected) in [
+        (Overlap::Skip, [Outcome::Started, Outcome::Skipped, Outcome::Skipped]),
+        (Overlap::Queue, [Outcome::Started, Outcome::Queued, Outcome::Queued]),
+        (Overlap::CancelRunning, [Outcome::Started; 3]),
+        (Overlap::Allow, [Outcome::Started; 3]),
+    ] {
+        let bench = Bench::new().await;
+        let id = bench.scheduled(settings_of("* * * * *", overlap, CatchUp::None)).await;
+        tokio::time::sleep(Duration::from_secs(175)).await;
+        let outcomes = bench.outcomes(id).await;
+        assert_eq!(outcomes[..2], expected[..2], "{overlap}");
+        assert!(outcomes.ends_with(&expected[2..]), "{overlap}: {outcomes:?}");
+        let triggered = bench.handle.trigger_schedule(Environment::Live, id).await;
+        let refused = matches!(triggered, Err(Error::InvalidState(_)));
+        assert_eq!(refused, matches!(overlap, Overlap::Skip | Overlap::Queue), "{triggered:?}");
+        if overlap == Overlap::CancelRunning {
+            let open = Tasks { statuses: vec![Status::Pending], window: ALL, ..Tasks::default() };
+            let open = bench.handle.tasks(Environment::Live, &open).await.expect("a list");
+            assert_eq!(open.total, 1, "the others are cancelled");
+        }
+        if overlap == Overlap::Queue {
+            // Also after a restart, the end of a run starts the next.
+            let bench = bench.restart().await;
+            let mut worker = bench.worker(1).await;
+            let first = worker.assignment().await;
+            worker.complete(first.lease, "x").await;
+            let second = worker.assignment_while_beating().await;
+            assert!(second.task.spec.id > first.task.spec.id);
+            let detail = bench.handle.schedule(Environment::Live, id).await.expect("it is there");
+            assert_eq!(detail.row.schedule.running.len(), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_schedule_rests_a_changed_one_follows_and_a_deleted_one_is_gone() {
+    let bench = Bench::new().await;
+    let id = bench.scheduled(settings_of("* * * * *", Overlap::Allow, CatchUp::All)).await;
+    let enabled = |enabled| move |settings| Ok(Timed { enabled, ..settings });
+    let changed = bench.handle.change_schedule(&owner(), id, enabled(false), None).await;
+    assert_eq!(changed.expect("it is there").row.schedule.next, None);
+    assert_eq!(bench.handle.timer_count().await, 0);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.tasks().await, 0);
+    let list = |enabled| Schedules { enabled, window: ALL };
+    let paused = bench.handle.schedules(Environment::Live, &list(Some(false))).await;
+    assert_eq!(paused.expect("a list").total, 1);
+    bench.handle.trigger_schedule(Environment::Live, id).await.expect("by hand");
+    assert_eq!(bench.tasks().await, 1);
+    bench.handle.change_schedule(&owner(), id, enabled(true), None).await.expect("it is there");
+    tokio::time::sleep(Duration::from_secs(125)).await;
+    // The pause is not made up for.
+    assert_eq!(bench.tasks().await, 3);
+    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+    let gone = bench.handle.schedule(Environment::Live, id).await;
+    assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!((bench.tasks().await, bench.handle.timer_count().await), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_commit_of_a_schedule_runs_each_occurrence_once() {
+    let life = async |bench: &Bench| {
+        let settings = settings_of("* * * * *", Overlap::Allow, CatchUp::All);
+        let made = bench.handle.create_schedule(&owner(), settings, target()).await;
+        tokio::time::sleep(Duration::from_secs(215)).await;
+        made.is_ok()
+    };
+    let counted = Arc::new(MemoryStore::new());
+    let store = Arc::new(FaultyStore::transparent(counted.clone()));
+    assert!(life(&Bench::over(counted, store.clone()).await).await);
+    let commits = store.commits();
+    assert!(commits >= 4, "{commits}");
+    for (fault, k) in (1..=commits).flat_map(|k| [(Fault::CrashBefore, k), (Fault::CrashAfter, k)])
+    {
+        let memory = Arc::new(MemoryStore::new());
+        let faulty = FaultyStore::new(memory.clone(), k, fault);
+        let bench = Bench::over(memory, Arc::new(faulty)).await;
+        let made = life(&bench).await;
+        let bench = bench.restart().await;
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let all = Schedules { enabled: None, window: ALL };
+        let page = bench.handle.schedules(Environment::Live, &all).await.expect("a list");
+        let Some(found) = page.items.first() else {
+            assert!(!made, "{fault:?} at {k}: it was acknowledged");
+            continue;
+        };
+        let runs = bench.runs(found.schedule.id).await;
+        let passed = found.schedule.cursor.since(runs[0].at).as_millis() / u128::from(MINUTE) + 1;
+        assert_eq!(runs.len() as u128, passed, "{fault:?} at {k}: one for each minute");
+        assert!(runs.iter().all(|run| run.started.is_some()), "{fault:?} at {k}: {runs:?}");
+        assert_eq!(bench.tasks().await, runs.len() as u64, "{fault:?} at {k}: each once");
+        bench.system.stop().await;
+    }
+}

@@ -1,0 +1,211 @@
+//! `callboard schedules`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_client::Call;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+
+use super::access::{Access, Remote};
+use super::failure::Failure;
+use super::input::{self, Body, Setting, Window};
+use super::output::{Column, details, table};
+
+const COLUMNS: [Column; 8] = [
+    ("ID", "id"),
+    ("NAME", "name"),
+    ("CRON", "cron"),
+    ("ZONE", "timezone"),
+    ("AT", "at"),
+    ("ENABLED", "enabled"),
+    ("NEXT", "nextRunAt"),
+    ("OVERLAP", "overlap"),
+];
+
+const FIELDS: [Column; 14] = [
+    ("id", "id"),
+    ("name", "name"),
+    ("cron", "cron"),
+    ("timezone", "timezone"),
+    ("at", "at"),
+    ("overlap", "overlap"),
+    ("catch-up", "catchUp"),
+    ("jitter (ms)", "jitterMs"),
+    ("enabled", "enabled"),
+    ("next", "nextRunAt"),
+    ("queued", "queued"),
+    ("made by", "createdBy"),
+    ("created", "createdAt"),
+    ("updated", "updatedAt"),
+];
+
+const RUNS: [Column; 6] = [
+    ("SCHEDULED", "scheduledAt"),
+    ("DECIDED", "decidedAt"),
+    ("OUTCOME", "outcome"),
+    ("TASK", "taskId"),
+    ("EXECUTION", "executionId"),
+    ("ERROR", "error"),
+];
+
+/// What to do with schedules.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Schedules {
+    /// Make a schedule.
+    #[command(after_help = "Examples:\n  callboard schedules create nightly --cron '0 3 * * *' \
+                            --timezone Europe/Berlin --plan dt_plan_…\n  callboard schedules create \
+                            once --at 2026-12-24T18:00:00Z --prompt 'Write a greeting'")]
+    Create(Box<Create>),
+    /// List schedules, the newest first.
+    List {
+        /// Only those that are enabled, or with false those that are paused.
+        #[arg(long)]
+        enabled: Option<bool>,
+        /// Which page.
+        #[command(flatten)]
+        window: Window,
+    },
+    /// Show a schedule with its last occurrences.
+    Show {
+        /// The schedule.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Pause a schedule: it starts nothing until it is resumed.
+    Pause {
+        /// The schedule.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Resume a paused schedule; what passed meanwhile is not made up for.
+    Resume {
+        /// The schedule.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Start the work of a schedule now, paused or not.
+    Trigger {
+        /// The schedule.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// Delete a schedule; what it has started goes on.
+    Delete {
+        /// The schedule.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+}
+
+/// A schedule to be made.
+#[derive(Debug, Clone, Args)]
+pub struct Create {
+    /// What it is called.
+    name: String,
+    /// Minute, hour, day of month, month, day of week.
+    #[arg(long, required_unless_present = "at", conflicts_with = "at")]
+    cron: Option<String>,
+    /// Once, at this instant, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// The time zone of the cron expression, such as Europe/Berlin; by default UTC.
+    #[arg(long, value_name = "ZONE", conflicts_with = "at")]
+    timezone: Option<String>,
+    /// While a run is under way: skip, queue, `cancel_running` or allow; by default skip.
+    #[arg(long)]
+    overlap: Option<String>,
+    /// Missed occurrences that are made up for: none, last or all; by default last.
+    #[arg(long)]
+    catch_up: Option<String>,
+    /// The longest random delay, such as 30s.
+    #[arg(long, value_parser = input::duration)]
+    jitter: Option<Duration>,
+    /// Make it paused.
+    #[arg(long)]
+    paused: bool,
+    /// Runs a task with this prompt.
+    #[arg(long, value_name = "TEXT", group = "work")]
+    prompt: Option<String>,
+    /// Runs a task: its fields, in JSON or YAML; `-` reads standard input.
+    #[arg(long, value_name = "FILE", group = "work")]
+    task: Option<PathBuf>,
+    /// Executes this plan.
+    #[arg(long, value_name = "ID", group = "work")]
+    plan: Option<String>,
+    /// Deploys this template.
+    #[arg(long, value_name = "ID", group = "work")]
+    template: Option<String>,
+    /// A version of the template; by default the highest at each occurrence.
+    #[arg(long, requires = "template")]
+    version_of_template: Option<String>,
+    /// One field of the input: name=text, name:=JSON, or name=@FILE for the text of a file.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::setting)]
+    settings: Vec<Setting>,
+}
+
+impl Create {
+    fn body(&self) -> Result<Value, Failure> {
+        let mut input = Map::new();
+        input::apply(&self.settings, &mut input)?;
+        let task = match (&self.prompt, &self.task) {
+            (Some(prompt), _) => Some(Body::default().set("prompt", Some(prompt.clone())).value()),
+            (None, Some(file)) => Some(Value::Object(input::object(file)?)),
+            (None, None) => None,
+        };
+        let target = Body::default()
+            .set("task", task)
+            .set("planId", self.plan.clone())
+            .set("templateId", self.template.clone())
+            .set("version", self.version_of_template.clone())
+            .set("input", (!input.is_empty()).then_some(input));
+        let body = Body::default()
+            .set("name", Some(self.name.clone()))
+            .set("cron", self.cron.clone())
+            .set("at", self.at.clone())
+            .set("timezone", self.timezone.clone())
+            .set("overlap", self.overlap.clone())
+            .set("catchUp", self.catch_up.clone())
+            .set("jitterMs", self.jitter.map(input::millis))
+            .set("enabled", self.paused.then_some(false))
+            .object("target", target);
+        Ok(body.value())
+    }
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result<(), Failure> {
+    let client = access.client()?;
+    let enable = |enabled: bool| Body::default().set("enabled", Some(enabled)).value();
+    let call = match &command {
+        Schedules::Create(asked) => Call::post(&["schedules"]).json(&asked.body()?),
+        Schedules::List { enabled, window } => {
+            let call = window.of(Call::get(&["schedules"]).query("enabled", *enabled));
+            return access.output.list(&client.page(call).await?, &COLUMNS);
+        }
+        Schedules::Show { id } => {
+            let schedule = client.data(Call::get(&["schedules", id])).await?;
+            let runs = client.data(Call::get(&["schedules", id, "runs"])).await?;
+            return show(&access, &schedule, Some(&runs));
+        }
+        Schedules::Pause { id } => Call::patch(&["schedules", id]).json(&enable(false)),
+        Schedules::Resume { id } => Call::patch(&["schedules", id]).json(&enable(true)),
+        Schedules::Trigger { id } => {
+            let run = client.data(Call::post(&["schedules", id, "trigger"])).await?;
+            let fields = RUNS.map(|(_, path)| (path, path));
+            return access.output.item(&run, |run| details(run, &fields, &[]));
+        }
+        Schedules::Delete { id } => Call::delete(&["schedules", id]),
+    };
+    show(&access, &client.data(call).await?, None)
+}
+
+fn show(access: &Access, schedule: &Value, runs: Option<&Value>) -> Result<(), Failure> {
+    access.output.item(schedule, |schedule| {
+        let shown = details(schedule, &FIELDS, &[]);
+        match runs.and_then(Value::as_array) {
+            Some(runs) if !runs.is_empty() => format!("{shown}\n{}", table(&RUNS, runs)),
+            Some(_) | None => shown,
+        }
+    })
+}
