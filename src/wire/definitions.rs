@@ -14,7 +14,7 @@ use callboard_domain::plan::{
 };
 use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::MAX_TARGET;
+use callboard_domain::task::{MAX_TARGET, Routing};
 use callboard_domain::{Error, Fault};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ use utoipa::ToSchema;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
-use super::read::{self, Read};
+use super::read::{self, Read, shape};
+use super::routing::RoutingBody;
 use crate::request;
 
 /// A string whose length the domain checks.
@@ -95,6 +96,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The models that may be called, and the service tier.
+        routing = flat(shape::<Routing>()),
     }
 }
 
@@ -157,7 +160,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 30] = [
     "name",
     "description",
     "version",
@@ -177,6 +180,9 @@ const ORDER: [&str; 27] = [
     "role",
     "content",
     "model",
+    "models",
+    "fallbackOn",
+    "serviceTier",
     "queue",
     "dependsOn",
     "condition",
@@ -243,6 +249,9 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// `models`, `fallbackOn` and `serviceTier`.
+    #[serde(flatten)]
+    routing: RoutingBody<'a>,
 }
 
 /// How often a step is tried.
@@ -279,6 +288,7 @@ impl<'a> StepBody<'a> {
             retry,
             max_tokens: step.max_tokens,
             temperature: step.temperature,
+            routing: RoutingBody::from(&step.routing),
         }
     }
 

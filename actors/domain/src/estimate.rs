@@ -120,7 +120,7 @@ pub fn of_plan(
     prices: &Prices,
 ) -> Estimate {
     let of = |step: &Step| {
-        let model = step.source().model.as_deref().unwrap_or(model);
+        let model = step.source().first_model().unwrap_or(model);
         let received = received(plan, step);
         of_step(step, model, step.prompt().source(), received, past(step.id(), model), prices)
     };

@@ -206,17 +206,19 @@ impl Meter {
     /// # Errors
     /// [`NoRoom`].
     pub fn room(&mut self, now: Monotonic) -> Result<(), NoRoom> {
-        let demand = self.next.unwrap_or_else(|| self.estimator.usual());
-        self.admit(demand, now)
+        // A call smaller than usual may fit; what it needs is known once it has begun.
+        self.admit(self.next.unwrap_or_else(|| self.estimator.usual().quarter()), now)
     }
 
-    /// Begins a call whose texts are not known yet, with the usual demand.
+    /// Begins a call whose texts are not known yet: reserves the usual demand until
+    /// [`Self::resize`], so that not all waiting calls begin at once.
     ///
     /// # Errors
     /// [`NoRoom`]; nothing is counted.
     pub fn begin(&mut self, now: Monotonic) -> Result<Call, NoRoom> {
-        let demand = self.next.unwrap_or_else(|| self.estimator.usual());
-        self.begin_with(demand, now)
+        self.room(now)?;
+        let demand = self.next.take().unwrap_or_else(|| self.estimator.usual());
+        Ok(self.begun(demand, now))
     }
 
     /// Begins a call.
@@ -229,9 +231,13 @@ impl Meter {
             return Err(no_room);
         }
         self.next = None;
+        Ok(self.begun(demand, now))
+    }
+
+    fn begun(&mut self, demand: Demand, now: Monotonic) -> Call {
         self.window.add(now, demand.load());
         self.in_flight += 1;
-        Ok(Call { at: now, demand, is_probe: self.closure.begin() })
+        Call { at: now, demand, is_probe: self.closure.begin() }
     }
 
     /// Reserves the demand of a call's own texts.
@@ -294,12 +300,7 @@ impl Meter {
         self.refused(false, retry_after_ms, now)
     }
 
-    fn refused(
-        &mut self,
-        is_probe: bool,
-        retry_after_ms: Option<u64>,
-        now: Monotonic,
-    ) -> bool {
+    fn refused(&mut self, is_probe: bool, retry_after_ms: Option<u64>, now: Monotonic) -> bool {
         let longest = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
         self.closure.refused(is_probe, retry_after_ms.map(|wait| wait.min(longest)), now)
     }

@@ -110,7 +110,7 @@ pub fn dry_run(
             step.prompt().source().to_owned()
         };
         let source = step.source();
-        let model = source.model.as_deref().unwrap_or(defaults.model);
+        let model = source.first_model().unwrap_or(defaults.model);
         let past = past(step.id(), model);
         let estimate = of_step(step, model, &prompt, received(plan, step), past, prices);
         estimates.push(estimate);

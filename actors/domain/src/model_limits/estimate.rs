@@ -23,6 +23,10 @@ pub struct Demand {
 }
 
 impl Demand {
+    pub(super) const fn quarter(self) -> Self {
+        Self { input: self.input / 4, output: self.output / 4, plain: 0 }
+    }
+
     pub(super) const fn load(self) -> Load {
         Load { requests: 1, input: self.input, output: self.output }
     }

@@ -70,6 +70,9 @@ impl Foreign {
     pub(super) fn of(reported: &Reported, limits: ModelLimits, own: Load, now: Monotonic) -> Self {
         let of = |allowance: Option<Allowance>, limit: Option<u64>, own: u64| {
             let Allowance { remaining, reset_ms, .. } = allowance?;
+            // Anthropic rounds what remains to whole thousands of tokens.
+            let rounding = if remaining > 0 && remaining % 1_000 == 0 { 500 } else { 0 };
+            let remaining = remaining.saturating_add(rounding);
             let others = limit?.saturating_sub(own).saturating_sub(remaining);
             let lasts = reset_ms.unwrap_or(WINDOW_MS).min(WINDOW_MS);
             (others > 0 && lasts > 0).then(|| (others, Monotonic(now.0.saturating_add(lasts))))

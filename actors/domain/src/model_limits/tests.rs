@@ -61,10 +61,12 @@ fn a_task_that_found_too_little_room_goes_before_smaller_ones() {
     let call = meter.begin_with(meter.demand(400, Some(400)), at(0)).unwrap();
     meter.settle(call, CallEnd::Used { input: 400, output: 400 }, at(10));
     let large = meter.demand(400, Some(100));
-    let begun = meter.begin(at(20));
-    assert!(begun.is_err(), "the usual call does not fit either");
-    assert!(meter.begin_with(large, at(20)).is_err());
+    assert_eq!(meter.room(at(20)), Ok(()), "a smaller call would fit");
+    let begun = meter.begin(at(20)).unwrap();
+    assert!(meter.begin(at(20)).is_err(), "the usual demand is reserved until it is known");
+    assert!(meter.resize(begun, large, at(20)).is_err());
     assert_eq!(meter.room(at(30)), until(60_510));
+    assert_eq!(meter.begin(at(60_510)).map(|call| call.demand), Ok(large));
 }
 
 #[test]
@@ -155,7 +157,11 @@ fn the_lower_limit_counts_of_the_configured_and_the_reported_one() {
     let mut unlimited = Meter::new(NONE);
     unlimited.report(Reported { requests: Some(allowance), ..Reported::default() }, at(0));
     unlimited.begin(at(0)).unwrap();
-    assert_eq!(unlimited.room(at(0)), Ok(()), "what is not limited here is not limited by a report");
+    assert_eq!(
+        unlimited.room(at(0)),
+        Ok(()),
+        "what is not limited here is not limited by a report"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::retry::Policy;
-use crate::task::Message;
+use crate::task::{Message, Routing};
 
 /// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -62,6 +62,9 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The models in place of `model`, and the service tier.
+    #[serde(default, skip_serializing_if = "Routing::is_none")]
+    pub routing: Routing,
 }
 
 /// The source of a retry policy.
@@ -103,6 +106,12 @@ pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
 }
 
 impl StepSource {
+    /// The model that is called first; `None` if the step names none.
+    #[must_use]
+    pub fn first_model(&self) -> Option<&str> {
+        self.model.as_deref().or_else(|| self.routing.models.first().map(String::as_str))
+    }
+
     /// The size, in bytes.
     fn size(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);

@@ -16,7 +16,7 @@ use crate::execution::program::{Effort, Evaluation, Outputs, Program};
 use crate::execution::{self, Execution, Report, Retry, StepDecision};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
-use crate::task::{self, Ending, EndingCode, Origin, State, Task};
+use crate::task::{self, Called, Ending, EndingCode, Origin, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
@@ -179,8 +179,8 @@ impl<'p> Joint<'p> {
             Evaluation::Run(request, retry) => {
                 let task = sources.task_id(self.unit.now);
                 self.rendered += request.inputs.length();
-                let worst_cost =
-                    sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
+                let called = Called::by(&request.model, request.routing.as_deref());
+                let worst_cost = sources.worst_cost(called, &request.inputs, request.max_tokens);
                 (StepDecision::Run { task, worst_cost }, Some((task, request, retry)))
             }
         };
@@ -224,6 +224,7 @@ fn report(task: &Task) -> Report {
         usage: result.map(|result| result.usage).unwrap_or_default(),
         confidence: result.and_then(|result| result.confidence),
         finish_reason: result.and_then(|result| result.finish_reason.clone()),
+        fallback: task.fallback_reason().map(|reason| (task.model().to_owned(), reason)),
     }
 }
 

@@ -15,7 +15,8 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
@@ -167,7 +168,8 @@ fn fifty_workers_use_the_limit_and_are_refused_less_than_one_call_in_a_hundred()
             for (size, requests) in [((60, 40), true), ((100, 150), false)] {
                 let Outcome { calls, refused, used } = simulate(counting, size, seed);
                 let share = if requests { used.0 } else { used.1 };
-                let seen = format!("{counting:?} {size:?} {seed}: {refused} of {calls}, {used:?} %");
+                let seen =
+                    format!("{counting:?} {size:?} {seed}: {refused} of {calls}, {used:?} %");
                 assert!(refused * 100 <= calls, "{seen}");
                 assert!(share >= 95, "{seen}");
             }

@@ -34,8 +34,16 @@ fn started(steps: usize) -> Step<Execution> {
 }
 
 fn report(task: TaskId) -> Report {
-    let usage = Usage { input: 80, output: 22, total_cost: 0.001, price_unknown: false };
-    Report { task, started_at: Some(NOW), attempt: 1, usage, confidence: None, finish_reason: None }
+    let usage = Usage { input: 80, output: 22, total_cost: 0.001, ..Usage::default() };
+    Report {
+        task,
+        started_at: Some(NOW),
+        attempt: 1,
+        usage,
+        confidence: None,
+        finish_reason: None,
+        fallback: None,
+    }
 }
 
 /// The store, and the state that is in it.
