@@ -18,6 +18,7 @@ mod executions;
 mod executions_survive;
 mod mail;
 mod metrics;
+mod models;
 mod openai;
 mod openapi;
 mod overload;

@@ -245,6 +245,12 @@ impl Meter {
     /// # Errors
     /// [`NoRoom`]; the call is abandoned, and its demand goes next.
     pub fn resize(&mut self, call: Call, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
+        let Demand { input, output, .. } = call.demand;
+        if demand.input <= input && demand.output <= output {
+            // What others reserved meanwhile must not take the room of a call that has it.
+            self.window.change(call.at, call.demand.load(), demand.load());
+            return Ok(Call { demand, ..call });
+        }
         self.abandon(call);
         self.begin_with(demand, now)
     }

@@ -168,11 +168,13 @@ impl Models {
         max_tokens: Option<u64>,
     ) -> Result<CallPermit, NoRoom> {
         let now = self.shared.clock.moment();
+        // A call of another model is given back here, before the lock is taken.
+        let call = call.filter(|call| call.is_of(model)).map(CallPermit::into_call);
         let reserved = {
             let mut meters = self.shared.lock();
             let (name, meter) = meter_of(&mut meters, model);
             let demand = meter.demand(input, max_tokens);
-            let begun = match call.filter(|call| call.is_of(model)).map(CallPermit::into_call) {
+            let begun = match call {
                 Some(call) => meter.resize(call, demand, now),
                 None => meter.begin_with(demand, now),
             };
@@ -181,6 +183,9 @@ impl Models {
         if reserved.is_err() {
             // The queue finds out when it looks.
             self.shared.is_awaited.store(true, Ordering::Release);
+        } else {
+            // The call may need less than it had reserved.
+            self.shared.tell();
         }
         let (name, call) = reserved?;
         Ok(CallPermit::new(Arc::clone(&self.shared), name, call))

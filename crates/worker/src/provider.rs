@@ -17,6 +17,8 @@ pub mod failure;
 mod http;
 mod limits;
 pub mod openai;
+#[cfg(test)]
+mod published;
 mod quirks;
 pub mod simulated;
 #[cfg(test)]

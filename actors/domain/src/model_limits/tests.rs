@@ -70,6 +70,20 @@ fn a_task_that_found_too_little_room_goes_before_smaller_ones() {
 }
 
 #[test]
+fn a_call_keeps_the_room_that_it_has_whatever_others_reserve_meanwhile() {
+    let mut meter = Meter::new(ModelLimits { input_tokens_per_minute: Some(1_000), ..NONE });
+    let first = meter.begin_with(meter.demand(600, None), at(0)).unwrap();
+    meter.settle(first, CallEnd::Used { input: 600, output: 1 }, at(10));
+    let large = meter.demand(700, None);
+    assert!(meter.begin_with(large, at(20)).is_err());
+    let begun = meter.begin(at(60_510)).unwrap();
+    // The usual demand of another call takes more than there is until that call's own is known.
+    let other = meter.begin(at(60_510)).unwrap();
+    assert!(meter.resize(begun, large, at(60_511)).is_ok());
+    assert!(meter.resize(other, meter.demand(10, None), at(60_511)).is_ok());
+}
+
+#[test]
 fn a_demand_above_the_limit_goes_once_nothing_else_counts() {
     let mut meter = Meter::new(ModelLimits { input_tokens_per_minute: Some(100), ..NONE });
     let small = meter.begin_with(meter.demand(10, None), at(0)).unwrap();

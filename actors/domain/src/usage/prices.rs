@@ -156,15 +156,21 @@ impl Price {
     }
 
     /// The rates in a service tier. `flex` without a price of its own costs as much as usual;
-    /// `priority`, which is dearer, has then no price, unless the model costs nothing.
+    /// `priority`, which is dearer, has then no price, unless the model costs nothing. A long prompt
+    /// pays at least the rates of its length: the table has none for both together.
     #[must_use]
     pub fn rates_in(&self, tier: Option<ServiceTier>, prompt_tokens: u64) -> Option<Rates> {
         let usual = self.rates(prompt_tokens);
+        let is_long = usual != self.rates;
         match tier {
-            Some(ServiceTier::Flex) => usual.map(|usual| self.flex.unwrap_or(usual)),
-            Some(ServiceTier::Priority) => {
-                self.priority.or(usual.filter(|usual| *usual == Rates::default()))
+            Some(ServiceTier::Flex) => {
+                usual.map(|usual| self.flex.filter(|_| !is_long).unwrap_or(usual))
             }
+            Some(ServiceTier::Priority) => match (self.priority, usual) {
+                (Some(priority), Some(usual)) if is_long => Some(priority.dearer(usual)),
+                (Some(priority), _) => Some(priority),
+                (None, usual) => usual.filter(|usual| *usual == Rates::default()),
+            },
             Some(ServiceTier::Auto) | None => usual,
         }
     }
@@ -194,6 +200,16 @@ impl Price {
 }
 
 impl Rates {
+    /// The higher of each.
+    fn dearer(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: self.cache_read.max(other.cache_read),
+            cache_write: self.cache_write.max(other.cache_write),
+        }
+    }
+
     /// The cost in USD of a call at these rates.
     #[must_use]
     pub fn cost(&self, tokens: Tokens) -> f64 {
