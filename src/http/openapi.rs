@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, setup, signing_key,
-    streams, system, table, tasks, templates, webhooks,
+    accounts, approvals, audit, chat, events, executions, metrics, models, oidc, plans, setup,
+    signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -80,6 +80,8 @@ use crate::ws;
         webhooks::secret,
         system::list_workers,
         system::drain_worker,
+        models::list,
+        models::set_limits,
         system::health,
         metrics::metrics,
         events::follow,

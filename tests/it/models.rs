@@ -83,6 +83,7 @@ async fn settings_limit_a_model_until_an_admin_does() {
     worker.send(json!({"type": "complete", "lease": lease, "output": "x", "usage": usage})).await;
     assert_eq!(worker.assignment().await["task"]["id"], second.as_str());
     client.limit("m", &json!({})).await.expect_ok();
+    server.kill();
     server.restart();
     let client = client.at(&server.url);
     assert_eq!(client.model("m").await["limits"], json!({}), "what an admin set is kept");
