@@ -410,5 +410,5 @@ fn a_model_has_limits_in_a_section_of_its_name() {
     assert_eq!((limits.requests_per_minute, limits.concurrent), (Some(500), Some(4)));
     assert_eq!(limits.tokens_per_minute, None);
     let wrong = load(Some("[models.limits.m]\nper_minute = 5\n"), &[]).expect_err("no setting");
-    assert!(wrong.to_string().contains("models.limits.m.per_minute is no setting"), "{wrong}");
+    assert!(wrong.contains("models.limits.m.per_minute is no setting"), "{wrong}");
 }

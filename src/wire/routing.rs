@@ -64,7 +64,7 @@ pub struct RoutingBody<'a> {
     /// The models in their order, in place of one `model` (+).
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     models: &'a [String],
-    /// The failures after which the next model is called: rate_limited, unavailable, timeout, output_invalid (+).
+    /// The failures after which the next model is called, such as unavailable (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     fallback_on: Option<&'a [FailureKind]>,

@@ -148,7 +148,7 @@ fn fail(lease: String, failure: Failure) -> FromWorker {
         error,
         retryable: failure.retryable,
         retry_after_ms: failure.retry_after_ms,
-        limits: told(failure.limits),
+        limits: failure.limits,
     })
 }
 

@@ -21,9 +21,9 @@ use crate::support::{Client, Server};
 
 const REQUESTS: usize = 60;
 const TOKENS: u64 = 10_000;
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 /// How long the limit's use is measured: two minutes.
-const MEASURED: Duration = Duration::from_secs(120);
+const MEASURED: Duration = Duration::from_mins(2);
 const WORKERS: u32 = 50;
 
 #[derive(Default)]

@@ -24,6 +24,10 @@ impl Load {
     /// One request without tokens.
     pub(super) const REQUEST: Self = Self { requests: 1, input: 0, output: 0 };
 
+    const fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_add(other.requests),
@@ -104,31 +108,21 @@ impl Window {
         now: Monotonic,
     ) -> Monotonic {
         let Demand { input, output, .. } = demand;
-        let metrics: [(Option<u64>, u64, fn(&Load) -> u64, Option<(u64, Monotonic)>); 4] = [
-            (limits.requests_per_minute, 1, |load| load.requests, foreign.requests),
-            (limits.input_tokens_per_minute, input, |load| load.input, foreign.input),
-            (limits.output_tokens_per_minute, output, |load| load.output, foreign.output),
-            (
-                limits.tokens_per_minute,
-                input.saturating_add(output),
-                |load| load.input.saturating_add(load.output),
-                foreign.tokens,
-            ),
-        ];
-        let at = |(limit, need, of, foreign): (Option<u64>, _, fn(&Load) -> u64, _)| {
-            limit.map(|limit| self.fits_at(limit, need, of, foreign, now))
+        let both = input.saturating_add(output);
+        let at = |limit: Option<u64>, need, of, foreign| {
+            limit.map(|limit| self.fits_at(Metric { limit, need, of, foreign }, now))
         };
-        metrics.into_iter().filter_map(at).max().unwrap_or(now)
+        let earliest = [
+            at(limits.requests_per_minute, 1, |load| load.requests, foreign.requests),
+            at(limits.input_tokens_per_minute, input, |load| load.input, foreign.input),
+            at(limits.output_tokens_per_minute, output, |load| load.output, foreign.output),
+            at(limits.tokens_per_minute, both, Load::tokens, foreign.tokens),
+        ];
+        earliest.into_iter().flatten().max().unwrap_or(now)
     }
 
-    fn fits_at(
-        &self,
-        limit: u64,
-        need: u64,
-        of: fn(&Load) -> u64,
-        foreign: Option<(u64, Monotonic)>,
-        now: Monotonic,
-    ) -> Monotonic {
+    fn fits_at(&self, metric: Metric, now: Monotonic) -> Monotonic {
+        let Metric { limit, need, of, foreign } = metric;
         let room = limit.saturating_sub(need.min(limit));
         let foreign = foreign.filter(|(_, until)| *until > now);
         let fits = |own: u64, at: Monotonic| {
@@ -153,6 +147,17 @@ impl Window {
         }
         foreign_ends.unwrap_or(now)
     }
+}
+
+/// One limit, and what a call needs of it.
+#[derive(Clone, Copy)]
+struct Metric {
+    limit: u64,
+    need: u64,
+    /// The amount in a load.
+    of: fn(&Load) -> u64,
+    /// The use by others, and its end.
+    foreign: Option<(u64, Monotonic)>,
 }
 
 const fn grain(at: Monotonic) -> u64 {

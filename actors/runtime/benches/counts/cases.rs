@@ -317,6 +317,7 @@ impl Whole {
             heartbeat: Duration::from_secs(10),
             drain_deadline: Duration::from_secs(20),
             prices: Arc::default(),
+            model_limits: std::collections::BTreeMap::new(),
             approvals: callboard_domain::approval::Policy {
                 escalate_after: 0.5,
                 rejects: false,

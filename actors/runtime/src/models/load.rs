@@ -86,7 +86,9 @@ impl Node {
             let page = MODELS.scan(self.store(), NUMBER, after.as_ref(), PAGE).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(*last);
-            page.iter().for_each(|(_, row)| self.models.load(row, now));
+            for (_, row) in &page {
+                self.models.load(row, now);
+            }
         }
         let is_limited =
             |status: &callboard_domain::model_limits::MeterStatus| !status.limits.is_none();

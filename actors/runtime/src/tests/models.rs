@@ -82,7 +82,7 @@ async fn a_model_at_its_limit_waits_and_does_not_block_the_tasks_behind_it() {
     assert_eq!(waits_for, Some("limit"));
     assert!(until.is_some_and(|ms| (50_000..=60_510).contains(&ms)), "{until:?}");
     assert!(worker.idles(Duration::from_secs(10)).await);
-    let before = tokio::time::Instant::now();
+    let before = Instant::now();
     let assignment = worker.assignment_while_beating().await;
     assert_eq!(assignment.task.spec.id, third);
     assert!(before.elapsed() >= Duration::from_secs(50), "{:?}", before.elapsed());

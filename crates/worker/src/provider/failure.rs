@@ -53,7 +53,7 @@ pub struct Failure {
     /// How long the provider asks to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// The provider's own limits, from the headers of the answer.
-    pub limits: Reported,
+    pub limits: Option<Box<Reported>>,
 }
 
 impl Failure {
@@ -61,7 +61,7 @@ impl Failure {
     #[must_use]
     pub fn new(code: Code, message: impl AsRef<str>, retryable: bool) -> Self {
         let message = bounded(message.as_ref());
-        Self { code, message, retryable, retry_after_ms: None, limits: Reported::default() }
+        Self { code, message, retryable, retry_after_ms: None, limits: None }
     }
 
     /// The provider did not take it and will not take it later.
@@ -176,7 +176,7 @@ pub(super) fn classify(status: u16, words: &Words, advice: &Advice) -> Failure {
         message => format!("the provider answered {status}: {message}"),
     };
     let retry_after_ms = advice.retry_after_ms.or(words.retry_delay_ms).filter(|_| retryable);
-    let limits = advice.limits;
+    let limits = (!advice.limits.is_none()).then(|| Box::new(advice.limits));
     Failure { retry_after_ms, limits, ..Failure::new(code, message, retryable) }
 }
 

@@ -165,7 +165,10 @@ async fn openai_refuses_with_429_and_its_limits() {
     let failure = openai(script, &request("gpt-5.1", None)).await.0.unwrap_err();
     assert_eq!((failure.code, failure.retryable), (Code::ProviderRateLimited, true));
     assert_eq!(failure.retry_after_ms, Some(19_800));
-    assert_eq!(failure.limits.requests.map(|requests| requests.limit), Some(5_000));
+    assert_eq!(
+        failure.limits.and_then(|limits| limits.requests).map(|requests| requests.limit),
+        Some(5_000)
+    );
 }
 
 #[tokio::test]
@@ -291,7 +294,7 @@ async fn anthropic_has_no_cheaper_tier_and_refuses_with_429_or_529() {
     let failure = call(&provider, &asked).await.0.unwrap_err();
     assert_eq!(sent(&mut server).await.get("service_tier"), None);
     assert_eq!((failure.code, failure.retry_after_ms), (Code::ProviderRateLimited, Some(7_000)));
-    assert!(failure.limits.input_tokens.is_some());
+    assert!(failure.limits.is_some_and(|limits| limits.input_tokens.is_some()));
     let failure = call(&provider, &asked).await.0.unwrap_err();
     assert_eq!((failure.code, failure.retryable), (Code::ProviderRateLimited, true));
     assert_eq!(failure.retry_after_ms, None);

@@ -60,7 +60,7 @@ mod tests {
         assert!(!prompts.comes_again("other", &long));
         assert!(!prompts.comes_again("m", &short));
         assert!(!prompts.comes_again("m", &short));
-        tokio::time::advance(KEPT - Duration::from_secs(1)).await;
+        tokio::time::advance(KEPT.saturating_sub(Duration::from_secs(1))).await;
         assert!(prompts.comes_again("m", &long));
         tokio::time::advance(KEPT).await;
         assert!(!prompts.comes_again("m", &long));

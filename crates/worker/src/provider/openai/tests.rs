@@ -126,7 +126,7 @@ async fn a_rate_limit_says_when_to_come_back() {
         message: "the provider answered 429: slow down".into(),
         retryable: true,
         retry_after_ms: Some(2000),
-        limits: Reported::default(),
+        limits: None,
     };
     assert_eq!(failure, expected);
 }
