@@ -11,6 +11,7 @@ mod rule;
 mod smtp;
 mod source;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use callboard_common::secret::Secret;
 use callboard_domain::caps::Caps;
 use callboard_domain::event::EventName;
+use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::{Quotas, Tier};
 use callboard_domain::worker::ConfidenceTrust;
 use ipnet::IpNet;
@@ -140,6 +142,8 @@ pub struct Models {
     pub default: String,
     /// File of prices; none means the built-in ones.
     pub prices: Option<PathBuf>,
+    /// `[models.limits."name"]`: the limits of models, by name.
+    pub limits: BTreeMap<String, ModelLimits>,
 }
 
 /// `[limits]`.

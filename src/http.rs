@@ -30,6 +30,7 @@ mod idempotency;
 pub mod limit;
 mod metrics;
 pub mod middleware;
+mod models;
 mod oidc;
 mod openapi;
 mod plans;
@@ -156,6 +157,8 @@ fn table() -> Routes {
         .get   ("/api/workers",                     may(A::WorkersRead),      system::list_workers)
         .post  ("/api/workers/{id}/drain",          may(A::WorkersManage),    system::drain_worker)
         .get   ("/api/workers/connect",             may(A::TasksExecute),     ws::workers::connect)
+        .get   ("/api/models",                      may(A::ModelsRead),       models::list)
+        .put   ("/api/models/{name}/limits",        may(A::ModelsManage),     models::set_limits)
         .get   ("/api/events",                      may(A::EventsRead),       events::follow)
         .get   ("/ws",                              may_later(A::EventsRead), ws::clients::connect)
 

@@ -131,17 +131,18 @@ impl Worker {
 async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
     let Assignment { lease, task, inputs, .. } = assignment;
     let schema = match handle.output_schema(Environment::Test, &task).await {
-        Ok(schema) => schema.filter(|_| task.spec.model != ECHO),
+        Ok(schema) => schema.filter(|_| task.model() != ECHO),
         Err(error) => return failed(lease, provider::Failure::broken(error.to_string())),
     };
     let request = Request {
-        model: task.spec.model.clone(),
+        model: task.model().to_owned(),
         system_prompt: inputs.system_prompt,
         context: inputs.context,
         messages: inputs.messages,
         prompt: inputs.prompt,
         max_tokens: task.spec.max_tokens,
         temperature: task.spec.temperature,
+        service_tier: task.spec.service_tier(),
     };
     let (deltas, mut pieces) = mpsc::channel(PIECES);
     let complete = async {
@@ -184,6 +185,7 @@ async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> 
                 confidence: completion.confidence,
                 confidence_source: Some(source),
                 finish_reason: completion.finish_reason,
+                service_tier: completion.service_tier,
             };
             WorkerMessage::Completed(lease, completion.output, completed)
         }
@@ -192,7 +194,7 @@ async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> 
 }
 
 fn failed(lease: LeaseToken, failure: provider::Failure) -> WorkerMessage {
-    let provider::Failure { code, message, retryable, retry_after_ms } = failure;
+    let provider::Failure { code, message, retryable, retry_after_ms, limits: _ } = failure;
     let ending = Ending { code: EndingCode::of_worker(code.as_str()), message };
     let retry_after = retry_after_ms.map(Duration::from_millis);
     WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after })

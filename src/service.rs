@@ -377,6 +377,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         heartbeat: config.worker.heartbeat,
         drain_deadline: DRAIN_DEADLINE,
         prices: Arc::new(prices),
+        model_limits: config.models.limits.clone(),
         approvals: approval::Policy {
             escalate_after: config.hitl.escalate_after,
             rejects: config.hitl.on_timeout == OnTimeout::Reject,

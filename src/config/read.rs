@@ -2,12 +2,14 @@
 //!
 //! Deliberately absent: defaults, which stand in `config/callboard.toml` alone.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use callboard_domain::caps::Caps;
 use callboard_domain::delivery::TASK_ENDS;
 use callboard_domain::event::EventName;
+use callboard_domain::model_limits::{MAX_LIMIT, ModelLimits};
 use callboard_domain::rate::{Quota, Quotas, Tier};
 
 use super::error::{Error, Place};
@@ -120,8 +122,27 @@ impl Models {
         Ok(Self {
             default: source.get("models", "default", rule::text)?,
             prices: source.optional("models", "prices", rule::path)?,
+            limits: model_limits(source)?,
         })
     }
+}
+
+/// `[models.limits."name"]`: the limits of each model that has such a section.
+fn model_limits(source: &mut Source) -> Result<BTreeMap<String, ModelLimits>, Error> {
+    let mut limits = BTreeMap::new();
+    for name in source.sections_under("models.limits") {
+        let section = format!("models.limits.{name}");
+        let mut limit = |setting| source.optional(&section, setting, rule::whole(1..=MAX_LIMIT));
+        let of_model = ModelLimits {
+            requests_per_minute: limit("requests_per_minute")?,
+            input_tokens_per_minute: limit("input_tokens_per_minute")?,
+            output_tokens_per_minute: limit("output_tokens_per_minute")?,
+            tokens_per_minute: limit("tokens_per_minute")?,
+            concurrent: limit("concurrent")?,
+        };
+        limits.insert(name, of_model);
+    }
+    Ok(limits)
 }
 
 impl Limits {

@@ -117,6 +117,13 @@ impl Source {
         Ok(found)
     }
 
+    /// The names of the sections within a section, such as those of models.
+    pub(super) fn sections_under(&self, section: &str) -> BTreeSet<String> {
+        let within =
+            |(found, _): &Key| found.strip_prefix(section)?.strip_prefix('.').map(str::to_owned);
+        self.given.keys().filter_map(within).collect()
+    }
+
     /// A secret setting, which only a variable may hold, and where it stood.
     pub(super) fn secret(
         &mut self,

@@ -401,3 +401,14 @@ fn metrics_are_private_and_traces_are_off_unless_it_is_said() {
         "c.toml line 2: otel.headers is a secret: set CALLBOARD_OTEL__HEADERS, or headers_file to a path",
     );
 }
+
+#[test]
+fn a_model_has_limits_in_a_section_of_its_name() {
+    let file = "[models.limits.\"openai/gpt-4.1\"]\nrequests_per_minute = 500\nconcurrent = 4\n";
+    let config = load(Some(file), &[]).expect("it is right");
+    let limits = config.models.limits["openai/gpt-4.1"];
+    assert_eq!((limits.requests_per_minute, limits.concurrent), (Some(500), Some(4)));
+    assert_eq!(limits.tokens_per_minute, None);
+    let wrong = load(Some("[models.limits.m]\nper_minute = 5\n"), &[]).expect_err("no setting");
+    assert!(wrong.contains("models.limits.m.per_minute is no setting"), "{wrong}");
+}

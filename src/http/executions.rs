@@ -43,8 +43,8 @@ pub(super) async fn get(
     Id(id): Id<ExecutionId>,
 ) -> Answer {
     let detail = app.handle.execution(caller.environment, id).await?;
-    let waiting_for = |task: &_| app.handle.waiting_for(task);
-    Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting_for)))
+    let waiting = |task: &_| (app.handle.waiting_for(task), app.handle.waiting_until(task));
+    Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting)))
 }
 
 /// The items of a step with forEach, in the order of its list, with their outputs.

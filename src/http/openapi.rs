@@ -12,7 +12,7 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, schedules, setup,
+    accounts, approvals, audit, chat, events, executions, metrics, models, oidc, plans, schedules, setup,
     signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
@@ -89,6 +89,8 @@ use crate::ws;
         webhooks::secret,
         system::list_workers,
         system::drain_worker,
+        models::list,
+        models::set_limits,
         system::health,
         metrics::metrics,
         events::follow,

@@ -95,6 +95,7 @@ impl Routes {
         get = GET;
         post = POST;
         patch = PATCH;
+        put = PUT;
         delete = DELETE;
     }
 

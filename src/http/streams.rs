@@ -261,7 +261,9 @@ impl ItemStream {
                     self.texts.push(text);
                 }
                 let waiting_for = app.handle.waiting_for(&detail.task);
-                Ok((json!(TaskBody::whole(&detail, waiting_for)), has_ended))
+                let until = app.handle.waiting_until(&detail.task);
+                let body = TaskBody::whole(&detail, waiting_for).until(until);
+                Ok((json!(body), has_ended))
             }
             Item::Execution(id) => {
                 let mut detail = app.handle.execution(environment, id).await?;
@@ -277,8 +279,9 @@ impl ItemStream {
                     self.begun.extend(text.step.clone().filter(|_| text.has_begun));
                     self.texts.push(text);
                 }
-                let waiting_for = |task: &_| app.handle.waiting_for(task);
-                Ok((json!(ExecutionBody::whole(&detail, waiting_for)), has_ended))
+                let handle = &app.handle;
+                let waiting = |task: &_| (handle.waiting_for(task), handle.waiting_until(task));
+                Ok((json!(ExecutionBody::whole(&detail, waiting)), has_ended))
             }
         }
     }

@@ -67,7 +67,8 @@ pub(super) async fn create(
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);
     }
-    let reply = Reply::created(&TaskBody::summary(task, app.handle.waiting_for(task)));
+    let body = TaskBody::summary(task, app.handle.waiting_for(task));
+    let reply = Reply::created(&body.until(app.handle.waiting_until(task)));
     Ok(idempotency::replayed(reply, &submitted).into_response())
 }
 
@@ -114,7 +115,8 @@ pub(super) async fn get(
 ) -> Answer {
     app.may_read(&caller, id)?;
     let detail = app.handle.task(caller.environment, id).await?;
-    Ok(Reply::ok(&TaskBody::whole(&detail, app.handle.waiting_for(&detail.task))))
+    let body = TaskBody::whole(&detail, app.handle.waiting_for(&detail.task));
+    Ok(Reply::ok(&body.until(app.handle.waiting_until(&detail.task))))
 }
 
 /// Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds.
@@ -137,7 +139,10 @@ pub(super) async fn list(
     let items: Vec<_> = page
         .items
         .iter()
-        .map(|task| TaskBody::summary(task, app.handle.waiting_for(task)))
+        .map(|task| {
+            let body = TaskBody::summary(task, app.handle.waiting_for(task));
+            body.until(app.handle.waiting_until(task))
+        })
         .collect();
     Ok(Reply::page(&items, page.total, tasks.window))
 }

@@ -17,7 +17,7 @@ use callboard_domain::plan::{
 };
 use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::MAX_TARGET;
+use callboard_domain::task::{MAX_TARGET, Routing};
 use callboard_domain::{Error, Fault};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
 use super::read::{self, Read, shape};
+use super::routing::RoutingBody;
 use crate::request;
 
 /// A string whose length the domain checks.
@@ -102,6 +103,8 @@ request! {
         map = flat(shape::<MapSource>()),
         /// What a wait waits for.
         wait = flat(shape::<Option<WaitSource>>()),
+        /// The models that may be called, and the service tier.
+        routing = flat(shape::<Routing>()),
     }
 }
 
@@ -185,7 +188,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 36] = [
+const ORDER: [&str; 39] = [
     "name",
     "description",
     "version",
@@ -208,6 +211,9 @@ const ORDER: [&str; 36] = [
     "role",
     "content",
     "model",
+    "models",
+    "fallbackOn",
+    "serviceTier",
     "queue",
     "dependsOn",
     "condition",
@@ -308,6 +314,9 @@ pub struct StepBody<'a> {
     /// The share of the items that must complete, 0 to 1 (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     min_success: Option<f64>,
+    /// `models`, `fallbackOn` and `serviceTier`.
+    #[serde(flatten)]
+    routing: RoutingBody<'a>,
 }
 
 /// How often a step is tried.
@@ -353,6 +362,7 @@ impl<'a> StepBody<'a> {
             concurrency: step.map.concurrency,
             on_item_error: step.map.on_item_error.map(OnItemError::as_str),
             min_success: step.map.min_success,
+            routing: RoutingBody::from(&step.routing),
         }
     }
 

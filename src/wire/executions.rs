@@ -21,7 +21,7 @@ pub use dry_run::{DryItemsBody, DryRunBody, DryStepBody, EstimateBody};
 pub use items::{ItemBody, ItemCountsBody, ListItems};
 pub use list::ListExecutions;
 pub use start::{ExecutePlan, RunOptions};
-pub use step::{StepResult, StepSummary};
+pub use step::{StepResult, StepSummary, Waiting};
 
 /// An execution as it is told: what does not exist yet is left out.
 #[derive(Debug, Serialize, ToSchema)]
@@ -125,17 +125,14 @@ impl<'a> ExecutionBody<'a> {
         Self::of(execution, *progress)
     }
 
-    /// An execution with its steps; `waiting_for` says what a pending task waits for.
+    /// An execution with its steps; `waiting` says what a pending task waits for.
     #[must_use]
-    pub fn whole(
-        detail: &'a ExecutionDetail,
-        waiting_for: impl Fn(&Task) -> Option<&'static str>,
-    ) -> Self {
+    pub fn whole(detail: &'a ExecutionDetail, waiting: impl Fn(&Task) -> Waiting) -> Self {
         let execution = &detail.overview.execution;
         let graph = execution.graph();
         let steps = execution
             .steps()
-            .map(|(number, _)| (graph.name(number), StepResult::of(detail, number, &waiting_for)));
+            .map(|(number, _)| (graph.name(number), StepResult::of(detail, number, &waiting)));
         let steps = Some(Steps(steps.collect()));
         let input = Some(&detail.input);
         Self { steps, input, ..Self::summary(&detail.overview) }

@@ -1,9 +1,10 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
+use callboard_domain::Timestamp;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::task::{
-    Asks, Channels, Ending, Gate, Inputs, MAX_TARGET, Message, Request, Task,
+    Asks, Channels, Ending, FailureKind, Gate, Inputs, MAX_TARGET, Message, Request, Routing, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -15,7 +16,8 @@ use super::common::{Iso, Text};
 use super::hitl;
 use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
-use super::read::shape;
+use super::read::{Fields, Refused, shape};
+use super::routing::{RoutingBody, checked};
 use crate::request;
 
 mod erasure;
@@ -70,7 +72,16 @@ request! {
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
         /// When a reviewer must approve the output.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
+        /// The models that may be called, and the service tier.
+        routing: Routing = flat(shape::<Routing>()),
     }
+    check models_fit
+}
+
+fn models_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
+    let routing = task.routing.clone();
+    let has_model = task.model.is_some();
+    checked(task, (&routing, has_model), fields)
 }
 
 request! {
@@ -133,7 +144,7 @@ impl NewTask {
             Gate::of_task(asks, defaults.pass_unknown_confidence)
         });
         Request {
-            model: self.model.unwrap_or_else(|| defaults.model.clone()),
+            model: Request::first_model(self.model, &self.routing, &defaults.model),
             queue: self.queue.unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
             priority: self.priority.unwrap_or(Request::DEFAULT_PRIORITY),
             timeout_ms: self.timeout_ms.unwrap_or(Request::DEFAULT_TIMEOUT_MS),
@@ -142,6 +153,7 @@ impl NewTask {
             temperature: self.temperature,
             callback_url: self.callback_url,
             gate,
+            routing: (!self.routing.is_none()).then(|| Box::new(self.routing)),
             inputs: Inputs {
                 prompt: self.prompt,
                 system_prompt: self.system_prompt,
@@ -236,6 +248,19 @@ pub struct TaskBody<'a> {
     /// What it waits for while it is pending: worker, approval, backoff, limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
+    /// Until when it waits at least, if that is known (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_until: Option<Iso>,
+    /// The model that was called last (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_used: Option<&'a str>,
+    /// The failure after which the task went on to this model (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback_reason: Option<&'static str>,
+    /// `models`, `fallbackOn` and `serviceTier` as they were given.
+    #[serde(flatten)]
+    routing: RoutingBody<'a>,
     /// The batch that it was created in.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -282,6 +307,17 @@ pub struct UsageBody {
     /// The model has no price: it counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
+    /// Tokens read from the provider's cache; part of `input` (+).
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_read: u64,
+    /// Tokens written to the provider's cache; part of `input` (+).
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_write: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl From<Usage> for UsageBody {
@@ -292,6 +328,8 @@ impl From<Usage> for UsageBody {
             total: usage.total(),
             total_cost: usage.total_cost,
             price_unknown: usage.price_unknown,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
         }
     }
 }
@@ -356,6 +394,10 @@ impl<'a> TaskBody<'a> {
             confidence_source: result.and_then(|result| result.confidence_source.as_deref()),
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
             waiting_for,
+            waiting_until: None,
+            model_used: task.model_used(),
+            fallback_reason: task.fallback_reason().map(FailureKind::as_str),
+            routing: spec.routing.as_deref().map(RoutingBody::from).unwrap_or_default(),
             batch_id: spec.origin.batch.map(Text),
             plan_execution_id: step.map(|(execution, _)| Text(*execution)),
             step_id: step.map(|(_, step)| step.as_str()),
@@ -366,6 +408,12 @@ impl<'a> TaskBody<'a> {
             temperature: spec.temperature,
             callback_url: spec.callback_url.as_deref(),
         }
+    }
+
+    /// The same with the instant until which it waits.
+    #[must_use]
+    pub fn until(self, until: Option<Timestamp>) -> Self {
+        Self { waiting_until: until.map(Iso), ..self }
     }
 
     /// A task with its texts.

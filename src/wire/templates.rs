@@ -3,6 +3,7 @@
 use callboard_domain::Error;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
+use callboard_domain::task::Routing;
 use callboard_domain::template::{
     Defaults, Industry, Template, TemplateSource, Version, Visibility,
 };
@@ -14,7 +15,8 @@ use utoipa::ToSchema;
 use super::common::Iso;
 use super::definitions::{self, HitlBody, StepBody, steps, target, text, timeout};
 use super::read::rule::{self, Parse};
-use super::read::{self, Format};
+use super::read::{self, Format, shape};
+use super::routing::RoutingBody;
 use crate::request;
 
 mod deploy;
@@ -69,6 +71,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The models that may be called, and the service tier.
+        routing = flat(shape::<Routing>()),
     }
 }
 
@@ -213,6 +217,9 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// `models`, `fallbackOn` and `serviceTier`.
+    #[serde(flatten)]
+    routing: RoutingBody<'a>,
 }
 
 impl<'a> TemplateBody<'a> {
@@ -253,6 +260,7 @@ impl<'a> TemplateBody<'a> {
             timeout_ms: defaults.timeout_ms,
             max_tokens: defaults.max_tokens,
             temperature: defaults.temperature,
+            routing: RoutingBody::from(&defaults.routing),
         });
         Self {
             input_schema: Some(&source.input_schema),

@@ -306,6 +306,9 @@ async fn serve(
                 Ok(frame) => frame,
                 Err(end) => break end,
             };
+            if let Some(reported) = frame.as_ref().ok().and_then(frames::reported) {
+                link.say(reported);
+            }
             let answer = match frame.and_then(frames::said) {
                 Ok(Heard::WorkerMessage(said)) => {
                     link.say(if trusted { said } else { frames::untrusted(said) });

@@ -20,6 +20,7 @@ mod executions_survive;
 mod mail;
 mod maps;
 mod metrics;
+mod models;
 mod openai;
 mod openapi;
 mod overload;

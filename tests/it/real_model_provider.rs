@@ -107,6 +107,7 @@ fn ask(prompt: &str) -> Request {
         prompt: prompt.into(),
         max_tokens: Some(16),
         temperature: Some(0.0),
+        service_tier: None,
         ..Request::default()
     }
 }

@@ -41,6 +41,7 @@ fn spec() -> Spec {
         retry: Policy::default(),
         origin: Origin::default(),
         checked: false,
+        routing: None,
     }
 }
 
@@ -55,6 +56,7 @@ fn completed(spec: Spec) -> Task {
         confidence: None,
         confidence_source: None,
         finish_reason: Some("stop".into()),
+        service_tier: None,
     };
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);
@@ -115,7 +117,7 @@ fn decided(step: u16) -> execution::Event {
 
 fn answered(step: u16) -> execution::Event {
     let task = TaskId::from_u128(u128::from(step) << 10);
-    let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
+    let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, ..Usage::default() };
     let report = Report {
         task,
         item: None,
@@ -124,6 +126,7 @@ fn answered(step: u16) -> execution::Event {
         usage,
         confidence: None,
         finish_reason: None,
+        fallback: None,
     };
     execution::Event::StepCompleted { step, report }
 }

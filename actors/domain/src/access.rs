@@ -94,6 +94,10 @@ names! {
         EventsRead = "events: read",
         /// See the audit log.
         AuditRead = "audit: read",
+        /// See models, their limits and their use.
+        ModelsRead = "models: read",
+        /// Set the limits of a model.
+        ModelsManage = "models: manage",
     }
 }
 
@@ -137,9 +141,12 @@ const fn row(action: Action) -> [bool; 4] {
         Action::WorkersRead         => [YES,  YES,     YES,   NO ],
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
         Action::EventsRead          => [YES,  YES,     YES,   NO ],
+        Action::ModelsRead          => [YES,  YES,     YES,   NO ],
         // ... but secrets, and who did what, are for admins
         Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
+        // ... and the limits of models count for everybody
+        Action::ModelsManage        => [YES,  NO,      NO,    NO ],
     }
 }
 
@@ -162,8 +169,8 @@ pub fn covers(giver: Role, role: Role) -> bool {
     Action::ALL.into_iter().all(|action| allows(giver, action) || !allows(role, action))
 }
 
-/// True if the sandbox has this action: it has no accounts, no metrics and no workers of its own to
-/// run or drain (PROTOCOL.md 7).
+/// True if the sandbox has this action: it has no accounts, no metrics, no models and no workers of
+/// its own to run or drain (PROTOCOL.md 7).
 const fn is_in_sandbox(action: Action) -> bool {
     match action {
         Action::KeysManage
@@ -172,6 +179,8 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::WorkersManage
         | Action::TasksExecute
         | Action::WebhookSecretRead
+        | Action::ModelsRead
+        | Action::ModelsManage
         | Action::AuditRead => false,
         Action::TasksCreate
         | Action::TasksRead

@@ -81,6 +81,8 @@ names! {
         TemplatePublished = "template.published",
         /// A template was deleted, or a version of it.
         TemplateDeleted = "template.deleted",
+        /// A model got other limits.
+        ModelLimitsSet = "model.limits_set",
     }
 }
 

@@ -163,6 +163,7 @@ impl Budget {
             output: self.output,
             total_cost: self.spent.as_usd(),
             price_unknown: self.price_unknown,
+            ..Usage::default()
         }
     }
 
@@ -186,7 +187,7 @@ mod tests {
     const CENT: Money = Money::from_nanos(10_000_000);
 
     fn costing(total_cost: f64) -> Usage {
-        Usage { input: 3, output: 2, total_cost, price_unknown: false }
+        Usage { input: 3, output: 2, total_cost, ..Usage::default() }
     }
 
     #[test]

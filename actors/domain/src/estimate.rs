@@ -128,7 +128,7 @@ pub fn of_plan(
     prices: &Prices,
 ) -> Estimate {
     let of = |step: &Step| {
-        let model = step.source().model.as_deref().unwrap_or(model);
+        let model = step.source().first_model().unwrap_or(model);
         let received = received(plan, step);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
         let one = of_step(step, model, step.prompt().source(), received, past, prices);

@@ -25,6 +25,7 @@ pub mod fuel;
 pub mod graph;
 pub mod id;
 pub mod machine;
+pub mod model_limits;
 mod names;
 pub mod pattern;
 pub mod plan;

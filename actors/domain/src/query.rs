@@ -222,6 +222,7 @@ mod tests {
             retry: Policy::default(),
             origin: Origin::default(),
             checked: false,
+            routing: None,
         })
         .next
     }

@@ -31,6 +31,17 @@ pub struct Ready {
     pub limited: Option<Arc<str>>,
 }
 
+/// A task that was taken from its queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The task.
+    pub task: TaskId,
+    /// The model.
+    pub model: Arc<str>,
+    /// The account, if its tier limits the number of running tasks.
+    pub limited: Option<Arc<str>>,
+}
+
 /// The tasks of one model and limited account: a worker that may take one of them may take any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Lane {
@@ -103,21 +114,21 @@ impl Queue {
     }
 
     /// Removes and returns the first task whose model passes `runs` and whose account, if it is
-    /// limited, passes `may_start`; returns that account too.
+    /// limited, passes `may_start`.
     pub fn take(
         &mut self,
         runs: impl Fn(&str) -> bool,
         may_start: impl Fn(&str) -> bool,
-    ) -> Option<(TaskId, Option<Arc<str>>)> {
+    ) -> Option<Taken> {
         let ((_, task), lane) = self
             .lanes
             .iter()
             .filter(|(lane, _)| runs(&lane.model) && lane.limited.as_deref().is_none_or(&may_start))
             .filter_map(|(lane, ranks)| Some((*ranks.first()?, lane)))
             .min_by_key(|(rank, _)| *rank)?;
-        let limited = lane.limited.clone();
+        let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
         self.remove(task);
-        Some((task, limited))
+        Some(Taken { task, model, limited })
     }
 
     fn rank(&self, ready: &Ready) -> i64 {
@@ -147,7 +158,7 @@ mod tests {
 
     fn drain(queue: &mut Queue) -> Vec<u128> {
         std::iter::from_fn(|| queue.take(|_| true, |_| true))
-            .map(|(id, _)| id.as_u128() >> 10)
+            .map(|taken| taken.task.as_u128() >> 10)
             .collect()
     }
 
@@ -175,12 +186,13 @@ mod tests {
         let other = Ready { model: "other".into(), ..ready(1, 10, 0) };
         let limited = Ready { limited: Some("usr".into()), ..ready(2, 9, 0) };
         let mut queue = queue_of([other, limited, ready(3, 1, 0)]);
-        assert_eq!(queue.take(|model| model == "m", |_| false), Some((ready(3, 1, 0).task, None)));
+        let taken = |number, limited: Option<&str>| {
+            let (task, limited) = (ready(number, 1, 0).task, limited.map(Arc::from));
+            Some(Taken { task, model: "m".into(), limited })
+        };
+        assert_eq!(queue.take(|model| model == "m", |_| false), taken(3, None));
         assert_eq!(queue.take(|model| model == "m", |_| false), None);
-        assert_eq!(
-            queue.take(|model| model == "m", |_| true),
-            Some((ready(2, 9, 0).task, Some("usr".into())))
-        );
+        assert_eq!(queue.take(|model| model == "m", |_| true), taken(2, Some("usr")));
         assert_eq!(queue.len(), 1);
     }
 

@@ -23,6 +23,8 @@ mod gate;
 mod lease;
 mod message;
 mod outcome;
+mod route;
+mod routing;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,9 @@ pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
 pub use message::{MAX_MESSAGES, Message, Role};
 pub use outcome::{Completion, Ending, EndingCode, Failure, Status};
-pub use spec::{Inputs, MAX_TARGET, Origin, Request, Spec};
+pub use route::Route;
+pub use routing::{FailureKind, MODELS, Routing, ServiceTier};
+pub use spec::{Called, Inputs, MAX_TARGET, Origin, Request, Spec};
 
 use crate::Timestamp;
 use crate::execution::clipped;
@@ -82,6 +86,9 @@ pub struct Task {
     /// When its texts were erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
+    /// Where the task is in its list of models.
+    #[serde(default, skip_serializing_if = "Route::is_first")]
+    pub route: Route,
 }
 
 /// How far a task is.
@@ -174,6 +181,7 @@ impl Task {
             error: None,
             edited: false,
             erased_at: None,
+            route: Route::default(),
         };
         Step::to(task).tell(Fact::Created).order(Effect::Enqueue)
     }
@@ -263,6 +271,12 @@ impl Task {
     }
 
     fn attempt_failed(&self, failure: Failure, jitter: Jitter, now: Timestamp) -> Step<Self> {
+        if let Some(route) = self.fallback(&failure) {
+            let mut step = self.again();
+            step.next.route = route;
+            step.next.error = Some(failure.ending);
+            return step;
+        }
         let wait = if failure.retryable {
             self.spec.retry.wait(self.attempt, failure.retry_after, jitter)
         } else {
@@ -274,6 +288,7 @@ impl Task {
         let until = now.after(wait);
         let mut next = self.with(State::Backoff { until });
         next.retries += 1;
+        next.route = Route::default();
         next.error = Some(failure.ending);
         Step::to(next).tell(Fact::Retrying).order(Effect::WakeAt(until))
     }

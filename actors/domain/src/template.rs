@@ -212,8 +212,10 @@ impl Template {
         problems.extend(overrides.hitl.iter().flat_map(|hitl| hitl.faults(&steps)));
         Problems::none_of(problems)?;
         for step in &mut steps {
-            let model = overrides.models.get(&step.id).cloned();
-            step.model = model.or(step.model.take());
+            if let Some(model) = overrides.models.get(&step.id) {
+                step.model = Some(model.clone());
+                step.routing.models.clear();
+            }
             let queue = overrides.queues.get(&step.id).cloned();
             step.queue = queue.or(step.queue.take());
         }

@@ -29,7 +29,7 @@ use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
 use crate::machine::{Machine, Step};
-use crate::task::{self, Inputs, Origin, Spec, Task};
+use crate::task::{self, Called, Inputs, Origin, Spec, Task};
 
 /// One unit of work.
 #[derive(Debug)]
@@ -177,8 +177,13 @@ pub trait Sources {
     fn policy(&self) -> Policy;
     /// True if a webhook announces this end of a task, by configuration.
     fn announces(&self, event: EventName) -> bool;
-    /// The highest cost of a task; `None` if its model has no price.
-    fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money>;
+    /// The highest cost of a task; `None` if one of its models has no price.
+    fn worst_cost(
+        &self,
+        called: Called<'_>,
+        inputs: &Inputs,
+        max_tokens: Option<u64>,
+    ) -> Option<Money>;
 }
 
 /// Decides an event that concerns no execution.
@@ -409,7 +414,7 @@ impl Unit {
         if let (Some(id), Some(inputs), Some(task)) = (id, retry, items.task) {
             let origin = Origin { retry_of: Some(task.spec.id), ..task.spec.origin.clone() };
             let spec = Spec { id, origin, ..Spec::clone(&task.spec) };
-            let worst_cost = sources.worst_cost(&spec.model, &inputs, spec.max_tokens);
+            let worst_cost = sources.worst_cost(spec.called(), &inputs, spec.max_tokens);
             self.create(spec, inputs);
             retried = Some(Retry { task: id, worst_cost });
         }

@@ -43,9 +43,27 @@ pub struct Usage {
     /// A model without a price took part; its calls count as 0 in `total_cost`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub price_unknown: bool,
+    /// Input tokens that the provider read from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Input tokens that the provider wrote to its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl Usage {
+    /// The tokens of a call, as its provider counted them.
+    #[must_use]
+    pub const fn tokens(&self) -> Tokens {
+        let Self { input, output, cache_read, cache_write, .. } = *self;
+        Tokens { input, output, cache_read, cache_write }
+    }
+
     /// Input and output tokens.
     #[must_use]
     pub const fn total(&self) -> u64 {
@@ -62,6 +80,8 @@ impl Add for Usage {
             output: self.output.saturating_add(other.output),
             total_cost: self.total_cost + other.total_cost,
             price_unknown: self.price_unknown || other.price_unknown,
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
         }
     }
 }
@@ -90,10 +110,11 @@ mod tests {
 
     #[test]
     fn usages_add_up_and_an_unknown_price_stays_visible() {
-        let known = Usage { input: 10, output: 5, total_cost: 0.25, price_unknown: false };
-        let unknown = Usage { input: 1, output: 2, total_cost: 0.0, price_unknown: true };
+        let known =
+            Usage { input: 10, output: 5, total_cost: 0.25, cache_read: 4, ..Usage::default() };
+        let unknown = Usage { input: 1, output: 2, price_unknown: true, ..Usage::default() };
         let sum: Usage = [known, unknown].into_iter().sum();
-        assert_eq!(sum, Usage { input: 11, output: 7, total_cost: 0.25, price_unknown: true });
+        assert_eq!(sum, Usage { input: 11, output: 7, price_unknown: true, ..known });
         assert_eq!(sum.total(), 18);
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
-use callboard_domain::execution::program::{Outputs, Program};
+use callboard_domain::execution::program::{Made, Outputs, Program};
 use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal, Status};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;

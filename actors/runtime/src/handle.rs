@@ -9,6 +9,7 @@ mod accounts;
 mod approvals;
 mod deliveries;
 mod erasure;
+mod models;
 mod review_stats;
 mod runs;
 mod schedules;
@@ -31,6 +32,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
+pub use models::ModelView;
 pub use runs::{Deploy, Start};
 pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;
@@ -230,6 +232,7 @@ impl Handle {
     #[must_use]
     pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
         match task.state {
+            State::Ready if self.model_room(task).is_err() => Some("limit"),
             State::Ready => match self.node.concurrency.account(&task.spec) {
                 Some(account) if !self.node.concurrency.has_room(&account) => Some("limit"),
                 Some(_) | None => Some("worker"),

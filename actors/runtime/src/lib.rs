@@ -25,6 +25,7 @@ mod housekeeping;
 mod item;
 mod join;
 pub mod metrics;
+mod models;
 mod node;
 pub mod ports;
 mod queue;

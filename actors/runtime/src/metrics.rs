@@ -155,7 +155,7 @@ impl Metrics {
     fn task(&self, step: &Step<Task>, now: Timestamp) {
         let task = &step.next;
         for fact in &step.facts {
-            let model = self.models.of(&task.spec.model);
+            let model = self.models.of(task.model());
             model.entries[task.status() as usize].add(1);
             match fact {
                 task::Fact::Started => {
@@ -199,7 +199,7 @@ impl Metrics {
 
     /// Counts an attempt that is over: a task was with a worker before, and is not any more.
     pub(crate) fn attempt_ended(&self, before: &Task, after: &Task, run: Duration) {
-        let model = self.models.of(&before.spec.model);
+        let model = self.models.of(before.model());
         model.runs.record(millis(run));
         if after.losses > before.losses {
             self.lost_leases.add(1);

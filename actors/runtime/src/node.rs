@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: state that anything depends on after a restart.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -14,10 +15,11 @@ use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
 use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
+use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::queue::Ready;
 use callboard_domain::retention;
 use callboard_domain::session::signing::SigningKeys;
-use callboard_domain::task::{Inputs, LeaseId, LeaseToken, State, Task};
+use callboard_domain::task::{Called, Inputs, LeaseId, LeaseToken, State, Task};
 use callboard_domain::template::Template;
 use callboard_domain::trace::{TraceContext, span_of_attempt, span_of_task};
 use callboard_domain::usage::{Prices, estimate_tokens};
@@ -35,6 +37,7 @@ use crate::durable;
 use crate::events::Events;
 use crate::holdings::AccountHoldings;
 use crate::metrics::Metrics;
+use crate::models::Models;
 use crate::ports::Ports;
 use crate::queue::{self, QueueKind};
 use crate::retention::Holds;
@@ -76,6 +79,8 @@ pub struct Settings {
     pub drain_deadline: Duration,
     /// What models cost.
     pub prices: Arc<Prices>,
+    /// The limits of models, by name.
+    pub model_limits: BTreeMap<String, ModelLimits>,
     /// What holds for the tasks of plans that say nothing themselves.
     pub task_defaults: Arc<TaskDefaults>,
     /// The environment variables that plans and templates may use.
@@ -110,6 +115,7 @@ pub(crate) struct Node {
     pub(crate) queues: Arc<DirectoryOf<QueueKind>>,
     pub(crate) workers: Workers,
     pub(crate) concurrency: Concurrency,
+    pub(crate) models: Models,
     pub(crate) holdings: AccountHoldings,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Metrics,
@@ -150,6 +156,11 @@ impl Node {
         let queues = Arc::<DirectoryOf<QueueKind>>::default();
         Self {
             concurrency: Concurrency::new(Arc::clone(&queues)),
+            models: Models::new(
+                settings.model_limits.clone(),
+                Arc::clone(&queues),
+                Arc::clone(&ports.clock),
+            ),
             holdings: AccountHoldings::new(settings.caps),
             events: Arc::new(Events::new(Arc::clone(store))),
             accounts: Register::new(settings.signing_keys.clone()),
@@ -203,15 +214,19 @@ impl Node {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
     }
 
-    /// What a task costs at most; `None` if its model has no price.
+    /// What a task costs at most; `None` if one of its models has no price.
     pub(crate) fn worst_cost(
         &self,
-        model: &str,
+        called: Called<'_>,
         inputs: &Inputs,
         max_tokens: Option<u64>,
     ) -> Option<Money> {
         let texts = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
-        self.settings.prices.worst_case(model, texts, max_tokens).map(Money::from_usd)
+        let prices = &self.settings.prices;
+        let of = |model| prices.worst_case_in(model, called.tier, texts, max_tokens);
+        // The dearest of the models; a model without a price makes the whole unpriced.
+        let dearest = called.models().map(of).collect::<Option<Vec<_>>>()?;
+        dearest.into_iter().reduce(f64::max).map(Money::from_usd)
     }
 
     /// From now on no task is given out.
@@ -267,7 +282,7 @@ impl Node {
     pub(crate) fn ready(&self, task: &Task) -> Ready {
         Ready {
             task: task.spec.id,
-            model: task.spec.model.as_str().into(),
+            model: task.model().into(),
             priority: task.spec.priority,
             since: task.spec.id.created_at(),
             limited: self.concurrency.account(&task.spec),
@@ -357,6 +372,7 @@ impl Node {
     /// is watched over.
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
         self.load_templates().await?;
+        self.load_models().await?;
         let mut count = 0;
         for environment in Environment::ALL {
             count += recovery::recover(self, environment).await?;

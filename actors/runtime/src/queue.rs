@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
-use callboard_domain::queue::{Queue, Ready};
+use callboard_domain::queue::{Queue, Ready, Taken};
 use callboard_domain::task::Task;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use crate::capacity::WorkerCapacity;
 use crate::events::QueueDepth;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::metrics::Depth;
+use crate::models::Blocked;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
@@ -60,6 +61,8 @@ pub(crate) enum Message {
     Measure(mpsc::UnboundedSender<Option<Depth>>),
     /// The time has come to tell the queue's length again.
     TellDepth,
+    /// A model may have room again, by the clock.
+    LookAgain,
 }
 
 /// Queues, for their supervisor.
@@ -72,6 +75,8 @@ pub(crate) struct QueueItem {
     /// The capacity that is asked first, so that all get their share.
     turn: usize,
     told: Told,
+    /// The models that had no room when the queue looked last.
+    blocked: Blocked,
 }
 
 /// The length that subscribers were told last, and when.
@@ -93,7 +98,7 @@ impl Item for QueueItem {
 
     fn new(node: &Arc<Node>, _: &Address) -> Self {
         let (ready, told) = (Queue::new(node.settings.aging), Told::default());
-        Self { ready, capacities: Vec::new(), turn: 0, told }
+        Self { ready, capacities: Vec::new(), turn: 0, told, blocked: Blocked::default() }
     }
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
@@ -129,6 +134,7 @@ impl Item for QueueItem {
             }
             Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
             Message::TellDepth => item.told.again = false,
+            Message::LookAgain => item.blocked.looks_again(),
         }
         held.dispatch();
         held.tell_depth();
@@ -136,12 +142,15 @@ impl Item for QueueItem {
     }
 
     fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.capacities.is_empty() && !self.told.again
+        self.ready.is_empty()
+            && self.capacities.is_empty()
+            && !self.told.again
+            && !self.blocked.is_awaited()
     }
 
     /// The clock decides: see [`Message::TellDepth`].
     fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::TellDepth)
+        !matches!(message, Message::TellDepth | Message::LookAgain)
     }
 }
 
@@ -167,6 +176,7 @@ impl Held<QueueItem> {
             self.item.turn = (self.item.turn + 1) % count;
             idle = if self.give(&capacity) { 0 } else { idle + 1 };
         }
+        self.await_models();
     }
 
     /// Tells subscribers the queue's length if it changed, at once or when the pause is over.
@@ -187,22 +197,35 @@ impl Held<QueueItem> {
         self.node.events.depth(*environment, QueueDepth { queue, depth, at });
     }
 
+    /// Looks again once a model that has no room may have some, by the clock.
+    fn await_models(&mut self) {
+        let now = self.node.ports.clock.moment();
+        if let Some(pause) = self.item.blocked.pause(now) {
+            self.myself.send_after(pause, || Message::LookAgain);
+        }
+    }
+
     fn give(&mut self, capacity: &Arc<WorkerCapacity>) -> bool {
         let Some(slot) = capacity.take() else {
             return false;
         };
         let concurrency = &self.node.concurrency;
+        let environment = self.address.environment;
+        let (models, blocked) = (&self.node.models, &self.item.blocked);
         let ready = &mut self.item.ready;
-        let found =
-            ready.take(|model| capacity.runs(model), |account| concurrency.has_room(account));
-        let Some((task, limited)) = found else {
+        let found = ready.take(
+            |model| capacity.runs(model) && models.has_room(environment, model, blocked),
+            |account| concurrency.has_room(account),
+        );
+        let Some(Taken { task, model, limited }) = found else {
             // No task here fits: the slot is put back without a call to the other queues.
             slot.release_quietly();
             return false;
         };
         let running = limited.map(|account| concurrency.start(account));
-        let address = TaskAddress { environment: self.address.environment, task };
-        self.node.send(address, task::Message::Lease { slot, running });
+        let call = models.begin(environment, &model);
+        let address = TaskAddress { environment, task };
+        self.node.send(address, task::Message::Lease { slot, running, call });
         true
     }
 }

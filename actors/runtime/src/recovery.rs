@@ -59,6 +59,11 @@ fn recover_task(node: &Node, environment: Environment, task: &Task) {
         task::perform(node, address, task, effect);
     }
     let is_running = matches!(task.state, State::Running { .. });
+    if let Some(at) = task.leased_at()
+        && let Some(call) = node.models.adopt(environment, task.model(), node.now().since(at))
+    {
+        node.send(address, task::Message::Adopt(call));
+    }
     if is_running && task.spec.concurrent.is_some() {
         // Its actor holds its share of what the account may run.
         node.send(address, task::Message::Recover);

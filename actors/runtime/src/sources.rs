@@ -5,7 +5,7 @@ use callboard_domain::approval::{Asked, Policy, Salt, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment, TaskId};
-use callboard_domain::task::{Inputs, Spec};
+use callboard_domain::task::{Called, Inputs, Spec};
 use callboard_domain::unit::Sources;
 
 use crate::node::Node;
@@ -61,7 +61,12 @@ impl Sources for NodeSources<'_> {
         self.node.settings.webhooks.events.contains(&event)
     }
 
-    fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money> {
-        self.node.worst_cost(model, inputs, max_tokens)
+    fn worst_cost(
+        &self,
+        called: Called<'_>,
+        inputs: &Inputs,
+        max_tokens: Option<u64>,
+    ) -> Option<Money> {
+        self.node.worst_cost(called, inputs, max_tokens)
     }
 }

@@ -24,6 +24,7 @@ use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::table::{Records, Table, Texts};
@@ -144,6 +145,8 @@ pub(crate) const KEY_USES: Table<u128, Timestamp> = Table::new(0x21, 1);
 pub(crate) const AUDIT_ENDS: Table<u128, audit::Ends> = Table::new(0x22, 1);
 /// The entries of the audit log, by identifier.
 pub(crate) const AUDIT: Table<u128, audit::Entry> = Table::new(0x88, 1);
+/// Models with limits or a closure of their own, by a digest of the name.
+pub(crate) const MODELS: Table<[u8; 32], ModelRow> = Table::new(0x30, 1);
 /// What happened, in the order of commit; one log per environment.
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions that do not stand in their head's row, by execution and number.
@@ -346,6 +349,19 @@ fn with_no_steps(_: u8, head: Value) -> Value {
 /// Rows of version 1 hold one entry each.
 fn one_alone(_: u8, entry: Value) -> Value {
     Value::Array(vec![entry])
+}
+
+/// A model's limits, and the end of its closure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ModelRow {
+    /// The name.
+    pub(crate) name: String,
+    /// The limits that an admin set; `None` leaves them to the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limits: Option<ModelLimits>,
+    /// The instant until which the model is closed after a 429.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closed_until: Option<Timestamp>,
 }
 
 /// What an idempotency key was used for.

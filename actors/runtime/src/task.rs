@@ -5,6 +5,7 @@
 //! reviewer) or has ended is a row. An event that can end a step's task is decided and committed by
 //! its execution. Deliberately absent: every rule. [`callboard_domain::unit`] decides.
 
+mod call;
 mod message;
 
 use std::sync::Arc;
@@ -14,10 +15,9 @@ use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::task::{
-    self, Chance, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
+    self, Chance, Completion, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
 use callboard_domain::unit::{self, Refusal};
-use callboard_domain::usage::{Tokens, Usage};
 use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
@@ -25,6 +25,7 @@ use crate::capacity::SlotPermit;
 use crate::concurrency::Running;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::join::{Committed, Join};
+use crate::models::CallPermit;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
@@ -45,6 +46,8 @@ pub(crate) struct TaskItem {
     inputs: Option<Inputs>,
     /// The share of the account's concurrent tasks.
     running: Option<Running>,
+    /// The call of a metered model.
+    call: Option<CallPermit>,
 }
 
 /// `Ok(Err(_))` is a refusal.
@@ -71,8 +74,10 @@ impl Item for TaskItem {
 
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
-            Message::Lease { slot, running } => held.lease(slot, running).await?,
+            Message::Lease { slot, running, call } => held.lease(slot, running, call).await?,
             Message::Result(result) => held.result(*result).await?,
+            Message::Adopt(call) => held.item.adopt(call),
+            Message::Reported(lease, reported) => held.reported(lease, &reported),
             // A lease that is not current any more is refused, as the sender wants.
             Message::LeaseExpired(lease) => drop(held.take(Event::LeaseExpired { lease }).await?),
             Message::Undelivered(lease) => drop(held.take(Event::Undelivered { lease }).await?),
@@ -160,6 +165,7 @@ impl Held<TaskItem> {
             let before = self.item.task.replace(committed.task);
             if self.item.is_idle() {
                 self.item.running = None;
+                self.item.call = None;
             }
             self.report_attempt(before.as_ref());
         }))
@@ -180,7 +186,13 @@ impl Held<TaskItem> {
 
     /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
     /// or is with another worker; the slot is then dropped, which frees it.
-    async fn lease(&mut self, slot: SlotPermit, running: Option<Running>) -> Done {
+    async fn lease(
+        &mut self,
+        slot: SlotPermit,
+        running: Option<Running>,
+        call: Option<CallPermit>,
+    ) -> Done {
+        let Ok(call) = self.reserve(call).await? else { return Ok(()) };
         let Some(task) = &self.item.task else { return Ok(()) };
         let lease = LeaseId::from_random(self.node.ports.entropy.bits());
         let event = Event::Leased { lease, worker: slot.worker() };
@@ -196,6 +208,7 @@ impl Held<TaskItem> {
         let State::Running { deadline, .. } = task.state else { return Ok(()) };
         self.item.task = Some(task.clone());
         self.item.running = running;
+        self.item.call = call.map(CallPermit::given);
         // A further attempt is rare, and reads the texts again.
         let inputs = if let Some(inputs) = self.item.inputs.take() {
             inputs
@@ -211,9 +224,10 @@ impl Held<TaskItem> {
 
     async fn result(&mut self, WorkerResult { lease, answer, ack }: WorkerResult) -> Done {
         let lease = lease.lease;
+        self.call_ended(lease, &answer);
         let event = match answer {
             Answer::Output(output, mut completion) => {
-                self.price(&mut completion.usage);
+                self.price(&mut completion);
                 let chance = Chance((self.node.ports.entropy.bits() & 0xffff_ffff) as u32);
                 let event = Event::Completed { lease, completion, chance };
                 unit::Event::Task { event, output: Some(output) }
@@ -231,10 +245,13 @@ impl Held<TaskItem> {
         Ok(())
     }
 
-    fn price(&self, usage: &mut Usage) {
+    /// Prices a call by the model that was used, in the service tier that the provider says it gave,
+    /// or else the one that was asked for.
+    fn price(&self, completion: &mut Completion) {
         if let Some(task) = &self.item.task {
-            let tokens = Tokens { input: usage.input, output: usage.output, ..Tokens::default() };
-            *usage = self.node.settings.prices.usage(&task.spec.model, tokens);
+            let tier = completion.service_tier.or(task.spec.service_tier());
+            let (prices, tokens) = (&self.node.settings.prices, completion.usage.tokens());
+            completion.usage = prices.usage_in(task.model(), tier, tokens);
         }
     }
 
@@ -299,6 +316,8 @@ impl Held<TaskItem> {
         if let (State::Running { .. }, None) = (&task.state, &self.item.running) {
             self.item.running = self.node.concurrency.resume(&task.spec);
         }
+        self.item.adopt_call(&self.node, self.address.environment);
+        let Some(task) = &self.item.task else { return };
         for effect in task.outstanding() {
             perform(&self.node, self.address, task, effect);
         }

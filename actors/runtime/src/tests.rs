@@ -7,11 +7,13 @@ mod executions;
 mod figures;
 mod maps;
 mod model;
+mod models;
 mod retention;
 mod schedules;
 mod waits;
 mod webhooks;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -54,6 +56,7 @@ pub(crate) fn settings() -> Settings {
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
         prices: Arc::default(),
+        model_limits: BTreeMap::new(),
         approvals: approval::Policy { escalate_after: 0.5, rejects: false, four_eyes: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
@@ -265,6 +268,7 @@ pub(crate) fn request() -> Request {
         temperature: None,
         callback_url: None,
         gate: None,
+        routing: None,
         inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
     }
 }
@@ -275,6 +279,7 @@ pub(crate) fn completion() -> Completion {
         confidence: None,
         confidence_source: None,
         finish_reason: None,
+        service_tier: None,
     }
 }
 

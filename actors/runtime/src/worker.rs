@@ -248,6 +248,11 @@ impl Held<WorkerItem> {
             WorkerMessage::Failed(lease, failure) => {
                 self.forward_result(lease, Of::Fail, task::Answer::Failure(failure));
             }
+            WorkerMessage::Reported(lease, reported) => {
+                let address =
+                    TaskAddress { environment: self.address.environment, task: lease.task };
+                self.node.send(address, task::Message::Reported(lease.lease, reported));
+            }
             WorkerMessage::Draining => self.drain(),
         }
     }

@@ -20,6 +20,7 @@ mod hitl;
 mod input;
 mod keys;
 mod login;
+mod models;
 mod output;
 mod plans;
 pub mod process;
@@ -73,6 +74,8 @@ pub enum Command {
     Webhooks(Remote<webhooks::Webhooks>),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
+    /// List models, and limit their requests and tokens a minute.
+    Models(Remote<models::Models>),
     /// Find out what stands between this machine and a server that works.
     Doctor(Access),
 }
@@ -95,6 +98,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Audit(asked) => block_on(audit::run(asked)),
         Command::Webhooks(asked) => block_on(webhooks::run(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
+        Command::Models(asked) => block_on(models::run(asked)),
         Command::Doctor(access) => block_on(doctor::run(&access)),
     }
 }

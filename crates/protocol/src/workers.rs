@@ -14,7 +14,8 @@
 use std::fmt;
 
 use callboard_domain::confidence::Source;
-use callboard_domain::task::Message;
+use callboard_domain::model_limits::Reported;
+use callboard_domain::task::{Message, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -97,16 +98,33 @@ pub struct Complete {
     /// `stop`, `length`, or the provider's own word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// The service tier that the provider says it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<ServiceTier>,
+    /// The provider's own limits, from the headers of its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Box<Reported>>,
 }
 
 /// Tokens of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub input: u64,
     /// Tokens of the output.
     pub output: u64,
+    /// Tokens of the prompt that the provider read from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Tokens of the prompt that the provider wrote to its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// How a confidence was made.
@@ -138,6 +156,9 @@ pub struct Fail {
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The provider's own limits, from the headers of its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Box<Reported>>,
 }
 
 /// A code for programs and a sentence for people.
@@ -248,6 +269,9 @@ pub struct Task {
     /// 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The service tier to ask the provider for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<ServiceTier>,
     /// The execution that the task is a step of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_execution_id: Option<String>,

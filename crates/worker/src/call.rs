@@ -15,6 +15,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::trace::CallSpan;
 use callboard_otlp::Spans;
 
+use callboard_domain::model_limits::Reported;
+
 use crate::provider::{Code, Completion, Failure, Provider, Request};
 use callboard_protocol::workers::{Assign, Complete, ErrorBody, Fail, FromWorker, Task, Usage};
 
@@ -112,6 +114,7 @@ fn request(task: Task) -> Request {
         prompt: task.prompt,
         max_tokens: task.max_tokens,
         temperature: task.temperature,
+        service_tier: task.service_tier,
     }
 }
 
@@ -119,11 +122,23 @@ fn complete(lease: String, completion: Completion) -> FromWorker {
     FromWorker::Complete(Complete {
         lease,
         output: completion.output,
-        usage: Usage { input: completion.usage.input, output: completion.usage.output },
+        usage: Usage {
+            input: completion.usage.input,
+            output: completion.usage.output,
+            cache_read: completion.usage.cache_read,
+            cache_write: completion.usage.cache_write,
+        },
         confidence: completion.confidence,
         confidence_source: Some(completion.confidence_source.into()),
         finish_reason: completion.finish_reason,
+        service_tier: completion.service_tier,
+        limits: told(completion.limits),
     })
+}
+
+/// What the provider told of its limits, if anything.
+fn told(limits: Reported) -> Option<Box<Reported>> {
+    (!limits.is_none()).then(|| Box::new(limits))
 }
 
 fn fail(lease: String, failure: Failure) -> FromWorker {
@@ -133,6 +148,7 @@ fn fail(lease: String, failure: Failure) -> FromWorker {
         error,
         retryable: failure.retryable,
         retry_after_ms: failure.retry_after_ms,
+        limits: failure.limits,
     })
 }
 

@@ -15,7 +15,10 @@
 pub mod anthropic;
 pub mod failure;
 mod http;
+mod limits;
 pub mod openai;
+#[cfg(test)]
+mod published;
 mod quirks;
 pub mod simulated;
 #[cfg(test)]
@@ -24,7 +27,8 @@ mod testing;
 use std::fmt;
 
 use callboard_domain::confidence::Source;
-use callboard_domain::task::Message;
+use callboard_domain::model_limits::Reported;
+use callboard_domain::task::{Message, ServiceTier};
 use callboard_domain::usage::Tokens;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -71,6 +75,8 @@ pub struct Request {
     pub max_tokens: Option<u64>,
     /// 0 to 1. `None` leaves it to the provider.
     pub temperature: Option<f64>,
+    /// The service tier to ask for. `None` leaves it to the provider.
+    pub service_tier: Option<ServiceTier>,
 }
 
 /// A whole answer.
@@ -86,6 +92,10 @@ pub struct Completion {
     pub confidence_source: Source,
     /// `stop`, `length`, or the provider's own word.
     pub finish_reason: Option<String>,
+    /// The service tier that the provider says it gave.
+    pub service_tier: Option<ServiceTier>,
+    /// The provider's own limits, from the headers of the answer.
+    pub limits: Reported,
 }
 
 impl Request {
@@ -192,6 +202,8 @@ mod tests {
             confidence: None,
             confidence_source: Source::None,
             finish_reason: None,
+            service_tier: None,
+            limits: Reported::default(),
         };
         assert!(!format!("{request:?} {completion:?}").contains("secret"));
     }

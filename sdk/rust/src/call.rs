@@ -32,6 +32,12 @@ impl<'a> Call<'a> {
         Self::new(Method::POST, path)
     }
 
+    /// A PUT.
+    #[must_use]
+    pub fn put(path: &[&'a str]) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
     /// A PATCH.
     #[must_use]
     pub fn patch(path: &[&'a str]) -> Self {

@@ -3,7 +3,7 @@
 use callboard_domain::Timestamp;
 use callboard_domain::execution::{Stage, StepState};
 use callboard_domain::id::{ExecutionId, TaskId};
-use callboard_domain::task::{State, Task};
+use callboard_domain::task::{FailureKind, State, Task};
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::items::ItemDetail;
 use callboard_runtime::read::runs::ExecutionDetail;
@@ -13,6 +13,9 @@ use utoipa::ToSchema;
 use super::items::ItemCountsBody;
 use crate::wire::common::{Iso, Text};
 use crate::wire::tasks::{TaskErrorBody, UsageBody};
+
+/// What a pending task waits for, and until when at least.
+pub type Waiting = (Option<&'static str>, Option<Timestamp>);
 
 /// What became of a step: what does not exist yet is left out.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -66,6 +69,16 @@ pub struct StepResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     signalled_at: Option<Iso>,
+    /// Until when it waits at least, if that is known (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_until: Option<Iso>,
+    /// The model that was called last; once the step has ended, only if it was not the first (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_used: Option<&'a str>,
+    /// The failure after which the task went on to this model (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback_reason: Option<&'static str>,
     /// Why it did not end well (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
@@ -75,11 +88,11 @@ pub struct StepResult<'a> {
 }
 
 impl<'a> StepResult<'a> {
-    /// The step of this number; `waiting_for` says what a pending task waits for.
+    /// The step of this number; `waiting` says what a pending task waits for.
     pub(super) fn of(
         detail: &'a ExecutionDetail,
         number: u16,
-        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+        waiting: impl Fn(&Task) -> Waiting,
     ) -> Self {
         let execution = &detail.overview.execution;
         let Some(row) = execution.step(number) else { return Self::default() };
@@ -108,7 +121,7 @@ impl<'a> StepResult<'a> {
             Stage::Dispatched => {
                 let task = row.task.and_then(|id| detail.tasks.get(&id));
                 let output = detail.outputs.get(&number).map(String::as_str);
-                let of = |task| Self { output, ..Self::dispatched(row, task, waiting_for(task)) };
+                let of = |task| Self { output, ..Self::dispatched(row, task, waiting(task)) };
                 task.map_or_else(|| Self::row("running", row), of)
             }
             Stage::Completed => {
@@ -150,6 +163,8 @@ impl<'a> StepResult<'a> {
             confidence: row.confidence,
             finish_reason: row.finish_reason.as_deref(),
             signalled_at: row.signal.map(|signal| Iso(signal.at)),
+            model_used: row.fallback.as_ref().map(|(model, _)| model.as_str()),
+            fallback_reason: row.fallback.as_ref().map(|(_, reason)| reason.as_str()),
             error: row.error.as_ref().map(TaskErrorBody::from),
             ..Self::default()
         }
@@ -157,7 +172,7 @@ impl<'a> StepResult<'a> {
 
     /// A step whose task has it. One that has ended, of which the execution has not heard yet, is
     /// still running.
-    fn dispatched(row: &'a StepState, task: &'a Task, waiting_for: Option<&'static str>) -> Self {
+    fn dispatched(row: &'a StepState, task: &'a Task, (waiting_for, until): Waiting) -> Self {
         let status = match task.state {
             State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => "pending",
             State::Running { .. }
@@ -176,6 +191,9 @@ impl<'a> StepResult<'a> {
             finish_reason: result.and_then(|result| result.finish_reason.as_deref()),
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
             waiting_for,
+            waiting_until: until.map(Iso),
+            model_used: task.model_used(),
+            fallback_reason: task.fallback_reason().map(FailureKind::as_str),
             ..Self::row(status, row)
         }
     }

@@ -87,6 +87,19 @@ fn leases(texts: &[String]) -> (Vec<LeaseToken>, Vec<String>) {
     (leases, unreadable)
 }
 
+/// The provider's own limits in a frame, which are told before its result.
+pub(super) fn reported(frame: &FromWorker) -> Option<WorkerMessage> {
+    let (lease, limits) = match frame {
+        FromWorker::Complete(complete) => (&complete.lease, complete.limits.as_ref()),
+        FromWorker::Fail(fail) => (&fail.lease, fail.limits.as_ref()),
+        FromWorker::Register(_)
+        | FromWorker::Heartbeat { .. }
+        | FromWorker::Delta(_)
+        | FromWorker::Drain {} => return None,
+    };
+    Some(WorkerMessage::Reported(lease.parse().ok()?, limits?.clone()))
+}
+
 /// What the worker's actor is told of a frame.
 pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
     match frame {
@@ -116,13 +129,20 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
         return Err("confidence must be a number from 0 to 1".into());
     }
     let source = complete.confidence_source.map(|source| source.as_str().to_owned());
-    let usage =
-        Usage { input: complete.usage.input, output: complete.usage.output, ..Usage::default() };
+    let counted = complete.usage;
+    let usage = Usage {
+        input: counted.input,
+        output: counted.output,
+        cache_read: counted.cache_read,
+        cache_write: counted.cache_write,
+        ..Usage::default()
+    };
     let completion = Completion {
         usage,
         confidence: complete.confidence,
         confidence_source: source,
         finish_reason: complete.finish_reason.map(|reason| reason.chars().take(64).collect()),
+        service_tier: complete.service_tier,
     };
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
@@ -137,6 +157,7 @@ pub(super) fn untrusted(said: WorkerMessage) -> WorkerMessage {
         WorkerMessage::Heartbeat(..)
         | WorkerMessage::Delta(..)
         | WorkerMessage::Failed(..)
+        | WorkerMessage::Reported(..)
         | WorkerMessage::Draining => said,
     }
 }
@@ -213,7 +234,7 @@ fn assign(assignment: Assignment) -> Assign {
         deadline_at: deadline.to_string(),
         task: Task {
             id: spec.id.to_string(),
-            model: spec.model.clone(),
+            model: task.model().to_owned(),
             queue: spec.queue.clone(),
             prompt: inputs.prompt,
             system_prompt: inputs.system_prompt,
@@ -221,6 +242,7 @@ fn assign(assignment: Assignment) -> Assign {
             messages: inputs.messages,
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
+            service_tier: spec.service_tier(),
             plan_execution_id: execution.map(|id| id.to_string()),
             step_id: step,
             item: spec.origin.item,

@@ -119,7 +119,7 @@ pub fn dry_run(
             step.prompt().source().to_owned()
         };
         let source = step.source();
-        let model = source.model.as_deref().unwrap_or(defaults.model);
+        let model = source.first_model().unwrap_or(defaults.model);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
         let waits = step.wait();
         let of = |prompt: &str| of_step(step, model, prompt, received(plan, step), past, prices);

@@ -7,7 +7,7 @@ use crate::Timestamp;
 use crate::budget::Money;
 use crate::event::EventName;
 use crate::id::TaskId;
-use crate::task::Ending;
+use crate::task::{Ending, FailureKind};
 use crate::usage::Usage;
 
 /// What happened to an execution.
@@ -148,6 +148,8 @@ pub struct Report {
     pub confidence: Option<f64>,
     /// Why the model stopped, in the provider's word.
     pub finish_reason: Option<String>,
+    /// The model that took the place of the first, and why.
+    pub fallback: Option<(String, FailureKind)>,
 }
 
 /// A fact for the event log (PROTOCOL.md 10). That a step started, backs off or waits for a

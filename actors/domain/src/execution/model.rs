@@ -250,6 +250,7 @@ impl World {
             usage,
             confidence: Some(0.5),
             finish_reason: None,
+            fallback: None,
         };
         let message = "does not match".to_owned();
         let end = match self.chance.below(100) {

@@ -318,7 +318,11 @@ impl Program {
     fn request(&self, step: &Step, inputs: Inputs) -> Request {
         let source = step.source();
         Request {
-            model: source.model.clone().unwrap_or_else(|| self.defaults.model.clone()),
+            model: Request::first_model(
+                source.model.clone(),
+                &source.routing,
+                &self.defaults.model,
+            ),
             queue: source.queue.clone().unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
             priority: Request::DEFAULT_PRIORITY,
             timeout_ms: source.timeout_ms.unwrap_or(Request::DEFAULT_TIMEOUT_MS),
@@ -327,6 +331,7 @@ impl Program {
             temperature: source.temperature,
             callback_url: None,
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
+            routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),
             inputs,
         }
     }

@@ -18,7 +18,7 @@ use super::items::MapState;
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::id::{SignalId, TaskId};
-use crate::task::Ending;
+use crate::task::{Ending, FailureKind};
 use crate::usage::Usage;
 
 /// The most bytes that a message takes in a row, as JSON.
@@ -107,6 +107,9 @@ pub struct StepState {
     /// Why its model stopped, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// The model that took the place of the first, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<(String, FailureKind)>,
     /// Why it did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
@@ -154,7 +157,13 @@ impl StepState {
         } else {
             let unknown = if self.usage.price_unknown { 21 } else { 0 };
             let cost = if self.usage.total_cost == 0.0 { 3 } else { FLOAT };
-            45 + digits(self.usage.input) + digits(self.usage.output) + cost + unknown
+            let cached = |name: usize, tokens| if tokens == 0 { 0 } else { name + digits(tokens) };
+            45 + digits(self.usage.input)
+                + digits(self.usage.output)
+                + cost
+                + unknown
+                + cached(14, self.usage.cache_read)
+                + cached(15, self.usage.cache_write)
         };
         let number =
             |name: usize, number: u32| if number == 0 { 0 } else { name + digits(number.into()) };
@@ -171,6 +180,7 @@ impl StepState {
             + self.confidence.map_or(0, |_| 14 + FLOAT)
             + self.finish_reason.as_ref().map_or(0, |text| 19 + written(text))
             + error
+            + self.fallback.as_ref().map_or(0, |(model, _)| 34 + written(model))
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
@@ -284,10 +294,16 @@ mod tests {
                     output: u64::MAX,
                     total_cost: 0.1 + 0.2,
                     price_unknown: true,
+                    cache_read: u64::MAX,
+                    cache_write: u64::MAX,
                 },
                 confidence: Some(1.0 / 3.0),
                 finish_reason: Some(word.chars().cycle().take(64).collect()),
                 error: Some(Ending { code: EndingCode::ProviderRateLimited, message }),
+                fallback: Some((
+                    word.chars().cycle().take(128).collect(),
+                    FailureKind::OutputInvalid,
+                )),
                 correction: None,
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
@@ -302,7 +318,7 @@ mod tests {
                 until: Some(Timestamp::MAX),
             };
             let json = serde_json::to_string(&row).expect("a row is written");
-            assert!(json.len() < 3_000, "{} bytes", json.len());
+            assert!(json.len() < 3_900, "{} bytes", json.len());
             assert!(json.len() <= row.json_bound(), "{} bytes", json.len());
         }
     }
@@ -311,7 +327,7 @@ mod tests {
     fn a_row_never_takes_more_than_it_says_and_a_usual_one_hardly_less() {
         let task = TaskId::from_u128(7 << 10);
         let now = Timestamp::from_millis(1_795_000_000_000);
-        let usage = Usage { input: 80, output: 22, total_cost: 0.0, price_unknown: false };
+        let usage = Usage { input: 80, output: 22, ..Usage::default() };
         let ending =
             |message: &str| Ending { code: EndingCode::TaskTimeout, message: message.into() };
         let rows = [

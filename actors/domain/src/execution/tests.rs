@@ -61,7 +61,7 @@ const fn task(step: u16, run: u16) -> TaskId {
 }
 
 fn costing(task: TaskId, cents: f64) -> Report {
-    let usage = Usage { input: 10, output: 5, total_cost: cents * CENT, price_unknown: false };
+    let usage = Usage { input: 10, output: 5, total_cost: cents * CENT, ..Usage::default() };
     Report {
         task,
         item: None,
@@ -70,6 +70,7 @@ fn costing(task: TaskId, cents: f64) -> Report {
         usage,
         confidence: Some(0.5),
         finish_reason: None,
+        fallback: None,
     }
 }
 

@@ -284,6 +284,7 @@ impl Turn {
         row.attempt = report.attempt;
         row.confidence = report.confidence;
         row.finish_reason.clone_from(&report.finish_reason);
+        row.fallback.clone_from(&report.fallback);
         row.usage += report.usage;
         let reserved = std::mem::take(&mut row.reserved);
         self.next.head.budget.release(reserved);

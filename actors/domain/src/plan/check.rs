@@ -289,6 +289,9 @@ impl StepChecker<'_, '_, '_> {
                 );
             }
         }
+        for (name, rule, says) in self.source.routing.faults(self.source.model.is_some()) {
+            self.breaks(rule, &name, &says);
+        }
     }
 
     fn depends_on(&mut self) {

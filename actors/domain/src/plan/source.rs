@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::map::MapSource;
 use super::wait::WaitSource;
 use crate::retry::Policy;
-use crate::task::Message;
+use crate::task::{Message, Routing};
 
 /// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct StepSource {
     /// The signal that a step of the type `wait` waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitSource>,
+    /// The models in place of `model`, and the service tier.
+    #[serde(default, skip_serializing_if = "Routing::is_none")]
+    pub routing: Routing,
 }
 
 /// The source of a retry policy.
@@ -111,6 +114,12 @@ pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
 }
 
 impl StepSource {
+    /// The model that is called first; `None` if the step names none.
+    #[must_use]
+    pub fn first_model(&self) -> Option<&str> {
+        self.model.as_deref().or_else(|| self.routing.models.first().map(String::as_str))
+    }
+
     /// The size, in bytes.
     fn size(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);

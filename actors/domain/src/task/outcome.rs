@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::ServiceTier;
 use crate::usage::Usage;
 
 /// The status on the wire (SPEC.md, States).
@@ -62,6 +63,9 @@ pub struct Completion {
     /// Why the model stopped, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// The service tier that the provider says it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<ServiceTier>,
 }
 
 /// Why an attempt failed.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gate, Message};
+use super::{Gate, Message, Routing, ServiceTier};
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 use crate::trace::TraceContext;
@@ -52,6 +52,47 @@ pub struct Spec {
     /// Whether its execution checks the output before it counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
+    /// The models after the first, and the service tier. Boxed, because few tasks have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Box<Routing>>,
+}
+
+impl Spec {
+    /// The models that the task may call.
+    #[must_use]
+    pub fn called(&self) -> Called<'_> {
+        Called::by(&self.model, self.routing.as_deref())
+    }
+
+    /// The service tier that is asked of the provider, if one is.
+    #[must_use]
+    pub fn service_tier(&self) -> Option<ServiceTier> {
+        self.routing.as_ref().and_then(|routing| routing.service_tier)
+    }
+}
+
+/// The models that a task may call, and the service tier.
+#[derive(Debug, Clone, Copy)]
+pub struct Called<'a> {
+    model: &'a str,
+    listed: &'a [String],
+    /// The service tier that is asked of the provider, if one is.
+    pub tier: Option<ServiceTier>,
+}
+
+impl<'a> Called<'a> {
+    /// By a task with this model and routing.
+    #[must_use]
+    pub fn by(model: &'a str, routing: Option<&'a Routing>) -> Self {
+        let listed = routing.map_or(&[][..], |routing| &routing.models);
+        Self { model, listed, tier: routing.and_then(|routing| routing.service_tier) }
+    }
+
+    /// Each model.
+    pub fn models(self) -> impl Iterator<Item = &'a str> {
+        let alone = self.listed.is_empty().then_some(self.model);
+        self.listed.iter().map(String::as_str).chain(alone)
+    }
 }
 
 /// A task as it was asked for: checked, and with its defaults filled in.
@@ -75,6 +116,9 @@ pub struct Request {
     pub callback_url: Option<String>,
     /// Whether a reviewer must see the output.
     pub gate: Option<Gate>,
+    /// The models after the first, and the service tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Box<Routing>>,
     /// The texts.
     pub inputs: Inputs,
 }
@@ -86,6 +130,12 @@ impl Request {
     pub const DEFAULT_PRIORITY: u8 = 5;
     /// How long an attempt may take if nobody says (SPEC.md, Limits).
     pub const DEFAULT_TIMEOUT_MS: u64 = 300_000;
+
+    /// The model that a list of models begins with, or else the one model.
+    #[must_use]
+    pub fn first_model(model: Option<String>, routing: &Routing, default: &str) -> String {
+        model.or_else(|| routing.models.first().cloned()).unwrap_or_else(|| default.to_owned())
+    }
 
     /// The task's unchanging part, and its texts.
     #[must_use]
@@ -112,6 +162,7 @@ impl Request {
             retry: Policy::default(),
             origin,
             checked: false,
+            routing: self.routing,
         };
         (spec, self.inputs)
     }

@@ -28,6 +28,7 @@ fn spec() -> Spec {
         retry: Policy::default(),
         origin: Origin::default(),
         checked: false,
+        routing: None,
     }
 }
 
@@ -36,7 +37,13 @@ fn task() -> Task {
 }
 
 fn completion(confidence: Option<f64>) -> Completion {
-    Completion { usage: Usage::default(), confidence, confidence_source: None, finish_reason: None }
+    Completion {
+        usage: Usage::default(),
+        confidence,
+        confidence_source: None,
+        finish_reason: None,
+        service_tier: None,
+    }
 }
 
 fn completed(lease: LeaseId) -> Event {
@@ -277,5 +284,82 @@ proptest! {
             let row = serde_json::to_string(&task).expect("a snapshot is written");
             prop_assert_eq!(&serde_json::from_str::<Task>(&row).expect("and read"), &task);
         }
+    }
+}
+
+mod fallback {
+    use super::*;
+
+    fn failing(lease: LeaseId, code: EndingCode, retryable: bool) -> Event {
+        let ending = Ending { code, message: "no".into() };
+        let failure = Failure { ending, retryable, retry_after: None };
+        Event::AttemptFailed { lease, failure, jitter: Jitter(0) }
+    }
+
+    fn listed(fallback_on: Option<Vec<FailureKind>>) -> Task {
+        let models = vec!["a".to_owned(), "b".to_owned()];
+        let routing = Some(Box::new(Routing { models, fallback_on, service_tier: None }));
+        Task::submitted(Spec { model: "a".into(), routing, ..spec() }).next
+    }
+
+    const LIMITED: EndingCode = EndingCode::ProviderRateLimited;
+
+    #[test]
+    fn the_next_lease_takes_the_next_model_without_using_up_an_attempt() {
+        let task = listed(None).running(LEASE_1);
+        assert_eq!((task.model(), task.model_used()), ("a", Some("a")));
+        let step = task.on(failing(LEASE_1, LIMITED, true));
+        assert_eq!(step.effects, [Effect::ForgetWake, Effect::Enqueue]);
+        let task = step.next;
+        assert_eq!((&task.state, task.retries, task.model()), (&State::Ready, 0, "b"));
+        assert_eq!(task.model_used(), None, "nobody has called it yet");
+        let task = task.running(LEASE_2);
+        assert_eq!((task.attempt, task.model_used()), (1, Some("b")));
+        assert_eq!(task.fallback_reason(), Some(FailureKind::RateLimited));
+        let task = task.on(completed(LEASE_2)).next;
+        assert_eq!((task.status(), task.model_used()), (Status::Completed, Some("b")));
+    }
+
+    #[test]
+    fn after_the_last_model_the_attempt_has_failed_and_the_next_begins_with_the_first() {
+        let task = listed(None).running(LEASE_1).on(failing(LEASE_1, LIMITED, true)).next;
+        let task = task.running(LEASE_2).on(failing(LEASE_2, LIMITED, true)).next;
+        assert!(matches!(task.state, State::Backoff { .. }), "{task:?}");
+        assert_eq!((task.retries, task.model(), task.fallback_reason()), (1, "a", None));
+    }
+
+    #[test]
+    fn a_refusal_ends_the_task_at_its_first_model() {
+        let task = listed(None).running(LEASE_1);
+        let task = task.on(failing(LEASE_1, EndingCode::ProviderError, false)).next;
+        assert_eq!((task.status(), task.model_used()), (Status::Failed, Some("a")));
+    }
+
+    #[test]
+    fn only_the_listed_kinds_go_to_the_next_model() {
+        let invalid = |kinds| {
+            let task = listed(kinds).running(LEASE_1);
+            let task = task.on(failing(LEASE_1, EndingCode::OutputInvalid, false)).next;
+            (task.status(), task.model().to_owned())
+        };
+        assert_eq!(invalid(None), (Status::Failed, "a".into()));
+        let kinds = Some(vec![FailureKind::OutputInvalid]);
+        assert_eq!(invalid(kinds), (Status::Pending, "b".into()));
+    }
+
+    #[test]
+    fn a_time_out_goes_to_the_next_model_and_revokes_the_lease() {
+        let task = listed(None).running(LEASE_1);
+        let State::Running { deadline, .. } = task.state else { panic!("{task:?}") };
+        let step = task.transition(Event::TimePassed { jitter: Jitter(0) }, deadline).unwrap();
+        assert_eq!((step.next.model(), step.next.retries), ("b", 0));
+        assert!(step.effects.iter().any(|effect| matches!(effect, Effect::Revoke { .. })));
+    }
+
+    #[test]
+    fn a_lost_worker_is_no_failure_of_the_model() {
+        let task = listed(None).running(LEASE_1);
+        let task = task.on(Event::LeaseExpired { lease: LEASE_1 }).next;
+        assert_eq!(task.model(), "a");
     }
 }

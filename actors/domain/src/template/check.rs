@@ -125,11 +125,14 @@ fn schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
 }
 
 fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
-    let Defaults { model, queue, timeout_ms, max_tokens, temperature } = defaults;
+    let Defaults { model, queue, timeout_ms, max_tokens, temperature, routing } = defaults;
     for (field, target) in [("defaults.model", model), ("defaults.queue", queue)] {
         if let Some(target) = target {
             check_length(problems, field, target, 1, MAX_TARGET);
         }
+    }
+    for (name, rule, says) in routing.faults(model.is_some()) {
+        problems.push(Problem::rule(rule, format!("defaults.{name}"), says));
     }
     check_timeout(problems, "defaults.timeoutMs", *timeout_ms);
     check_max_tokens(problems, "defaults.maxTokens", *max_tokens);

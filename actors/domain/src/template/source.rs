@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
+use crate::task::Routing;
 
 /// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct Defaults {
     /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The models in place of `model`, and the service tier.
+    #[serde(default, skip_serializing_if = "Routing::is_none")]
+    pub routing: Routing,
 }
 
 impl TemplateSource {
@@ -79,7 +83,11 @@ impl TemplateSource {
     pub fn steps_with_defaults(&self) -> Vec<StepSource> {
         let Some(defaults) = &self.defaults else { return self.steps.clone() };
         let filled = |step: &StepSource| StepSource {
-            model: step.model.as_ref().or(defaults.model.as_ref()).cloned(),
+            model: step
+                .model
+                .clone()
+                .or_else(|| defaults.model.clone().filter(|_| step.routing.models.is_empty())),
+            routing: step.routing.or(&defaults.routing, step.model.is_some()),
             queue: step.queue.as_ref().or(defaults.queue.as_ref()).cloned(),
             timeout_ms: step.timeout_ms.or(defaults.timeout_ms),
             max_tokens: step.max_tokens.or(defaults.max_tokens),

@@ -23,7 +23,7 @@ use crate::id::{SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
-use crate::task::{self, Ending, EndingCode, Origin, Request, State, Task};
+use crate::task::{self, Called, Ending, EndingCode, Origin, Request, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
@@ -271,7 +271,8 @@ impl<'p> Joint<'p> {
         };
         let task = sources.task_id(self.unit.now);
         self.rendered += request.inputs.length();
-        let worst_cost = sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
+        let called = Called::by(&request.model, request.routing.as_deref());
+        let worst_cost = sources.worst_cost(called, &request.inputs, request.max_tokens);
         match item {
             Some(item) => {
                 self.is_item_decided(step, item, ItemDecision::Run { task, worst_cost });
@@ -318,8 +319,8 @@ impl<'p> Joint<'p> {
         let List { number, items, concurrency, min_success, costs } = list;
         let worst_cost = costs.and_then(|costs| {
             costs.iter().try_fold(Money::ZERO, |sum, (count, request)| {
-                let worst =
-                    sources.worst_cost(&request.model, &request.inputs, request.max_tokens)?;
+                let called = Called::by(&request.model, request.routing.as_deref());
+                let worst = sources.worst_cost(called, &request.inputs, request.max_tokens)?;
                 Some(sum + worst.times(*count))
             })
         });
@@ -357,6 +358,7 @@ fn report(task: &Task) -> Report {
         usage: result.map(|result| result.usage).unwrap_or_default(),
         confidence: result.and_then(|result| result.confidence),
         finish_reason: result.and_then(|result| result.finish_reason.clone()),
+        fallback: task.fallback_reason().map(|reason| (task.model().to_owned(), reason)),
     }
 }
 

@@ -54,7 +54,7 @@ impl Sources for Fake {
         event == EventName::TaskCompleted || event == EventName::TaskRejected
     }
 
-    fn worst_cost(&self, _: &str, _: &Inputs, _: Option<u64>) -> Option<Money> {
+    fn worst_cost(&self, _: Called<'_>, _: &Inputs, _: Option<u64>) -> Option<Money> {
         Some(Money::ZERO)
     }
 }
@@ -80,6 +80,7 @@ fn spec(gate: Option<Gate>) -> Spec {
         retry: retry::Policy::default(),
         origin: Origin::default(),
         checked: false,
+        routing: None,
     }
 }
 
@@ -92,10 +93,11 @@ fn running(task: &Task) -> Task {
 
 fn completed(lease: LeaseId, output: &str) -> Event {
     let completion = Completion {
-        usage: Usage { input: 3, output: 4, total_cost: 0.5, price_unknown: false },
+        usage: Usage { input: 3, output: 4, total_cost: 0.5, ..Usage::default() },
         confidence: Some(0.7),
         confidence_source: None,
         finish_reason: None,
+        service_tier: None,
     };
     let event = task::Event::Completed { lease, completion, chance: Chance(u32::MAX) };
     Event::Task { event, output: Some(output.into()) }

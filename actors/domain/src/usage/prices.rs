@@ -1,12 +1,13 @@
 //! The price table: parsing, look-up of a model, and the cost of a call.
 //!
-//! Deliberately absent: prices of batch and priority tiers, images, audio and tools.
+//! Deliberately absent: prices of batches, images, audio and tools.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::{Tokens, Usage};
+use crate::task::ServiceTier;
 
 /// The output that a reservation assumes for a model without a known maximum, in tokens.
 const ASSUMED_MAX_OUTPUT_TOKENS: u64 = 4096;
@@ -32,6 +33,10 @@ pub struct Price {
     rates: Option<Rates>,
     /// (prompt tokens, the rates of a call with more prompt tokens than these), ascending.
     tiers: Vec<(u64, Rates)>,
+    /// The rates of the service tier `flex`.
+    flex: Option<Rates>,
+    /// The rates of the service tier `priority`.
+    priority: Option<Rates>,
     /// The longest output that the model generates, in tokens.
     pub max_output_tokens: Option<u64>,
 }
@@ -92,12 +97,20 @@ impl Prices {
     /// The usage of a call. Without a price the cost is 0 and `price_unknown` is set.
     #[must_use]
     pub fn usage(&self, model: &str, tokens: Tokens) -> Usage {
-        let rates = self.get(model).and_then(|price| price.rates(tokens.input));
+        self.usage_in(model, None, tokens)
+    }
+
+    /// The usage of a call in a service tier.
+    #[must_use]
+    pub fn usage_in(&self, model: &str, tier: Option<ServiceTier>, tokens: Tokens) -> Usage {
+        let rates = self.get(model).and_then(|price| price.rates_in(tier, tokens.input));
         Usage {
             input: tokens.input,
             output: tokens.output,
             total_cost: rates.map_or(0.0, |rates| rates.cost(tokens)),
             price_unknown: rates.is_none(),
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
         }
     }
 
@@ -110,15 +123,58 @@ impl Prices {
         prompt_tokens: u64,
         max_tokens: Option<u64>,
     ) -> Option<f64> {
+        self.worst_case_in(model, None, prompt_tokens, max_tokens)
+    }
+
+    /// The highest cost of a call for which a service tier is asked. A provider may give the usual
+    /// tier instead, so the dearer of both counts.
+    #[must_use]
+    pub fn worst_case_in(
+        &self,
+        model: &str,
+        tier: Option<ServiceTier>,
+        prompt_tokens: u64,
+        max_tokens: Option<u64>,
+    ) -> Option<f64> {
         let price = self.get(model)?;
-        let rates = price.rates(prompt_tokens)?;
-        let output = max_tokens.or(price.max_output_tokens).unwrap_or(ASSUMED_MAX_OUTPUT_TOKENS);
-        let input_rate = rates.input.max(rates.cache_write).max(rates.cache_read);
-        Some(amount(prompt_tokens, input_rate) + amount(output, rates.output))
+        let usual = price.worst_case(None, prompt_tokens, max_tokens)?;
+        Some(usual.max(price.worst_case(tier, prompt_tokens, max_tokens)?))
     }
 }
 
 impl Price {
+    fn worst_case(
+        &self,
+        tier: Option<ServiceTier>,
+        prompt_tokens: u64,
+        max_tokens: Option<u64>,
+    ) -> Option<f64> {
+        let rates = self.rates_in(tier, prompt_tokens)?;
+        let output = max_tokens.or(self.max_output_tokens).unwrap_or(ASSUMED_MAX_OUTPUT_TOKENS);
+        let input_rate = rates.input.max(rates.cache_write).max(rates.cache_read);
+        Some(amount(prompt_tokens, input_rate) + amount(output, rates.output))
+    }
+
+    /// The rates in a service tier. `flex` without a price of its own costs as much as usual;
+    /// `priority`, which is dearer, has then no price, unless the model costs nothing. A long prompt
+    /// pays at least the rates of its length: the table has none for both together.
+    #[must_use]
+    pub fn rates_in(&self, tier: Option<ServiceTier>, prompt_tokens: u64) -> Option<Rates> {
+        let usual = self.rates(prompt_tokens);
+        let is_long = usual != self.rates;
+        match tier {
+            Some(ServiceTier::Flex) => {
+                usual.map(|usual| self.flex.filter(|_| !is_long).unwrap_or(usual))
+            }
+            Some(ServiceTier::Priority) => match (self.priority, usual) {
+                (Some(priority), Some(usual)) if is_long => Some(priority.dearer(usual)),
+                (Some(priority), _) => Some(priority),
+                (None, usual) => usual.filter(|usual| *usual == Rates::default()),
+            },
+            Some(ServiceTier::Auto) | None => usual,
+        }
+    }
+
     /// The rates of a call whose prompt has this many tokens; `None` without a price.
     #[must_use]
     pub fn rates(&self, prompt_tokens: u64) -> Option<Rates> {
@@ -136,12 +192,24 @@ impl Price {
         Ok(Self {
             rates: Rates::read(model, entry, "")?,
             tiers,
+            flex: Rates::read(model, entry, "_flex")?,
+            priority: Rates::read(model, entry, "_priority")?,
             max_output_tokens: entry.get("max_output_tokens").and_then(Value::as_u64),
         })
     }
 }
 
 impl Rates {
+    /// The higher of each.
+    fn dearer(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: self.cache_read.max(other.cache_read),
+            cache_write: self.cache_write.max(other.cache_write),
+        }
+    }
+
     /// The cost in USD of a call at these rates.
     #[must_use]
     pub fn cost(&self, tokens: Tokens) -> f64 {
@@ -233,6 +301,32 @@ mod tests {
     fn cached_tokens_cost_their_own_price_and_are_not_paid_twice() {
         let cached = Tokens { cache_read: 400_000, cache_write: 100_000, ..tokens(1_000_000, 0) };
         assert!(close(table().usage("gpt", cached).total_cost, 1.0 + 0.2 + 0.2));
+    }
+
+    #[test]
+    fn a_service_tier_has_its_own_price() {
+        use ServiceTier::{Auto, Flex, Priority};
+        let table = r#"{
+            "m": {"input_cost_per_token": 2, "output_cost_per_token": 4,
+                  "input_cost_per_token_flex": 1, "output_cost_per_token_flex": 2,
+                  "input_cost_per_token_priority": 3, "output_cost_per_token_priority": 6,
+                  "cache_read_input_token_cost_priority": 0.5},
+            "plain": {"input_cost_per_token": 2, "output_cost_per_token": 4},
+            "local": {"input_cost_per_token": 0, "output_cost_per_token": 0}
+        }"#;
+        let table = Prices::parse(table).unwrap();
+        let call = Tokens { cache_read: 10, ..tokens(20, 1) };
+        let cost = |model, tier| table.usage_in(model, tier, call);
+        assert!(close(cost("m", None).total_cost, 44.0));
+        assert!(close(cost("m", Some(Auto)).total_cost, 44.0));
+        assert!(close(cost("m", Some(Flex)).total_cost, 22.0));
+        assert!(close(cost("m", Some(Priority)).total_cost, 30.0 + 5.0 + 6.0));
+        assert!(close(cost("plain", Some(Flex)).total_cost, 44.0));
+        assert!(cost("plain", Some(Priority)).price_unknown);
+        assert!(!cost("local", Some(Priority)).price_unknown);
+        assert_eq!(table.worst_case_in("m", Some(Flex), 10, Some(1)), Some(24.0));
+        assert_eq!(table.worst_case_in("m", Some(Priority), 10, Some(1)), Some(36.0));
+        assert_eq!(table.worst_case_in("plain", Some(Priority), 10, Some(1)), None);
     }
 
     #[test]

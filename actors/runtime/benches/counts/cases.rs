@@ -81,6 +81,7 @@ fn completion() -> Completion {
         confidence: None,
         confidence_source: None,
         finish_reason: Some("stop".into()),
+        service_tier: None,
     }
 }
 
@@ -102,6 +103,7 @@ fn task(times: usize) {
             retry: Policy::default(),
             origin: Origin::default(),
             checked: false,
+            routing: None,
         };
         let on =
             |task: Task, event| black_box(task.transition(event, NOW).expect("it applies").next);
@@ -132,7 +134,7 @@ fn chain(times: usize) {
         black_box((0..5).fold(first, |execution, step| {
             let task = TaskId::from_u128(id(step.into()));
             let decision = StepDecision::Run { task, worst_cost: None };
-            let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, price_unknown: false };
+            let usage = Usage { input: 100, output: 20, total_cost: 0.000_1, ..Usage::default() };
             let report = Report {
                 task,
                 item: None,
@@ -141,6 +143,7 @@ fn chain(times: usize) {
                 usage,
                 confidence: None,
                 finish_reason: None,
+                fallback: None,
             };
             let on = |execution: Execution, event| {
                 execution.transition(event, NOW).expect("it applies").next
@@ -315,6 +318,7 @@ impl Whole {
             heartbeat: Duration::from_secs(10),
             drain_deadline: Duration::from_secs(20),
             prices: Arc::default(),
+            model_limits: std::collections::BTreeMap::new(),
             approvals: callboard_domain::approval::Policy {
                 escalate_after: 0.5,
                 rejects: false,
@@ -367,6 +371,7 @@ impl Whole {
             temperature: Some(0.5),
             callback_url: None,
             gate: None,
+            routing: None,
             inputs: Inputs {
                 prompt: "Sum up what the customer wants.".into(),
                 ..Inputs::default()

@@ -326,10 +326,10 @@ pub(crate) async fn past(
             if step.wait.is_some() {
                 continue;
             }
-            let model = step.model.as_ref().unwrap_or(&node.settings.task_defaults.model);
+            let model = step.first_model().unwrap_or(&node.settings.task_defaults.model).to_owned();
             let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
             let past = PastRun { cost: row.usage.total_cost, duration_ms: took };
-            samples.entry((step.id.clone(), model.clone())).or_default().push(past);
+            samples.entry((step.id.clone(), model)).or_default().push(past);
         }
     }
     Ok(samples.into_iter().filter_map(|(key, past)| Some((key, median(past)?))).collect())

@@ -86,6 +86,7 @@ fn full_task() -> Task {
             trace: None,
         },
         checked: true,
+        routing: None,
     };
     let lease = LeaseId::from_random(42);
     let running = Task::submitted(spec)
@@ -94,10 +95,17 @@ fn full_task() -> Task {
         .expect("it is ready")
         .next;
     let completion = Completion {
-        usage: Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true },
+        usage: Usage {
+            input: 1,
+            output: 2,
+            total_cost: 0.25,
+            price_unknown: true,
+            ..Usage::default()
+        },
         confidence: Some(0.75),
         confidence_source: Some("logprobs".into()),
         finish_reason: Some("stop".into()),
+        service_tier: None,
     };
     let event = Event::Completed { lease, completion, chance: Chance(0) };
     running.transition(event, NOW).expect("it runs").next
@@ -425,7 +433,8 @@ fn full_execution() -> Execution {
     let run = StepDecision::Run { task, worst_cost: Some(Money::from_usd(0.25)) };
     let mut step = Execution::started(spec, graph, NOW);
     step.and_then(Happened::Decided { step: 0, decision: run }, NOW).expect("it is ready");
-    let usage = Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true };
+    let usage =
+        Usage { input: 1, output: 2, total_cost: 0.25, price_unknown: true, ..Usage::default() };
     let report = Report {
         task,
         item: None,
@@ -434,6 +443,7 @@ fn full_execution() -> Execution {
         usage,
         confidence: Some(0.75),
         finish_reason: None,
+        fallback: None,
     };
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
     step.and_then(Happened::StepFailed { step: 0, report, ending }, NOW).expect("it is out");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
-use callboard_domain::task::{Completion, Ending, Inputs, LeaseId, Spec, Status, Task};
+use callboard_domain::task::{Completion, Ending, Inputs, LeaseId, Route, Spec, Status, Task};
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ pub(crate) struct TaskRow {
     edited: bool,
     #[serde(rename = "x", default, skip_serializing_if = "is_default")]
     erased_at: Option<Timestamp>,
+    #[serde(rename = "f", default, skip_serializing_if = "is_default")]
+    route: Route,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -60,6 +62,7 @@ impl From<&Task> for TaskRow {
             error: task.error.clone(),
             edited: task.edited,
             erased_at: task.erased_at,
+            route: task.route,
         }
     }
 }
@@ -86,6 +89,7 @@ impl TaskRow {
             error: self.error,
             edited: self.edited,
             erased_at: self.erased_at,
+            route: self.route,
         }
     }
 }

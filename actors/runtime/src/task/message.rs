@@ -1,12 +1,14 @@
 //! The messages of a task's actor.
 
 use callboard_domain::Error;
+use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Completion, Failure, LeaseId, LeaseToken, Task};
 use tokio::sync::oneshot;
 
 use crate::capacity::SlotPermit;
 use crate::concurrency::Running;
 use crate::join::Join;
+use crate::models::CallPermit;
 use crate::shard::TaskAddress;
 use crate::worker::AckSender;
 
@@ -19,9 +21,15 @@ pub(crate) enum Message {
         slot: SlotPermit,
         /// The share of the account's concurrent tasks.
         running: Option<Running>,
+        /// A call of the model, if the model is metered.
+        call: Option<CallPermit>,
     },
     /// A worker answers.
     Result(Box<WorkerResult>),
+    /// The call of a metered model that was in flight at a restart.
+    Adopt(CallPermit),
+    /// The provider told its limits to the holder of a lease.
+    Reported(LeaseId, Box<Reported>),
     /// A lease ran out.
     LeaseExpired(LeaseId),
     /// The server went down before a worker heard of its lease.

@@ -46,7 +46,7 @@ async fn a_task_is_counted_in_each_status_that_it_enters() {
     worker.ack(lease, Of::Fail).await;
     let lease = worker.assignment_while_beating().await.lease;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let usage = Usage { input: 7, output: 5, total_cost: 0.25, price_unknown: false };
+    let usage = Usage { input: 7, output: 5, total_cost: 0.25, ..Usage::default() };
     worker.link.say(WorkerMessage::Completed(
         lease,
         "out".into(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Completion, Failure, Inputs, LeaseToken, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::{Leases, Profile};
@@ -83,6 +84,8 @@ pub enum WorkerMessage {
     Completed(LeaseToken, String, Completion),
     /// A failure.
     Failed(LeaseToken, Failure),
+    /// The provider's own limits, which came with the answer that follows.
+    Reported(LeaseToken, Box<Reported>),
     /// It takes nothing new.
     Draining,
 }

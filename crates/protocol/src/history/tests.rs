@@ -36,13 +36,13 @@ fn details() -> impl Strategy<Value = Details> {
         share(),
         share(),
         maybe(number().prop_map(ExecutionId::from_u128)),
-        text(),
+        (text(), maybe(any::<u16>())),
     );
     let second = (hash(), hash(), hash(), text(), user());
     let third = (user(), text(), maybe(any::<u64>()), maybe(instant()));
     let fourth = maybe(number().prop_map(TaskId::from_u128));
     (first, second, third, fourth).prop_map(|(first, second, third, retry)| {
-        let (why, confidence, threshold, execution, step) = first;
+        let (why, confidence, threshold, execution, (step, step_item)) = first;
         let (shown, edit, comment, reviewer, from) = second;
         let (to, reason, after_ms, until) = third;
         Details {
@@ -51,6 +51,7 @@ fn details() -> impl Strategy<Value = Details> {
             threshold,
             execution,
             step,
+            item: step_item,
             shown,
             edit,
             comment,

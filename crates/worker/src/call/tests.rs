@@ -42,6 +42,8 @@ impl Provider for Scripted {
                     confidence: Some(0.5),
                     confidence_source: Source::Logprobs,
                     finish_reason: Some("stop".into()),
+                    service_tier: None,
+                    limits: Reported::default(),
                 }),
                 End::Panic => panic!("planted"),
                 End::Never => std::future::pending().await,
@@ -82,10 +84,12 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
     let expected = Complete {
         lease: "a".into(),
         output: "abcde".into(),
-        usage: Usage { input: 3, output: 2 },
+        usage: Usage { input: 3, output: 2, cache_read: 1, cache_write: 0 },
         confidence: Some(0.5),
         confidence_source: Some(ConfidenceSource::Logprobs),
         finish_reason: Some("stop".into()),
+        service_tier: None,
+        limits: None,
     };
     assert_eq!(frame, FromWorker::Complete(expected));
 }

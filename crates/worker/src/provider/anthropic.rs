@@ -1,19 +1,25 @@
 //! Anthropic's messages API, streamed.
 //!
 //! It gives no log-probabilities, so there is no confidence. Stop reasons are told in the words
-//! of the rest of the field (`stop`, `length`). Deliberately absent: extended thinking, tools
-//! and cache control.
+//! of the rest of the field (`stop`, `length`). A long system prompt that comes again is marked for the
+//! provider's cache ([`caching`]). Deliberately absent: extended thinking and tools.
+
+mod caching;
 
 use std::env;
 use std::sync::Arc;
 
 use callboard_domain::confidence::Source;
+use callboard_domain::model_limits::Reported;
+use callboard_domain::task::ServiceTier;
 use callboard_domain::usage::{Prices, Tokens};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use caching::Prompts;
 
 use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
 use super::quirks::{Memory, Quirks};
@@ -33,6 +39,7 @@ pub struct Anthropic {
     endpoint: Endpoint,
     quirks: Memory,
     prices: Arc<Prices>,
+    prompts: Prompts,
 }
 
 impl Anthropic {
@@ -50,7 +57,7 @@ impl Anthropic {
         let base = base_url(base)?;
         let path = if base.path().ends_with("/v1") { "/messages" } else { "/v1/messages" };
         let endpoint = Endpoint::new("anthropic", &base, path, key, sent)?;
-        Ok(Self { endpoint, quirks: Memory::default(), prices })
+        Ok(Self { endpoint, quirks: Memory::default(), prices, prompts: Prompts::default() })
     }
 
     /// The same, with the key from `ANTHROPIC_API_KEY` if it is set.
@@ -67,6 +74,7 @@ impl Anthropic {
         let mut output = Output::default();
         let mut usage = Usage::default();
         let mut stop_reason = None;
+        let limits = events.limits;
         while let Some(event) = events.next().await? {
             if event.name == "error" {
                 return Err(self.endpoint.error_event(&event.data));
@@ -83,7 +91,7 @@ impl Anthropic {
                     stop_reason = delta.stop_reason.or(stop_reason);
                     usage.merge(&counted.unwrap_or_default());
                 }
-                Message::Stop => return Ok(completion(output, &usage, stop_reason)),
+                Message::Stop => return Ok(completion(output, &usage, stop_reason, limits)),
                 Message::Error => return Err(self.endpoint.error_event(&event.data)),
                 Message::Other => {}
             }
@@ -94,8 +102,9 @@ impl Anthropic {
     /// Asks, and again without what the model refuses: a refusal has generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
+        let is_cached = self.prompts.comes_again(&request.model, &request.system_messages());
         loop {
-            match self.endpoint.post(&self.body(request, quirks)).await {
+            match self.endpoint.post(&self.body(request, quirks, is_cached)).await {
                 Ok(events) => {
                     self.quirks.keep(&request.model, quirks);
                     return Ok(events);
@@ -103,10 +112,11 @@ impl Anthropic {
                 Err(refusal) => {
                     let learned =
                         refusal.answer.and_then(|(status, words)| quirks.learn(status, &words));
-                    let temperature = |learned: &Quirks| {
-                        learned.without_temperature && !quirks.without_temperature
+                    let known = |learned: &Quirks| {
+                        learned.without_temperature != quirks.without_temperature
+                            || learned.without_service_tier != quirks.without_service_tier
                     };
-                    quirks = learned.filter(temperature).ok_or(refusal.failure)?;
+                    quirks = learned.filter(known).ok_or(refusal.failure)?;
                     tracing::debug!(
                         model = request.model,
                         ?quirks,
@@ -117,7 +127,7 @@ impl Anthropic {
         }
     }
 
-    fn body(&self, request: &Request, quirks: Quirks) -> Value {
+    fn body(&self, request: &Request, quirks: Quirks, is_cached: bool) -> Value {
         let known = self.prices.get(&request.model).and_then(|price| price.max_output_tokens);
         let mut body = json!({
             "model": request.model,
@@ -127,12 +137,21 @@ impl Anthropic {
         });
         let system =
             request.system_messages().into_iter().map(|text| json!({"type": "text", "text": text}));
-        let system: Vec<Value> = system.collect();
+        let mut system: Vec<Value> = system.collect();
+        if let (Some(last), true) = (system.last_mut(), is_cached) {
+            last["cache_control"] = json!({"type": "ephemeral"});
+        }
         if !system.is_empty() {
             body["system"] = Value::Array(system);
         }
         if let (Some(temperature), false) = (request.temperature, quirks.without_temperature) {
             body["temperature"] = json!(temperature);
+        }
+        // There is no cheaper tier, and `auto` is the one that priority comes with.
+        let wants_auto =
+            matches!(request.service_tier, Some(ServiceTier::Auto | ServiceTier::Priority));
+        if wants_auto && !quirks.without_service_tier {
+            body["service_tier"] = json!("auto");
         }
         body
     }
@@ -152,7 +171,12 @@ impl Provider for Anthropic {
     }
 }
 
-fn completion(output: Output, usage: &Usage, stop_reason: Option<String>) -> Completion {
+fn completion(
+    output: Output,
+    usage: &Usage,
+    stop_reason: Option<String>,
+    limits: Reported,
+) -> Completion {
     let finish_reason = stop_reason.map(|reason| match reason.as_str() {
         "end_turn" | "stop_sequence" => "stop".to_owned(),
         "max_tokens" | "model_context_window_exceeded" => "length".to_owned(),
@@ -164,7 +188,14 @@ fn completion(output: Output, usage: &Usage, stop_reason: Option<String>) -> Com
         confidence: None,
         confidence_source: Source::None,
         finish_reason,
+        service_tier: usage.service_tier.as_deref().map(given),
+        limits,
     }
+}
+
+/// The service tier that an answer names; `standard` is the usual one.
+fn given(name: &str) -> ServiceTier {
+    ServiceTier::parse(name).unwrap_or(ServiceTier::Auto)
 }
 
 #[derive(Deserialize)]
@@ -204,12 +235,12 @@ struct MessageDelta {
 
 /// Counts so far: later ones replace earlier ones. `input_tokens` leaves out the cached ones.
 #[derive(Deserialize, Default)]
-#[expect(clippy::struct_field_names, reason = "the provider's names")]
 struct Usage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
+    service_tier: Option<String>,
 }
 
 impl Usage {
@@ -220,6 +251,7 @@ impl Usage {
             later.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
         self.cache_read_input_tokens =
             later.cache_read_input_tokens.or(self.cache_read_input_tokens);
+        self.service_tier = later.service_tier.clone().or(self.service_tier.take());
     }
 
     fn tokens(&self) -> Tokens {

@@ -5,9 +5,12 @@
 
 use std::time::Duration;
 
+use callboard_domain::model_limits::Reported;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde_json::Value;
+
+use super::limits;
 
 /// The longest message that is kept, in characters.
 const MAX_MESSAGE_CHARS: usize = 1000;
@@ -17,7 +20,7 @@ const MAX_MESSAGE_CHARS: usize = 1000;
 pub enum Code {
     /// The provider refused or failed.
     ProviderError,
-    /// The provider asks for fewer calls.
+    /// The provider asks for fewer calls (429), or is overloaded (529).
     ProviderRateLimited,
     /// The attempt's deadline passed.
     TaskTimeout,
@@ -49,6 +52,8 @@ pub struct Failure {
     pub retryable: bool,
     /// How long the provider asks to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// The provider's own limits, from the headers of the answer.
+    pub limits: Option<Box<Reported>>,
 }
 
 impl Failure {
@@ -56,7 +61,7 @@ impl Failure {
     #[must_use]
     pub fn new(code: Code, message: impl AsRef<str>, retryable: bool) -> Self {
         let message = bounded(message.as_ref());
-        Self { code, message, retryable, retry_after_ms: None }
+        Self { code, message, retryable, retry_after_ms: None, limits: None }
     }
 
     /// The provider did not take it and will not take it later.
@@ -83,6 +88,8 @@ pub(super) struct Words {
     pub(super) param: Option<String>,
     /// An HTTP status inside the body, as streams have it.
     pub(super) status: Option<u16>,
+    /// The wait that Google's `RetryInfo` asks for, in milliseconds.
+    pub(super) retry_delay_ms: Option<u64>,
 }
 
 impl Words {
@@ -92,7 +99,9 @@ impl Words {
         let Ok(json) = serde_json::from_str::<Value>(body) else {
             return Self { message: body.trim().to_owned(), ..Self::default() };
         };
-        let error = json.get("error").unwrap_or(&json);
+        // Gemini answers with a list of one.
+        let json = json.get(0).unwrap_or(&json);
+        let error = json.get("error").unwrap_or(json);
         let message = ["message", "detail", "error"].iter().find_map(|member| error.get(member));
         let message = message.unwrap_or(error);
         let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
@@ -103,6 +112,7 @@ impl Words {
             kind: kind.join(" "),
             param: error.get("param").and_then(Value::as_str).map(str::to_owned),
             status: error.get("code").and_then(Value::as_u64).and_then(|code| code.try_into().ok()),
+            retry_delay_ms: retry_delay(error),
         }
     }
 
@@ -137,6 +147,8 @@ pub(super) struct Advice {
     pub(super) should_retry: Option<bool>,
     /// `retry-after-ms`, else `retry-after`, in milliseconds.
     pub(super) retry_after_ms: Option<u64>,
+    /// The limits.
+    pub(super) limits: Reported,
 }
 
 impl Advice {
@@ -147,6 +159,7 @@ impl Advice {
         Self {
             should_retry: header("x-should-retry").and_then(|text| text.trim().parse().ok()),
             retry_after_ms: millis.or_else(after),
+            limits: limits::read(&header, now),
         }
     }
 }
@@ -156,14 +169,22 @@ pub(super) fn classify(status: u16, words: &Words, advice: &Advice) -> Failure {
     let transient = matches!(status, 408 | 409 | 425 | 429 | 500..=599);
     let out_of_money = status == 402 || words.out_of_money();
     let retryable = !out_of_money && advice.should_retry.unwrap_or(transient);
-    let limited = status == 429 && !out_of_money;
+    let limited = matches!(status, 429 | 529) && !out_of_money;
     let code = if limited { Code::ProviderRateLimited } else { Code::ProviderError };
     let message = match words.message.as_str() {
         "" => format!("the provider answered {status} without a word"),
         message => format!("the provider answered {status}: {message}"),
     };
-    let retry_after_ms = advice.retry_after_ms.filter(|_| retryable);
-    Failure { retry_after_ms, ..Failure::new(code, message, retryable) }
+    let retry_after_ms = advice.retry_after_ms.or(words.retry_delay_ms).filter(|_| retryable);
+    let limits = (!advice.limits.is_none()).then(|| Box::new(advice.limits));
+    Failure { retry_after_ms, limits, ..Failure::new(code, message, retryable) }
+}
+
+/// `retryDelay` among the details of an error, such as `34s`.
+fn retry_delay(error: &Value) -> Option<u64> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    milliseconds(delay.strip_suffix('s')?, 1000.0)
 }
 
 /// The text, cut to what is kept, with control characters made visible.

@@ -9,12 +9,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use callboard_common::sse::{Event, Parser};
+use callboard_domain::model_limits::Reported;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use super::failure::{Advice, Failure, Words, classify};
+use super::limits;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -66,6 +68,8 @@ pub(super) struct Refusal {
 pub(super) struct Events {
     response: Response,
     parser: Parser,
+    /// The provider's own limits, from the headers.
+    pub(super) limits: Reported,
 }
 
 impl Key {
@@ -161,7 +165,8 @@ impl Endpoint {
             let message = format!("the provider answered with {kind} instead of an event stream");
             return Err(Refusal { failure: Failure::refused(message), answer: None });
         }
-        Ok(Events { response, parser: Parser::default() })
+        let limits = limits::read(&|name: &str| header(&response, name), jiff::Timestamp::now());
+        Ok(Events { response, parser: Parser::default(), limits })
     }
 
     /// What an error event inside a stream means.

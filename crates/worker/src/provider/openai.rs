@@ -8,6 +8,8 @@
 use std::env;
 
 use callboard_domain::confidence::{MeanLogprob, Source};
+use callboard_domain::model_limits::Reported;
+use callboard_domain::task::ServiceTier;
 use callboard_domain::usage::{Tokens, estimate_tokens};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -55,7 +57,7 @@ impl OpenAi {
 
     async fn call(&self, request: &Request, deltas: &Deltas) -> Result<Completion, Failure> {
         let mut events = self.ask(request).await?;
-        let mut answer = Answer::default();
+        let mut answer = Answer { limits: events.limits, ..Answer::default() };
         while let Some(event) = events.next().await? {
             if event.data == "[DONE]" {
                 return Ok(answer.complete(request));
@@ -135,6 +137,9 @@ fn body(request: &Request, quirks: Quirks) -> Value {
         let name = if quirks.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
         body[name] = json!(max_tokens);
     }
+    if let (Some(tier), false) = (request.service_tier, quirks.without_service_tier) {
+        body["service_tier"] = json!(tier);
+    }
     body
 }
 
@@ -145,12 +150,15 @@ struct Answer {
     logprobs: MeanLogprob,
     finish_reason: Option<String>,
     usage: Option<ChunkUsage>,
+    service_tier: Option<ServiceTier>,
+    limits: Reported,
 }
 
 impl Answer {
     /// Takes a chunk in and gives the text it adds.
     fn take(&mut self, chunk: Chunk) -> String {
         self.usage = chunk.usage.or(self.usage.take());
+        self.service_tier = chunk.service_tier.as_deref().map(given).or(self.service_tier);
         // One completion is asked for; some servers number their choices oddly.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
             return String::new();
@@ -194,8 +202,15 @@ impl Answer {
             confidence,
             confidence_source: confidence.map_or(Source::None, |_| Source::Logprobs),
             finish_reason: self.finish_reason,
+            service_tier: self.service_tier,
+            limits: self.limits,
         }
     }
+}
+
+/// The service tier that an answer names; `default` and `scale` are the usual one.
+fn given(name: &str) -> ServiceTier {
+    ServiceTier::parse(name).unwrap_or(ServiceTier::Auto)
 }
 
 fn is_text(value: Option<&Value>) -> bool {
@@ -206,6 +221,7 @@ fn is_text(value: Option<&Value>) -> bool {
 struct Chunk {
     choices: Option<Vec<Choice>>,
     usage: Option<ChunkUsage>,
+    service_tier: Option<String>,
     error: Option<Value>,
 }
 

@@ -12,6 +12,7 @@ use super::failure::Words;
 
 /// What is left out or said differently for one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(super) struct Quirks {
     /// `logprobs` is not asked for.
     pub(super) without_logprobs: bool,
@@ -19,6 +20,8 @@ pub(super) struct Quirks {
     pub(super) without_temperature: bool,
     /// `max_completion_tokens` is sent for `max_tokens`.
     pub(super) completion_tokens: bool,
+    /// `service_tier` is not sent.
+    pub(super) without_service_tier: bool,
 }
 
 impl Quirks {
@@ -41,6 +44,8 @@ impl Quirks {
             Some(Self { without_logprobs: true, ..self })
         } else if !self.without_temperature && refused("temperature") {
             Some(Self { without_temperature: true, ..self })
+        } else if !self.without_service_tier && refused("service_tier") {
+            Some(Self { without_service_tier: true, ..self })
         } else {
             None
         }
@@ -89,7 +94,8 @@ mod tests {
 
     fn learn(message: &str, kind: &str, param: &str) -> Option<Quirks> {
         let param = (!param.is_empty()).then(|| param.to_owned());
-        let words = Words { message: message.into(), kind: kind.into(), param, status: None };
+        let (message, kind) = (message.into(), kind.into());
+        let words = Words { message, kind, param, ..Words::default() };
         Quirks::default().learn(400, &words)
     }
 

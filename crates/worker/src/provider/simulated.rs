@@ -18,6 +18,7 @@
 use std::time::Duration;
 
 use callboard_domain::confidence::{self, Source};
+use callboard_domain::model_limits::Reported;
 use callboard_domain::usage::{Tokens, estimate_tokens};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -82,6 +83,8 @@ impl Simulated {
             confidence,
             confidence_source: confidence.map_or(Source::None, |_| Source::Reported),
             finish_reason: Some(finish_reason.to_owned()),
+            service_tier: request.service_tier,
+            limits: Reported::default(),
         })
     }
 

@@ -40,6 +40,7 @@ fn assign(lease: &str) -> Box<Assign> {
             messages: Vec::new(),
             max_tokens: None,
             temperature: None,
+            service_tier: None,
             plan_execution_id: None,
             step_id: None,
             item: None,
@@ -52,16 +53,24 @@ fn complete(lease: &str) -> FromWorker {
     FromWorker::Complete(Complete {
         lease: lease.into(),
         output: format!("output of {lease}"),
-        usage: Usage { input: 1, output: 1 },
+        usage: Usage { input: 1, output: 1, ..Usage::default() },
         confidence: None,
         confidence_source: None,
         finish_reason: None,
+        service_tier: None,
+        limits: None,
     })
 }
 
 fn fail(lease: &str) -> FromWorker {
     let error = ErrorBody { code: "PROVIDER_ERROR".into(), message: "m".into() };
-    FromWorker::Fail(Fail { lease: lease.into(), error, retryable: true, retry_after_ms: None })
+    FromWorker::Fail(Fail {
+        lease: lease.into(),
+        error,
+        retryable: true,
+        retry_after_ms: None,
+        limits: None,
+    })
 }
 
 fn ack(lease: &str, of: Of) -> ToWorker {

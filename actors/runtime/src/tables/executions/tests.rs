@@ -34,7 +34,7 @@ fn started(steps: usize) -> Step<Execution> {
 }
 
 fn report(task: TaskId) -> Report {
-    let usage = Usage { input: 80, output: 22, total_cost: 0.001, price_unknown: false };
+    let usage = Usage { input: 80, output: 22, total_cost: 0.001, ..Usage::default() };
     Report {
         task,
         item: None,
@@ -43,6 +43,7 @@ fn report(task: TaskId) -> Report {
         usage,
         confidence: None,
         finish_reason: None,
+        fallback: None,
     }
 }
 

@@ -14,13 +14,15 @@ fn failure(status: u16, body: &str, headers: &[(&str, &'static str)]) -> (Code, 
 
 #[test]
 fn what_may_pass_by_itself_is_tried_again_and_nothing_else() {
-    for status in [408, 409, 425, 500, 502, 503, 504, 529] {
+    for status in [408, 409, 425, 500, 502, 503, 504] {
         assert_eq!(failure(status, "", &[]), (Code::ProviderError, true, None), "{status}");
     }
     for status in [400, 401, 402, 403, 404, 413, 422] {
         assert_eq!(failure(status, "", &[]), (Code::ProviderError, false, None), "{status}");
     }
-    assert_eq!(failure(429, "", &[]), (Code::ProviderRateLimited, true, None));
+    for status in [429, 529] {
+        assert_eq!(failure(status, "", &[]), (Code::ProviderRateLimited, true, None), "{status}");
+    }
 }
 
 #[test]
@@ -64,6 +66,32 @@ fn the_providers_words_are_kept_in_every_shape_they_come_in() {
     assert_eq!(words("  upstream is gone\n"), "upstream is gone");
     let failure = classify(503, &Words::read("gone\u{1b}[31m"), &Advice::default());
     assert_eq!(failure.message, "the provider answered 503: gone [31m");
+}
+
+#[test]
+fn the_wait_in_the_words_of_gemini_is_read() {
+    let body = r#"[{"error": {"code": 429, "message": "You exceeded your current quota.",
+        "status": "RESOURCE_EXHAUSTED", "details": [
+            {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []},
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]}}]"#;
+    let found = failure(429, body, &[]);
+    assert_eq!(found, (Code::ProviderRateLimited, true, Some(34_500)));
+    assert_eq!(failure(429, body, &[("retry-after", "2")]).2, Some(2_000));
+    assert_eq!(Words::read(body).message, "You exceeded your current quota.");
+}
+
+#[test]
+fn the_limits_come_with_a_refusal() {
+    let headers = [
+        ("x-ratelimit-limit-requests", "60"),
+        ("x-ratelimit-remaining-requests", "0"),
+        ("x-ratelimit-reset-requests", "1s"),
+    ];
+    let limits = classify(429, &Words::default(), &advice(&headers)).limits;
+    assert_eq!(
+        limits.and_then(|limits| limits.requests).map(|it| (it.limit, it.remaining)),
+        Some((60, 0))
+    );
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn request() -> Request {
         prompt: " say hello\n".into(),
         max_tokens: Some(7),
         temperature: Some(0.5),
+        service_tier: None,
     }
 }
 
@@ -125,6 +126,7 @@ async fn a_rate_limit_says_when_to_come_back() {
         message: "the provider answered 429: slow down".into(),
         retryable: true,
         retry_after_ms: Some(2000),
+        limits: None,
     };
     assert_eq!(failure, expected);
 }

@@ -1,0 +1,356 @@
+//! Limits of a model: requests and tokens a minute, calls in flight, and the answer to a 429
+//! (PROTOCOL.md 16).
+//!
+//! ```text
+//!           begin: reserves an estimate           settle: the real figures
+//!   queue ─────────────────────────▶ call in flight ──────────────────────▶ counts for a minute
+//!                                        │ 429, 529
+//!                                        ▼
+//!   Open ─────────────────────────▶ Closed until Retry-After ─▶ one probe ─▶ Open
+//!                                        ▲                          │ 429, 529
+//!                                        └──────────────────────────┘
+//! ```
+//!
+//! A [`Meter`] decides for one model. The minute slides as for accounts ([`crate::rate`]), and an
+//! entry counts half a second longer than a minute, because calls travel for different times.
+//! Deliberately absent: the order of the waiting tasks, and the map from models to meters.
+
+mod closure;
+mod estimate;
+mod reported;
+mod window;
+
+use serde::{Deserialize, Serialize};
+
+use crate::retry::MAX_RETRY_AFTER;
+use crate::worker::Monotonic;
+
+pub use estimate::Demand;
+pub use reported::{Allowance, Reported};
+
+use closure::Closure;
+use estimate::Estimator;
+use reported::Foreign;
+use window::{Load, Window};
+
+/// The greatest limit that is taken, in requests, tokens or calls.
+pub const MAX_LIMIT: u64 = 1_000_000_000_000;
+
+/// The limits of one model; `None` is unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelLimits {
+    /// Requests in any minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u64>,
+    /// Input tokens in any minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens_per_minute: Option<u64>,
+    /// Output tokens in any minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_minute: Option<u64>,
+    /// Input and output tokens together in any minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
+    /// Calls in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrent: Option<u64>,
+}
+
+impl ModelLimits {
+    /// True if nothing is limited.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The limits with those of the provider where these are lower. What is unlimited here stays so.
+    fn lowered(self, reported: &Reported) -> Self {
+        let lower = |own: Option<u64>, allowance: Option<Allowance>| {
+            own.map(|own| allowance.map_or(own, |allowance| own.min(allowance.limit)))
+        };
+        Self {
+            requests_per_minute: lower(self.requests_per_minute, reported.requests),
+            input_tokens_per_minute: lower(self.input_tokens_per_minute, reported.input_tokens),
+            output_tokens_per_minute: lower(self.output_tokens_per_minute, reported.output_tokens),
+            tokens_per_minute: lower(self.tokens_per_minute, reported.tokens),
+            concurrent: self.concurrent,
+        }
+    }
+}
+
+/// A refused call: the model has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom {
+    /// The instant from which there may be room; `None` if that depends on a call in flight.
+    pub until: Option<Monotonic>,
+}
+
+/// A call in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    at: Monotonic,
+    demand: Demand,
+    is_probe: bool,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallEnd {
+    /// The provider answered; the tokens that it counted.
+    Used {
+        /// Tokens of the prompt.
+        input: u64,
+        /// Tokens of the output.
+        output: u64,
+    },
+    /// The provider answered 429 or 529, and asked for this wait.
+    Refused {
+        /// The wait, if the provider named one.
+        retry_after_ms: Option<u64>,
+    },
+    /// The provider failed otherwise: the request counts, its tokens do not.
+    Failed,
+    /// The worker was lost, or the attempt took too long: the reservation stands.
+    Unknown,
+}
+
+/// The use of a model by one node, against its limits.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    limits: ModelLimits,
+    reported: Reported,
+    foreign: Foreign,
+    window: Window,
+    in_flight: u64,
+    closure: Closure,
+    estimator: Estimator,
+    /// The demand of the task that found too little room, which goes next.
+    next: Option<Demand>,
+}
+
+/// How a model stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeterStatus {
+    /// The configured limits.
+    pub limits: ModelLimits,
+    /// The provider's own figures.
+    pub reported: Reported,
+    /// Requests of the last minute.
+    pub requests: u64,
+    /// Input tokens of the last minute, reservations included.
+    pub input_tokens: u64,
+    /// Output tokens of the last minute, reservations included.
+    pub output_tokens: u64,
+    /// Calls in flight.
+    pub in_flight: u64,
+    /// The instant until which the model is closed after a 429.
+    pub closed_until: Option<Monotonic>,
+}
+
+impl Meter {
+    /// A model that was not called yet.
+    #[must_use]
+    pub fn new(limits: ModelLimits) -> Self {
+        Self {
+            limits,
+            reported: Reported::default(),
+            foreign: Foreign::default(),
+            window: Window::default(),
+            in_flight: 0,
+            closure: Closure::default(),
+            estimator: Estimator::default(),
+            next: None,
+        }
+    }
+
+    /// Other limits count from now on.
+    pub fn set_limits(&mut self, limits: ModelLimits) {
+        self.limits = limits;
+    }
+
+    /// Closes the model until an instant, as it was before a restart.
+    pub fn close_until(&mut self, until: Monotonic) {
+        self.closure.close_until(until);
+    }
+
+    /// Counts a call of before a restart that is still in flight.
+    pub fn adopt(&mut self, at: Monotonic, now: Monotonic) -> Call {
+        let demand = self.estimator.usual();
+        self.window.evict(now);
+        self.window.add(at, demand.load());
+        self.in_flight += 1;
+        Call { at, demand, is_probe: false }
+    }
+
+    /// Counts a call of before a restart that has ended.
+    pub fn count(&mut self, at: Monotonic, input: u64, output: u64, now: Monotonic) {
+        self.window.evict(now);
+        self.window.add(at, Load { requests: 1, input, output });
+    }
+
+    /// True if the meter neither limits nor remembers anything that matters.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.limits.is_none() && self.in_flight == 0 && self.closure.is_open()
+    }
+
+    /// The demand of a call whose texts have about `input` tokens.
+    #[must_use]
+    pub fn demand(&self, input: u64, max_tokens: Option<u64>) -> Demand {
+        self.estimator.demand(input, max_tokens)
+    }
+
+    /// Passes if a call may begin now.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub fn room(&mut self, now: Monotonic) -> Result<(), NoRoom> {
+        // A call smaller than usual may fit; what it needs is known once it has begun.
+        self.admit(self.next.unwrap_or_else(|| self.estimator.usual().quarter()), now)
+    }
+
+    /// Begins a call whose texts are not known yet: reserves the usual demand until
+    /// [`Self::resize`], so that not all waiting calls begin at once.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing is counted.
+    pub fn begin(&mut self, now: Monotonic) -> Result<Call, NoRoom> {
+        self.room(now)?;
+        let demand = self.next.take().unwrap_or_else(|| self.estimator.usual());
+        Ok(self.begun(demand, now))
+    }
+
+    /// Begins a call.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing is counted, and the demand goes next.
+    pub fn begin_with(&mut self, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
+        if let Err(no_room) = self.admit(demand, now) {
+            self.next = Some(demand);
+            return Err(no_room);
+        }
+        self.next = None;
+        Ok(self.begun(demand, now))
+    }
+
+    fn begun(&mut self, demand: Demand, now: Monotonic) -> Call {
+        self.window.add(now, demand.load());
+        self.in_flight += 1;
+        Call { at: now, demand, is_probe: self.closure.begin() }
+    }
+
+    /// Reserves the demand of a call's own texts.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; the call is abandoned, and its demand goes next.
+    pub fn resize(&mut self, call: Call, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
+        let Demand { input, output, .. } = call.demand;
+        if demand.input <= input && demand.output <= output {
+            // What others reserved meanwhile must not take the room of a call that has it.
+            self.window.change(call.at, call.demand.load(), demand.load());
+            return Ok(Call { demand, ..call });
+        }
+        self.abandon(call);
+        self.begin_with(demand, now)
+    }
+
+    /// A call that was never made counts no more.
+    pub fn abandon(&mut self, call: Call) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.window.change(call.at, call.demand.load(), Load::default());
+        if call.is_probe {
+            self.closure.probe_lost();
+        }
+    }
+
+    /// The end of a call; true if it closed the model, or moved the end of its closure.
+    pub fn settle(&mut self, call: Call, end: CallEnd, now: Monotonic) -> bool {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let reserved = call.demand.load();
+        match end {
+            CallEnd::Used { input, output } => {
+                self.estimator.learn(call.demand, input, output);
+                let used = Load { requests: 1, input, output };
+                if !self.window.change(call.at, reserved, used) {
+                    // The call took longer than a minute: its output is of now.
+                    self.window.add(now, Load { requests: 0, input: 0, output });
+                }
+                if call.is_probe {
+                    self.closure.reopen();
+                }
+                false
+            }
+            CallEnd::Refused { retry_after_ms } => {
+                self.window.change(call.at, reserved, Load::REQUEST);
+                self.refused(call.is_probe, retry_after_ms, now)
+            }
+            CallEnd::Failed => {
+                self.window.change(call.at, reserved, Load::REQUEST);
+                if call.is_probe {
+                    self.closure.reopen();
+                }
+                false
+            }
+            CallEnd::Unknown => {
+                if call.is_probe {
+                    self.closure.probe_lost();
+                }
+                false
+            }
+        }
+    }
+
+    /// A 429 or 529 of a call that was not counted; true if it closed the model.
+    pub fn refused_uncounted(&mut self, retry_after_ms: Option<u64>, now: Monotonic) -> bool {
+        self.refused(false, retry_after_ms, now)
+    }
+
+    fn refused(&mut self, is_probe: bool, retry_after_ms: Option<u64>, now: Monotonic) -> bool {
+        let longest = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
+        self.closure.refused(is_probe, retry_after_ms.map(|wait| wait.min(longest)), now)
+    }
+
+    /// The provider's own figures, from the headers of an answer.
+    pub fn report(&mut self, reported: Reported, now: Monotonic) {
+        self.window.evict(now);
+        self.reported = reported.over(self.reported);
+        let limits = self.limits.lowered(&self.reported);
+        self.foreign = Foreign::of(&reported, limits, self.window.sum(), now);
+    }
+
+    /// How the model stands at `now`.
+    pub fn status(&mut self, now: Monotonic) -> MeterStatus {
+        self.window.evict(now);
+        let Load { requests, input, output } = self.window.sum();
+        MeterStatus {
+            limits: self.limits,
+            reported: self.reported,
+            requests,
+            input_tokens: input,
+            output_tokens: output,
+            in_flight: self.in_flight,
+            closed_until: self.closed_until().filter(|until| *until > now),
+        }
+    }
+
+    /// The instant until which the model is closed, also if it has passed.
+    #[must_use]
+    pub const fn closed_until(&self) -> Option<Monotonic> {
+        self.closure.until()
+    }
+
+    fn admit(&mut self, demand: Demand, now: Monotonic) -> Result<(), NoRoom> {
+        self.closure.admit(now)?;
+        self.window.evict(now);
+        let limits = self.limits.lowered(&self.reported);
+        if limits.concurrent.is_some_and(|most| self.in_flight >= most) {
+            return Err(NoRoom { until: None });
+        }
+        let until = self.window.room_at(limits, &self.foreign, demand, now);
+        if until > now { Err(NoRoom { until: Some(until) }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Models, their limits, and the waits for them (PROTOCOL.md 16).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_domain::id::Environment;
+use callboard_domain::model_limits::{MeterStatus, ModelLimits, NoRoom};
+use callboard_domain::task::{State, Task};
+use callboard_domain::usage::Rates;
+use callboard_domain::{Error, Timestamp};
+
+use super::Handle;
+use crate::finish::Finish;
+
+/// A model as the node knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelView {
+    /// The name.
+    pub name: Arc<str>,
+    /// The connected workers that announce it by its exact name.
+    pub workers: usize,
+    /// The price in USD per token; `None` if the price table has none.
+    pub rates: Option<Rates>,
+    /// The limits, the use of the last minute and the closure; `None` for a model without any.
+    pub status: Option<MeterStatus>,
+    /// The instant until which the model is closed after a 429.
+    pub closed_until: Option<Timestamp>,
+}
+
+impl Handle {
+    /// The models that workers announce by name, those with limits or figures, and the default.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelView> {
+        let mut models: BTreeMap<Arc<str>, (usize, Option<MeterStatus>)> = BTreeMap::new();
+        models.entry(self.node.settings.task_defaults.model.as_str().into()).or_default();
+        let moment = self.moment();
+        for view in self.workers(Environment::Live) {
+            if !view.worker.is_reachable(moment) {
+                continue;
+            }
+            for name in view.worker.profile.iter().flat_map(|profile| &profile.models) {
+                if !name.ends_with('*') {
+                    models.entry(name.as_str().into()).or_default().0 += 1;
+                }
+            }
+        }
+        for (name, status) in self.node.models.statuses() {
+            models.entry(name).or_default().1 = Some(status);
+        }
+        let view = |(name, (workers, status)): (Arc<str>, (usize, Option<MeterStatus>))| {
+            let price = self.node.settings.prices.get(&name);
+            let closed_until = status.as_ref().and_then(|status| status.closed_until);
+            ModelView {
+                rates: price.and_then(|price| price.rates(0)),
+                closed_until: closed_until.map(|until| self.node.wall_clock(until)),
+                name,
+                workers,
+                status,
+            }
+        };
+        models.into_iter().map(view).collect()
+    }
+
+    /// Sets the limits of a model, in place of those of the settings. After `Ok` they survive a power
+    /// cut, and count for every call that begins.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn set_model_limits(
+        &self,
+        model: &str,
+        limits: ModelLimits,
+    ) -> Result<ModelView, Error> {
+        let node = Arc::clone(&self.node);
+        Finish::new(node.set_model_limits(model.to_owned(), limits)).await?;
+        let found = self.models().into_iter().find(|view| *view.name == *model);
+        found.ok_or(Error::Internal)
+    }
+
+    /// The instant until which a pending task waits at least, if that is known (PROTOCOL.md 16).
+    #[must_use]
+    pub fn waiting_until(&self, task: &Task) -> Option<Timestamp> {
+        match task.state {
+            State::Ready => {
+                let until = self.model_room(task).err().and_then(|no_room| no_room.until);
+                until.map(|until| self.node.wall_clock(until))
+            }
+            State::Backoff { until } => Some(until),
+            State::Running { .. }
+            | State::AwaitingApproval { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => None,
+        }
+    }
+
+    /// Whether the model of a ready task has room.
+    pub(super) fn model_room(&self, task: &Task) -> Result<(), NoRoom> {
+        // The sandbox is not metered; only its tasks are of no model that anybody limits.
+        self.node.models.room(Environment::Live, task.model())
+    }
+}

@@ -1,0 +1,314 @@
+//! The models that a node calls: their meters, and the permits of calls in flight (PROTOCOL.md 16).
+//!
+//! In memory, and per node. A start reads the limits and the closures from their rows, adopts the
+//! calls of running tasks, and counts the tasks that ended in the last minute. Only production is
+//! metered. Deliberately absent: the rules, which [`callboard_domain::model_limits`] has.
+
+mod load;
+mod permit;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_domain::id::Environment;
+use callboard_domain::model_limits::{Meter, MeterStatus, ModelLimits, NoRoom, Reported};
+use callboard_domain::worker::Monotonic;
+
+use crate::ports::Clock;
+use crate::queue::{self, QueueKind};
+use crate::supervisor::DirectoryOf;
+
+pub(crate) use permit::CallPermit;
+
+/// The most models whose figures are kept; those of further ones are dropped.
+const MAX_MODELS: usize = 10_000;
+/// The longest pause before a queue looks again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// The models.
+pub(crate) struct Models {
+    shared: Arc<Shared>,
+    /// The limits of the settings, which count for a model without a row.
+    configured: BTreeMap<String, ModelLimits>,
+    /// Held while a row of limits is written.
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+struct Shared {
+    meters: Mutex<BTreeMap<Arc<str>, Meter>>,
+    /// True if any model is limited, closed or has a counted call in flight; without it, nobody
+    /// takes the lock.
+    is_metering: AtomicBool,
+    /// True if a queue found no room since the queues were told last.
+    is_awaited: AtomicBool,
+    queues: Arc<DirectoryOf<QueueKind>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The earliest instant at which a model may have room that had none when its queue looked.
+#[derive(Debug, Default)]
+pub(crate) struct Blocked {
+    until: Cell<Option<Monotonic>>,
+    /// The instant of the timer that runs.
+    looks_at: Option<Monotonic>,
+}
+
+impl Blocked {
+    fn note(&self, until: Monotonic) {
+        self.until.set(Some(self.until.get().map_or(until, |earlier| earlier.min(until))));
+    }
+
+    /// The timer has fired.
+    pub(crate) fn looks_again(&mut self) {
+        self.looks_at = None;
+    }
+
+    /// True while a timer runs.
+    pub(crate) const fn is_awaited(&self) -> bool {
+        self.looks_at.is_some()
+    }
+
+    /// The pause before the next look; `None` if none is needed, or a timer runs that fires earlier.
+    pub(crate) fn pause(&mut self, now: Monotonic) -> Option<Duration> {
+        let until = self.until.take()?;
+        let pause = Duration::from_millis(until.0.saturating_sub(now.0)).min(LONGEST_PAUSE);
+        let at = now.after(pause);
+        if self.looks_at.is_some_and(|looks_at| looks_at <= at) {
+            return None;
+        }
+        self.looks_at = Some(at);
+        Some(pause)
+    }
+}
+
+impl Models {
+    pub(crate) fn new(
+        configured: BTreeMap<String, ModelLimits>,
+        queues: Arc<DirectoryOf<QueueKind>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let meter = |(name, limits): (&String, &ModelLimits)| {
+            (Arc::from(name.as_str()), Meter::new(*limits))
+        };
+        let meters: BTreeMap<_, _> = configured.iter().map(meter).collect();
+        let shared = Arc::new(Shared {
+            is_metering: AtomicBool::new(is_metering(&meters)),
+            meters: Mutex::new(meters),
+            is_awaited: AtomicBool::new(false),
+            queues,
+            clock,
+        });
+        Self { shared, configured, writing: Arc::default() }
+    }
+
+    /// True if calls of the model are counted.
+    pub(crate) fn meters(&self, environment: Environment, model: &str) -> bool {
+        self.is_metering(environment)
+            && self.shared.lock().get(model).is_some_and(|meter| !meter.is_idle())
+    }
+
+    /// True if a call of the model may begin; else `blocked` notes from when on.
+    pub(crate) fn has_room(
+        &self,
+        environment: Environment,
+        model: &str,
+        blocked: &Blocked,
+    ) -> bool {
+        match self.room(environment, model) {
+            Ok(()) => true,
+            Err(NoRoom { until }) => {
+                if let Some(until) = until {
+                    blocked.note(until);
+                }
+                self.shared.is_awaited.store(true, Ordering::Release);
+                false
+            }
+        }
+    }
+
+    /// Passes if a call of the model may begin now.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub(crate) fn room(&self, environment: Environment, model: &str) -> Result<(), NoRoom> {
+        if !self.is_metering(environment) {
+            return Ok(());
+        }
+        let now = self.shared.clock.moment();
+        self.shared.lock().get_mut(model).map_or(Ok(()), |meter| meter.room(now))
+    }
+
+    /// A call whose texts are not known yet; none if the model is not metered, or has no room after
+    /// all: the task then asks itself.
+    pub(crate) fn begin(&self, environment: Environment, model: &Arc<str>) -> Option<CallPermit> {
+        if !self.is_metering(environment) {
+            return None;
+        }
+        let now = self.shared.clock.moment();
+        let call = {
+            let mut meters = self.shared.lock();
+            let meter = meters.get_mut(model).filter(|meter| !meter.is_idle())?;
+            meter.begin(now).ok()?
+        };
+        Some(CallPermit::new(Arc::clone(&self.shared), Arc::clone(model), call))
+    }
+
+    /// The call with the demand of its own texts, which have about `input` tokens.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub(crate) fn reserve(
+        &self,
+        model: &str,
+        call: Option<CallPermit>,
+        input: u64,
+        max_tokens: Option<u64>,
+    ) -> Result<CallPermit, NoRoom> {
+        let now = self.shared.clock.moment();
+        // A call of another model is given back here, before the lock is taken.
+        let call = call.filter(|call| call.is_of(model)).map(CallPermit::into_call);
+        let reserved = {
+            let mut meters = self.shared.lock();
+            let (name, meter) = meter_of(&mut meters, model);
+            let demand = meter.demand(input, max_tokens);
+            let begun = match call {
+                Some(call) => meter.resize(call, demand, now),
+                None => meter.begin_with(demand, now),
+            };
+            begun.map(|call| (name, call))
+        };
+        if reserved.is_err() {
+            // The queue finds out when it looks.
+            self.shared.is_awaited.store(true, Ordering::Release);
+        } else {
+            // The call may need less than it had reserved.
+            self.shared.tell();
+        }
+        let (name, call) = reserved?;
+        Ok(CallPermit::new(Arc::clone(&self.shared), name, call))
+    }
+
+    /// A 429 or 529 of a call that was not counted.
+    pub(crate) fn refused(
+        &self,
+        environment: Environment,
+        model: &str,
+        retry_after_ms: Option<u64>,
+    ) {
+        if environment != Environment::Live {
+            return;
+        }
+        let now = self.shared.clock.moment();
+        let mut meters = self.shared.lock();
+        if meters.len() < MAX_MODELS || meters.contains_key(model) {
+            meter_of(&mut meters, model).1.refused_uncounted(retry_after_ms, now);
+            self.shared.is_metering.store(true, Ordering::Release);
+        }
+    }
+
+    /// The provider's own figures.
+    pub(crate) fn report(&self, environment: Environment, model: &str, reported: Reported) {
+        if environment != Environment::Live {
+            return;
+        }
+        let now = self.shared.clock.moment();
+        {
+            let mut meters = self.shared.lock();
+            if meters.len() >= MAX_MODELS && !meters.contains_key(model) {
+                return;
+            }
+            meter_of(&mut meters, model).1.report(reported, now);
+        }
+        self.shared.tell();
+    }
+
+    /// Counts a call that began `age` ago, before a restart, and is in flight.
+    pub(crate) fn adopt(
+        &self,
+        environment: Environment,
+        model: &str,
+        age: Duration,
+    ) -> Option<CallPermit> {
+        if !self.meters(environment, model) {
+            return None;
+        }
+        let now = self.shared.clock.moment();
+        let (name, call) = {
+            let mut meters = self.shared.lock();
+            let (name, meter) = meter_of(&mut meters, model);
+            (name, meter.adopt(before(now, age), now))
+        };
+        Some(CallPermit::new(Arc::clone(&self.shared), name, call).given())
+    }
+
+    /// How each known model stands.
+    pub(crate) fn statuses(&self) -> Vec<(Arc<str>, MeterStatus)> {
+        let now = self.shared.clock.moment();
+        let mut meters = self.shared.lock();
+        meters.iter_mut().map(|(name, meter)| (Arc::clone(name), meter.status(now))).collect()
+    }
+
+    fn is_metering(&self, environment: Environment) -> bool {
+        environment == Environment::Live && self.shared.is_metering.load(Ordering::Acquire)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Meter>> {
+        self.meters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call is over, or was never made.
+    fn end(&self, model: &str, change: impl FnOnce(&mut Meter, Monotonic)) {
+        let now = self.clock.moment();
+        {
+            let mut meters = self.lock();
+            if let Some(meter) = meters.get_mut(model) {
+                change(meter, now);
+                if meter.is_idle() {
+                    self.is_metering.store(is_metering(&meters), Ordering::Release);
+                }
+            }
+        }
+        self.tell();
+    }
+
+    /// Tells the queues that a model may have room, if one of them waits for it.
+    fn tell(&self) {
+        if self.is_awaited.swap(false, Ordering::AcqRel) {
+            self.queues.send_to_all_awake(|| queue::Message::Look);
+        }
+    }
+}
+
+fn is_metering(meters: &BTreeMap<Arc<str>, Meter>) -> bool {
+    meters.values().any(|meter| !meter.is_idle())
+}
+
+/// The meter of a model, which is made if there is none.
+fn meter_of<'m>(
+    meters: &'m mut BTreeMap<Arc<str>, Meter>,
+    model: &str,
+) -> (Arc<str>, &'m mut Meter) {
+    let name = match meters.get_key_value(model) {
+        Some((known, _)) => Arc::clone(known),
+        None => Arc::from(model),
+    };
+    let meter =
+        meters.entry(Arc::clone(&name)).or_insert_with(|| Meter::new(ModelLimits::default()));
+    (name, meter)
+}
+
+/// The instant `age` before `now`; the process's first one at the earliest.
+fn before(now: Monotonic, age: Duration) -> Monotonic {
+    Monotonic(now.0.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)))
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}

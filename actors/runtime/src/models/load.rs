@@ -1,0 +1,182 @@
+//! What of the models is stored: limits that an admin set, and the end of a closure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::Timestamp;
+use callboard_domain::id::Environment;
+use callboard_domain::model_limits::{Meter, ModelLimits};
+use callboard_domain::query::{TaskOrder, Tasks, Window};
+use callboard_domain::task::Status;
+use callboard_domain::worker::Monotonic;
+use callboard_store::{Error, Op, Outcome};
+use sha2::{Digest, Sha256};
+
+use super::{Models, before, is_metering, meter_of};
+use crate::durable;
+use crate::node::Node;
+use crate::read;
+use crate::tables::{MODELS, ModelRow};
+
+/// Models are not divided by environment: only production has them.
+const NUMBER: u8 = Environment::Live.number();
+/// All rows of models live here.
+const PARTITION: u8 = 0;
+/// The age at which a call no longer counts.
+const COUNTED: Duration = Duration::from_secs(61);
+/// The pages of ended tasks that a start looks at.
+const PAGES: usize = 100;
+/// The tasks of a page.
+const PAGE: usize = 100;
+
+/// The key of a model's row.
+fn key(model: &str) -> [u8; 32] {
+    Sha256::digest(model.as_bytes()).into()
+}
+
+impl Models {
+    /// The limits of a model: those of its row, else those of the settings.
+    fn limits_of(&self, row: &ModelRow) -> ModelLimits {
+        row.limits.or(self.configured.get(&row.name).copied()).unwrap_or_default()
+    }
+
+    /// Other limits count from now on.
+    fn set_limits(&self, model: &str, limits: ModelLimits) {
+        {
+            let mut meters = self.shared.lock();
+            meter_of(&mut meters, model).1.set_limits(limits);
+            self.shared
+                .is_metering
+                .store(is_metering(&meters), std::sync::atomic::Ordering::Release);
+        }
+        self.shared.tell();
+    }
+
+    fn load(&self, row: &ModelRow, now: Timestamp) {
+        let moment = self.shared.clock.moment();
+        let mut meters = self.shared.lock();
+        let meter = meter_of(&mut meters, &row.name).1;
+        meter.set_limits(self.limits_of(row));
+        if let Some(until) = row.closed_until.filter(|until| *until > now) {
+            meter.close_until(moment.after(until.since(now)));
+        }
+        self.shared.is_metering.store(is_metering(&meters), std::sync::atomic::Ordering::Release);
+    }
+
+    /// The end of a model's closure, if it lies ahead.
+    fn closed_until(&self, model: &str) -> Option<Monotonic> {
+        let now = self.shared.clock.moment();
+        let until = self.shared.lock().get(model).and_then(Meter::closed_until);
+        until.filter(|until| *until > now)
+    }
+
+    fn count(&self, model: &str, age: Duration, input: u64, output: u64) {
+        let now = self.shared.clock.moment();
+        if let Some(meter) = self.shared.lock().get_mut(model) {
+            meter.count(before(now, age), input, output, now);
+        }
+    }
+}
+
+impl Node {
+    /// Reads the limits and the closures, and counts what ended in the last minute.
+    pub(crate) async fn load_models(&self) -> Result<(), Error> {
+        let (mut after, now) = (None, self.now());
+        loop {
+            let page = MODELS.scan(self.store(), NUMBER, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (_, row) in &page {
+                self.models.load(row, now);
+            }
+        }
+        let is_limited =
+            |status: &callboard_domain::model_limits::MeterStatus| !status.limits.is_none();
+        if self.models.statuses().iter().any(|(_, status)| is_limited(status)) {
+            self.count_ended(now).await?;
+        }
+        Ok(())
+    }
+
+    async fn count_ended(&self, now: Timestamp) -> Result<(), Error> {
+        for page in 0..PAGES {
+            let query = Tasks {
+                statuses: vec![Status::Completed],
+                order: TaskOrder::CompletedAt,
+                window: Window { limit: PAGE, offset: page * PAGE },
+                ..Tasks::default()
+            };
+            let tasks = read::tasks(self.store(), Environment::Live, &query).await?.items;
+            let count = tasks.len();
+            for task in tasks {
+                let Some(at) = task.completed_at() else { continue };
+                let age = now.since(at);
+                if age > COUNTED {
+                    return Ok(());
+                }
+                let usage = task.result.as_ref().map(|result| result.usage).unwrap_or_default();
+                self.models.count(task.model(), age, usage.input, usage.output);
+            }
+            if count < PAGE {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the limits of a model, durably.
+    ///
+    /// # Errors
+    /// The row could not be stored.
+    pub(crate) async fn set_model_limits(
+        self: Arc<Self>,
+        model: String,
+        limits: ModelLimits,
+    ) -> Result<(), callboard_domain::Error> {
+        let writing = Arc::clone(&self.models.writing).lock_owned().await;
+        let row = self.model_row(&model, Some(limits));
+        let shard = self.shard(PARTITION);
+        let stored = durable::commit_rows(shard, PARTITION, vec![put(&row)]).await;
+        if let Outcome::Committed = stored {
+            self.models.set_limits(&model, limits);
+            drop(writing);
+            return Ok(());
+        }
+        Err(callboard_domain::Error::Unavailable("the limits could not be stored"))
+    }
+
+    /// Stores the end of a model's closure, so that a restart does not call the model earlier.
+    pub(crate) fn keep_closure(self: &Arc<Self>, environment: Environment, model: &str) {
+        if environment != Environment::Live || self.models.closed_until(model).is_none() {
+            return;
+        }
+        let (node, model) = (Arc::clone(self), model.to_owned());
+        tokio::spawn(async move {
+            let _writing = Arc::clone(&node.models.writing).lock_owned().await;
+            let row = MODELS.get(node.store(), NUMBER, &key(&model)).await.ok().flatten();
+            let row = node.model_row(&model, row.and_then(|row| row.limits));
+            let until = row.closed_until.map(|until| until.to_string());
+            tracing::info!(model, until, "the provider refuses further calls of a model");
+            let shard = node.shard(PARTITION);
+            let _ = durable::commit_rows(shard, PARTITION, vec![put(&row)]).await;
+        });
+    }
+
+    fn model_row(&self, model: &str, limits: Option<ModelLimits>) -> ModelRow {
+        ModelRow {
+            name: model.to_owned(),
+            limits,
+            closed_until: self.models.closed_until(model).map(|until| self.wall_clock(until)),
+        }
+    }
+
+    /// An instant of the monotonic clock as the wall clock tells it.
+    pub(crate) fn wall_clock(&self, at: Monotonic) -> Timestamp {
+        let ahead = at.0.saturating_sub(self.ports.clock.moment().0);
+        self.now().after(Duration::from_millis(ahead))
+    }
+}
+
+fn put(row: &ModelRow) -> Op {
+    MODELS.put(NUMBER, &key(&row.name), row, None)
+}

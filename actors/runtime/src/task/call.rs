@@ -1,0 +1,103 @@
+//! The call that a task makes of a metered model: its reservation, and its end (PROTOCOL.md 16).
+//!
+//! Deliberately absent: the limits, which [`callboard_domain::model_limits`] keeps.
+
+use callboard_domain::id::Environment;
+use callboard_domain::machine::Machine;
+use callboard_domain::model_limits::{CallEnd, NoRoom, Reported};
+use callboard_domain::task::{Effect, FailureKind, LeaseId, State};
+use callboard_domain::usage::estimate_tokens;
+use ractor::ActorProcessingErr;
+
+use super::{Answer, TaskItem, perform};
+use crate::item::{Held, Item};
+use crate::models::CallPermit;
+use crate::node::Node;
+use crate::tables;
+
+impl Held<TaskItem> {
+    /// Reserves the demand of the task's own texts. Without room the task is in its queue again: it
+    /// goes first once there is.
+    pub(super) async fn reserve(
+        &mut self,
+        call: Option<CallPermit>,
+    ) -> Result<Result<Option<CallPermit>, NoRoom>, ActorProcessingErr> {
+        let (environment, models) = (self.address.environment, &self.node.models);
+        let Some(task) = &self.item.task else { return Ok(Ok(None)) };
+        if !models.meters(environment, task.model()) || task.state != State::Ready {
+            return Ok(Ok(None));
+        }
+        let inputs = if let Some(inputs) = self.item.inputs.take() {
+            inputs
+        } else {
+            let store = &*self.node.shard(self.address.task.partition()).store;
+            Box::pin(tables::inputs(store, environment, self.address.task)).await?
+        };
+        let tokens = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
+        self.item.inputs = Some(inputs);
+        let reserved = models.reserve(task.model(), call, tokens, task.spec.max_tokens);
+        if reserved.is_err() {
+            perform(&self.node, self.address, task, Effect::Enqueue);
+        }
+        Ok(reserved.map(Some))
+    }
+
+    /// Tells the model's meter how the call of a lease ended.
+    pub(super) fn call_ended(&mut self, lease: LeaseId, answer: &Answer) {
+        let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) else {
+            return;
+        };
+        let end = match answer {
+            Answer::Output(_, completion) => {
+                let usage = completion.usage;
+                CallEnd::Used { input: usage.input, output: usage.output }
+            }
+            Answer::Failure(failure) => match failure.kind() {
+                Some(FailureKind::RateLimited) => {
+                    let asked = failure.retry_after.map(|wait| wait.as_millis());
+                    let asked = asked.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX));
+                    CallEnd::Refused { retry_after_ms: asked }
+                }
+                Some(FailureKind::Timeout) => CallEnd::Unknown,
+                Some(FailureKind::Unavailable | FailureKind::OutputInvalid) | None => {
+                    CallEnd::Failed
+                }
+            },
+        };
+        let models = &self.node.models;
+        match (self.item.call.take(), end) {
+            (Some(call), end) => call.end(end),
+            (None, CallEnd::Refused { retry_after_ms }) => {
+                models.refused(self.address.environment, task.model(), retry_after_ms);
+            }
+            (None, CallEnd::Used { .. } | CallEnd::Failed | CallEnd::Unknown) => {}
+        }
+        if let CallEnd::Refused { .. } = end {
+            self.node.keep_closure(self.address.environment, task.model());
+        }
+    }
+
+    /// The provider's own figures count for every task of the model.
+    pub(super) fn reported(&self, lease: LeaseId, reported: &Reported) {
+        if let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) {
+            self.node.models.report(self.address.environment, task.model(), *reported);
+        }
+    }
+}
+
+impl TaskItem {
+    /// Takes the call of a task that is still running.
+    pub(super) fn adopt(&mut self, call: CallPermit) {
+        if !self.is_idle() {
+            self.call = Some(call);
+        }
+    }
+
+    /// Counts the call of a task that was running before a restart.
+    pub(super) fn adopt_call(&mut self, node: &Node, environment: Environment) {
+        let Some(task) = self.task.as_ref().filter(|task| !task.is_finished()) else { return };
+        if let (Some(at), None) = (task.leased_at(), &self.call) {
+            self.call = node.models.adopt(environment, task.model(), node.now().since(at));
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Limits of models, closures after a 429, and fallback (PROTOCOL.md 16).
+
+use callboard_domain::model_limits::{Allowance, ModelLimits, Reported};
+use callboard_domain::task::{FailureKind, Routing, ServiceTier};
+use callboard_domain::usage::Prices;
+
+use super::*;
+
+fn of(model: &str) -> Request {
+    Request { model: model.into(), ..request() }
+}
+
+fn listed(models: &[&str]) -> Request {
+    let models = models.iter().map(|model| (*model).to_owned()).collect();
+    let routing = Some(Box::new(Routing { models, ..Routing::default() }));
+    Request { routing, ..of("a") }
+}
+
+fn too_many(retry_after_s: Option<u64>) -> Failure {
+    let ending = Ending { code: EndingCode::ProviderRateLimited, message: "429".into() };
+    let retry_after = retry_after_s.map(Duration::from_secs);
+    Failure { ending, retryable: true, retry_after }
+}
+
+fn used(input: u64, output: u64) -> Completion {
+    Completion { usage: Usage { input, output, ..Usage::default() }, ..completion() }
+}
+
+fn limits(requests_per_minute: u64) -> ModelLimits {
+    ModelLimits { requests_per_minute: Some(requests_per_minute), ..ModelLimits::default() }
+}
+
+impl Bench {
+    async fn limit(&self, model: &str, limits: ModelLimits) {
+        self.handle.set_model_limits(model, limits).await.expect("it is stored");
+    }
+
+    fn waits(&self, task: &Task) -> (Option<&'static str>, Option<u64>) {
+        let until = self.handle.waiting_until(task);
+        let ms = until.map(|until| {
+            u64::try_from(until.since(self.handle.now()).as_millis()).unwrap_or(u64::MAX)
+        });
+        (self.handle.waiting_for(task), ms)
+    }
+}
+
+impl Worker {
+    async fn fail(&mut self, lease: LeaseToken, failure: Failure) {
+        self.link.say(WorkerMessage::Failed(lease, failure));
+        assert_eq!(self.ack(lease, Of::Fail).await, AckResult::Applied);
+    }
+
+    async fn idles(&mut self, time: Duration) -> bool {
+        self.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
+        tokio::time::timeout(time, self.assignment()).await.is_err()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_at_its_limit_waits_and_does_not_block_the_tasks_behind_it() {
+    let bench = Bench::new().await;
+    bench.limit("a", limits(2)).await;
+    let mut worker = bench.worker(10).await;
+    let mut leases = Vec::new();
+    for _ in 0..2 {
+        bench.submit(of("a")).await;
+        leases.push(worker.assignment().await);
+    }
+    let third = bench.submit(Request { priority: 10, ..of("a") }).await;
+    let other = bench.submit(of("b")).await;
+    let assignment = worker.assignment().await;
+    assert_eq!(
+        assignment.task.spec.id, other,
+        "the limited model's task goes before it in the queue"
+    );
+    worker.complete(assignment.lease, "x").await;
+    for given in leases {
+        worker.link.say(WorkerMessage::Completed(given.lease, "x".into(), used(1, 1)));
+        worker.ack(given.lease, Of::Complete).await;
+    }
+    let (waits_for, until) = bench.waits(&bench.task(third).await);
+    assert_eq!(waits_for, Some("limit"));
+    assert!(until.is_some_and(|ms| (50_000..=60_510).contains(&ms)), "{until:?}");
+    assert!(worker.idles(Duration::from_secs(10)).await);
+    let before = Instant::now();
+    let assignment = worker.assignment_while_beating().await;
+    assert_eq!(assignment.task.spec.id, third);
+    assert!(before.elapsed() >= Duration::from_secs(50), "{:?}", before.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_429_closes_the_model_for_all_its_tasks_until_retry_after() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(10).await;
+    let first = bench.submit(of("a")).await;
+    let lease = worker.assignment().await.lease;
+    worker.fail(lease, too_many(Some(20))).await;
+    let second = bench.submit(of("a")).await;
+    let other = bench.submit(of("b")).await;
+    assert_eq!(worker.assignment().await.task.spec.id, other);
+    assert_eq!(bench.waits(&bench.task(second).await), (Some("limit"), Some(20_000)));
+    assert!(worker.idles(Duration::from_secs(13)).await);
+    // One probe; the rest waits for its end.
+    let probe = worker.assignment_while_beating().await;
+    let third = bench.submit(of("a")).await;
+    assert!(worker.idles(Duration::from_secs(5)).await);
+    assert_eq!(bench.waits(&bench.task(third).await), (Some("limit"), None));
+    assert_eq!(worker.complete(probe.lease, "x").await, AckResult::Applied);
+    let rest = [
+        worker.assignment_while_beating().await.task.spec.id,
+        worker.assignment_while_beating().await.task.spec.id,
+    ];
+    let mut expected = [first, second, third].to_vec();
+    expected.retain(|id| *id != probe.task.spec.id);
+    assert_eq!(rest.to_vec(), expected);
+    assert_eq!(bench.task(first).await.attempt, 2, "a refused call is an attempt");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_prompt_waits_for_its_own_room_and_small_ones_do_not_overtake_it() {
+    let bench = Bench::new().await;
+    let limit = ModelLimits { input_tokens_per_minute: Some(1_000), ..ModelLimits::default() };
+    bench.limit("a", limit).await;
+    let mut worker = bench.worker(10).await;
+    let sized = |tokens: usize| Request {
+        inputs: Inputs { prompt: "word".repeat(tokens), ..Inputs::default() },
+        ..of("a")
+    };
+    bench.submit(sized(600)).await;
+    let first = worker.assignment().await.lease;
+    worker.link.say(WorkerMessage::Completed(first, "x".into(), used(600, 1)));
+    worker.ack(first, Of::Complete).await;
+    let large = bench.submit(sized(700)).await;
+    assert!(worker.idles(Duration::from_secs(1)).await);
+    let small = bench.submit(sized(10)).await;
+    assert!(worker.idles(Duration::from_secs(10)).await);
+    assert_eq!(worker.assignment_while_beating().await.task.spec.id, large);
+    assert_eq!(worker.assignment_while_beating().await.task.spec.id, small);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_are_limited_and_a_cancelled_one_makes_room() {
+    let bench = Bench::new().await;
+    bench.limit("a", ModelLimits { concurrent: Some(1), ..ModelLimits::default() }).await;
+    let mut worker = bench.worker(10).await;
+    let first = bench.submit(of("a")).await;
+    worker.assignment().await;
+    let second = bench.submit(of("a")).await;
+    assert!(worker.idles(Duration::from_secs(3)).await);
+    bench.handle.cancel(Environment::Live, first, "usr_1").await.expect("it runs");
+    assert_eq!(worker.assignment().await.task.spec.id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_says_it_has_nothing_left_is_believed() {
+    let bench = Bench::new().await;
+    bench.limit("a", limits(100)).await;
+    let mut worker = bench.worker(10).await;
+    bench.submit(of("a")).await;
+    let lease = worker.assignment().await.lease;
+    let requests = Some(Allowance { limit: 100, remaining: 0, reset_ms: Some(8_000) });
+    let reported = Box::new(Reported { requests, ..Reported::default() });
+    worker.link.say(WorkerMessage::Reported(lease, reported));
+    worker.complete(lease, "x").await;
+    let next = bench.submit(of("a")).await;
+    assert_eq!(bench.waits(&bench.task(next).await), (Some("limit"), Some(8_000)));
+    assert!(worker.idles(Duration::from_secs(7)).await);
+    assert_eq!(worker.assignment_while_beating().await.task.spec.id, next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_closures_and_the_last_minute_survive_a_crash() {
+    let bench = Bench::new().await;
+    bench.limit("a", limits(2)).await;
+    let mut worker = bench.worker(10).await;
+    bench.submit(of("a")).await;
+    let ended = worker.assignment().await.lease;
+    worker.link.say(WorkerMessage::Completed(ended, "x".into(), used(7, 3)));
+    worker.ack(ended, Of::Complete).await;
+    bench.submit(of("a")).await;
+    let running = worker.assignment().await.lease;
+    bench.submit(of("c")).await;
+    let refused = worker.assignment().await.lease;
+    worker.fail(refused, too_many(Some(300))).await;
+    // The end of the closure is written beside the answer.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+
+    let bench = bench.restart().await;
+    let status = |name: &str| {
+        let models = bench.handle.models();
+        models.into_iter().find(|view| *view.name == *name).expect("it is known")
+    };
+    let limited = status("a").status.expect("it has limits");
+    assert_eq!(limited.limits, limits(2));
+    assert_eq!((limited.requests, limited.in_flight), (2, 1), "{limited:?}");
+    let closed = status("c").closed_until.expect("it is closed");
+    assert!(closed.since(bench.handle.now()) > Duration::from_secs(290));
+    let mut back = bench.resumed(10, Some((&worker, vec![running]))).await;
+    let (third, other) = (bench.submit(of("a")).await, bench.submit(of("c")).await);
+    assert!(back.idles(Duration::from_secs(10)).await);
+    assert_eq!(bench.waits(&bench.task(third).await).0, Some("limit"));
+    assert_eq!(bench.waits(&bench.task(other).await).0, Some("limit"));
+    assert_eq!(back.complete(running, "x").await, AckResult::Applied);
+    assert_eq!(status("a").status.map(|status| status.in_flight), Some(0));
+    assert_eq!(back.assignment_while_beating().await.task.spec.id, third);
+}
+
+#[tokio::test]
+async fn the_next_lease_calls_the_next_model_with_the_same_attempt() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let id = bench.submit(listed(&["a", "b"])).await;
+    let first = worker.assignment().await;
+    assert_eq!((first.task.model(), first.task.attempt), ("a", 1));
+    worker.fail(first.lease, too_many(None)).await;
+    let second = worker.assignment().await;
+    assert_eq!((second.task.model(), second.task.attempt, second.task.spec.id), ("b", 1, id));
+    assert_eq!(worker.complete(second.lease, "x").await, AckResult::Applied);
+    let task = bench.restart().await.task(id).await;
+    assert_eq!(task.model_used(), Some("b"));
+    assert_eq!(task.fallback_reason(), Some(FailureKind::RateLimited));
+    assert_eq!((task.status(), task.retries), (Status::Completed, 0));
+}
+
+#[tokio::test]
+async fn a_call_is_priced_by_the_model_the_tier_and_the_cache_that_were_used() {
+    let table = r#"{
+        "a": {"input_cost_per_token": 100, "output_cost_per_token": 100},
+        "b": {"input_cost_per_token": 4, "output_cost_per_token": 8,
+              "cache_read_input_token_cost": 1,
+              "input_cost_per_token_flex": 2, "output_cost_per_token_flex": 4,
+              "cache_read_input_token_cost_flex": 0.5}
+    }"#;
+    let prices = Arc::new(Prices::parse(table).expect("it is a table"));
+    let store = Arc::new(MemoryStore::new());
+    let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+    let settings = Settings { prices, ..settings() };
+    let bench = Bench::at(start, settings, store.clone(), store).await;
+    let mut worker = bench.worker(1).await;
+    let mut request = listed(&["a", "b"]);
+    request.routing.as_mut().expect("it is listed").service_tier = Some(ServiceTier::Flex);
+    let id = bench.submit(request).await;
+    let first = worker.assignment().await.lease;
+    worker.fail(first, too_many(None)).await;
+    let second = worker.assignment().await.lease;
+    let mut completion = used(100, 10);
+    completion.usage.cache_read = 60;
+    worker.link.say(WorkerMessage::Completed(second, "x".into(), completion));
+    worker.ack(second, Of::Complete).await;
+    let usage = bench.task(id).await.result.expect("it has one").usage;
+    assert!((usage.total_cost - (40.0 * 2.0 + 60.0 * 0.5 + 10.0 * 4.0)).abs() < 1e-9, "{usage:?}");
+    assert_eq!((usage.input, usage.cache_read), (100, 60));
+}

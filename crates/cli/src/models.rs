@@ -1,0 +1,94 @@
+//! `callboard models`.
+
+use callboard_client::Call;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::input::Window;
+use super::output::{Column, details};
+
+const COLUMNS: [Column; 8] = [
+    ("MODEL", "name"),
+    ("WORKERS", "workers"),
+    ("REQUESTS", "used.requests"),
+    ("OF", "limits.requestsPerMinute"),
+    ("INPUT", "used.inputTokens"),
+    ("OUTPUT", "used.outputTokens"),
+    ("IN FLIGHT", "used.inFlight"),
+    ("CLOSED UNTIL", "closedUntil"),
+];
+
+/// What to do with models.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Models {
+    /// List models with their limits and the use of the last minute.
+    List {
+        /// Which page.
+        #[command(flatten)]
+        window: Window,
+    },
+    /// Set all limits of a model; one that is left out is unlimited.
+    #[command(after_help = "Example: callboard models limit gpt-4.1 --requests 500 --tokens 30000")]
+    Limit {
+        /// The model.
+        model: String,
+        /// The limits.
+        #[command(flatten)]
+        limits: Limits,
+    },
+}
+
+/// The limits of a model.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Limits {
+    /// Requests in any minute.
+    #[arg(long)]
+    requests: Option<u64>,
+    /// Input tokens in any minute.
+    #[arg(long)]
+    input_tokens: Option<u64>,
+    /// Output tokens in any minute.
+    #[arg(long)]
+    output_tokens: Option<u64>,
+    /// Input and output tokens together in any minute.
+    #[arg(long)]
+    tokens: Option<u64>,
+    /// Calls in flight.
+    #[arg(long)]
+    concurrent: Option<u64>,
+}
+
+impl Limits {
+    fn body(self) -> Value {
+        let members = [
+            ("requestsPerMinute", self.requests),
+            ("inputTokensPerMinute", self.input_tokens),
+            ("outputTokensPerMinute", self.output_tokens),
+            ("tokensPerMinute", self.tokens),
+            ("concurrent", self.concurrent),
+        ];
+        let given = members.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
+        Value::Object(
+            given.map(|(name, limit)| (name.to_owned(), json!(limit))).collect::<Map<_, _>>(),
+        )
+    }
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Models>) -> Result<(), Failure> {
+    let client = access.client()?;
+    match command {
+        Models::List { window } => {
+            let call = Call::get(&["models"]);
+            access.output.list(&client.page(window.of(call)).await?, &COLUMNS)
+        }
+        Models::Limit { model, limits } => {
+            let call = Call::put(&["models", &model, "limits"]).json(&limits.body());
+            let set = client.data(call).await?;
+            let fields = COLUMNS.map(|(_, path)| (path, path));
+            access.output.item(&set, |model| details(model, &fields, &[]))
+        }
+    }
+}

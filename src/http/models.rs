@@ -1,0 +1,72 @@
+//! Models and their limits (PROTOCOL.md 16): translate only.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::State;
+use callboard_domain::audit::{Action, Record};
+use callboard_domain::model_limits::ModelLimits;
+use callboard_domain::task::MAX_TARGET;
+use callboard_domain::{Error, Rule};
+
+use super::extract::{Asker, Named};
+use super::{Answer, App, Body, Id, Query, Reply};
+use crate::wire::common::Paging;
+use crate::wire::models::ModelBody;
+
+/// The name of a model; any text may be one, with a slash as `%2F`.
+#[derive(Debug)]
+pub(super) struct ModelName(String);
+
+impl FromStr for ModelName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Named for ModelName {
+    const NOUN: &'static str = "model";
+}
+
+/// Models by name: those that workers announce, those with limits or figures, and the default (+).
+#[utoipa::path(
+    get, path = "/api/models", tag = "system",
+    responses((status = 200, body = [ModelBody])),
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, Query(paging): Query<Paging>) -> Answer {
+    let (window, models) = (paging.window(), app.handle.models());
+    let page: Vec<_> =
+        models.iter().skip(window.offset).take(window.limit).map(ModelBody::of).collect();
+    Ok(Reply::page(&page, models.len() as u64, window))
+}
+
+/// Set all limits of a model, in place of those before and of the settings; they count at once (+).
+#[utoipa::path(
+    put, path = "/api/models/{name}/limits", tag = "system",
+    responses((status = 200, description = "the limits are durable", body = ModelBody)),
+)]
+pub(super) async fn set_limits(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Id(ModelName(name)): Id<ModelName>,
+    Body(limits): Body<ModelLimits>,
+) -> Answer {
+    if !(1..=MAX_TARGET).contains(&name.chars().count()) {
+        let message = format!("name must have 1 to {MAX_TARGET} characters");
+        return Err(Error::invalid("name", Rule::Length, message).into());
+    }
+    let view = app.handle.set_model_limits(&name, limits).await?;
+    let shown = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |it| it.to_string());
+    let record = Record::new(Action::ModelLimitsSet, by)
+        .of(&name)
+        .with("requestsPerMinute", shown(limits.requests_per_minute))
+        .with("inputTokensPerMinute", shown(limits.input_tokens_per_minute))
+        .with("outputTokensPerMinute", shown(limits.output_tokens_per_minute))
+        .with("tokensPerMinute", shown(limits.tokens_per_minute))
+        .with("concurrent", shown(limits.concurrent));
+    app.record(record).await;
+    Ok(Reply::ok(&ModelBody::of(&view)))
+}

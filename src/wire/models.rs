@@ -1,0 +1,203 @@
+//! Models and their limits on the wire (PROTOCOL.md 16).
+
+use callboard_domain::model_limits::{
+    Allowance, MAX_LIMIT, MeterStatus, ModelLimits as Limits, Reported,
+};
+use callboard_domain::usage::Rates;
+use callboard_runtime::handle::ModelView;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::common::Iso;
+use super::read::rule::{self, Parse};
+use crate::request;
+
+request! {
+    impl Limits as "SetModelLimits" {
+        /// Requests in any minute; unlimited if left out, as each of these.
+        requests_per_minute = optional("requestsPerMinute", limit()),
+        /// Input tokens in any minute.
+        input_tokens_per_minute = optional("inputTokensPerMinute", limit()),
+        /// Output tokens in any minute.
+        output_tokens_per_minute = optional("outputTokensPerMinute", limit()),
+        /// Input and output tokens together in any minute.
+        tokens_per_minute = optional("tokensPerMinute", limit()),
+        /// Calls in flight.
+        concurrent = optional("concurrent", limit()),
+    }
+}
+
+fn limit() -> impl Parse<u64> {
+    rule::whole(1..=MAX_LIMIT)
+}
+
+/// A model: what nobody set or told is left out.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelBody<'a> {
+    /// The name.
+    name: &'a str,
+    /// The connected workers that announce it by its exact name.
+    workers: usize,
+    /// In USD per token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<PriceBody>,
+    /// The limits that count.
+    limits: LimitsBody,
+    /// The last minute, with what calls in flight have reserved.
+    used: UsedBody,
+    /// What the provider told last, in the headers of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reported: Option<ReportedBody>,
+    /// Until when no call begins, after a 429 or 529.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    closed_until: Option<Iso>,
+}
+
+/// In USD per token.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PriceBody {
+    /// Of the prompt.
+    input: f64,
+    /// Of the output.
+    output: f64,
+    /// Of the prompt, read from the provider's cache.
+    cache_read: f64,
+    /// Of the prompt, written to the provider's cache.
+    cache_write: f64,
+}
+
+/// The limits of a model; what is left out is unlimited.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LimitsBody {
+    /// Requests in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests_per_minute: Option<u64>,
+    /// Input tokens in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens_per_minute: Option<u64>,
+    /// Output tokens in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens_per_minute: Option<u64>,
+    /// Both together in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_per_minute: Option<u64>,
+    /// Calls in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrent: Option<u64>,
+}
+
+/// The use of a model.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct UsedBody {
+    /// Requests.
+    requests: u64,
+    /// Input tokens.
+    input_tokens: u64,
+    /// Output tokens.
+    output_tokens: u64,
+    /// Calls in flight now.
+    in_flight: u64,
+}
+
+/// What a provider tells of its limits.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReportedBody {
+    /// Requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<AllowanceBody>,
+    /// Input and output tokens together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<AllowanceBody>,
+    /// Input tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<AllowanceBody>,
+    /// Output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<AllowanceBody>,
+}
+
+/// One limit of a provider.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AllowanceBody {
+    /// In a minute.
+    limit: u64,
+    /// The rest of it, when it was told.
+    remaining: u64,
+}
+
+impl<'a> ModelBody<'a> {
+    /// A model as the server knows it.
+    #[must_use]
+    pub fn of(view: &'a ModelView) -> Self {
+        let status = view.status.as_ref();
+        let reported = status.map(|status| status.reported).filter(|it| !it.is_none());
+        Self {
+            name: &view.name,
+            workers: view.workers,
+            price: view.rates.map(PriceBody::from),
+            limits: LimitsBody::from(status.map(|status| status.limits).unwrap_or_default()),
+            used: status.map(UsedBody::from).unwrap_or_default(),
+            reported: reported.map(ReportedBody::from),
+            closed_until: view.closed_until.map(Iso),
+        }
+    }
+}
+
+impl From<Rates> for PriceBody {
+    fn from(rates: Rates) -> Self {
+        let Rates { input, output, cache_read, cache_write } = rates;
+        Self { input, output, cache_read, cache_write }
+    }
+}
+
+impl From<Limits> for LimitsBody {
+    fn from(limits: Limits) -> Self {
+        let Limits {
+            requests_per_minute,
+            input_tokens_per_minute,
+            output_tokens_per_minute,
+            tokens_per_minute,
+            concurrent,
+        } = limits;
+        Self {
+            requests_per_minute,
+            input_tokens_per_minute,
+            output_tokens_per_minute,
+            tokens_per_minute,
+            concurrent,
+        }
+    }
+}
+
+impl From<&MeterStatus> for UsedBody {
+    fn from(status: &MeterStatus) -> Self {
+        Self {
+            requests: status.requests,
+            input_tokens: status.input_tokens,
+            output_tokens: status.output_tokens,
+            in_flight: status.in_flight,
+        }
+    }
+}
+
+impl From<Reported> for ReportedBody {
+    fn from(reported: Reported) -> Self {
+        let body = |allowance: Allowance| AllowanceBody {
+            limit: allowance.limit,
+            remaining: allowance.remaining,
+        };
+        Self {
+            requests: reported.requests.map(body),
+            tokens: reported.tokens.map(body),
+            input_tokens: reported.input_tokens.map(body),
+            output_tokens: reported.output_tokens.map(body),
+        }
+    }
+}

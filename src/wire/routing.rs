@@ -1,0 +1,85 @@
+//! `models`, `fallbackOn` and `serviceTier` on the wire (PROTOCOL.md 16).
+
+use callboard_domain::task::{FailureKind, MAX_TARGET, MODELS, Routing, ServiceTier};
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::read::rule::{self, Parse};
+use super::read::{Fields, Refused};
+use crate::request;
+
+request! {
+    impl Routing as "RoutingRequest" {
+        /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+).
+        models = or_default("models", models()),
+        /// The failures after which the next model is called; by default rate_limited, unavailable and timeout (+).
+        fallback_on = optional("fallbackOn", rule::list(
+            0..=FailureKind::ALL.len(),
+            kind().map(Kind),
+        ).map(|kinds| kinds.into_iter().map(|Kind(kind)| kind).collect::<Vec<_>>())),
+        /// The service tier to ask the provider for (+).
+        service_tier = optional("serviceTier", rule::one_of(&ServiceTier::ALL, ServiceTier::as_str)),
+    }
+}
+
+/// A kind in a list, whose place a broken one keeps.
+struct Kind(FailureKind);
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self(FailureKind::Unavailable)
+    }
+}
+
+fn kind() -> impl Parse<FailureKind> {
+    rule::one_of(&FailureKind::ALL, FailureKind::as_str)
+}
+
+/// The names of models, which the domain checks.
+fn models() -> impl Parse<Vec<String>> {
+    let name = rule::text(rule::bytes(0..=usize::MAX))
+        .with(|| json!({"minLength": 1, "maxLength": MAX_TARGET}));
+    rule::list(0..=usize::MAX, name)
+        .with(|| json!({"minItems": MODELS.start(), "maxItems": MODELS.end()}))
+}
+
+/// Passes if the members fit to each other and to a `model` beside them.
+pub(super) fn checked<T>(
+    value: T,
+    (routing, has_model): (&Routing, bool),
+    fields: &Fields<'_>,
+) -> Result<T, Refused> {
+    let mut refused = None;
+    for (name, rule, says) in routing.faults(has_model) {
+        refused = Some(fields.refuse(&name, rule, says));
+    }
+    refused.map_or(Ok(value), Err)
+}
+
+/// The members as they were given; none where nothing was.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoutingBody<'a> {
+    /// The models in their order, in place of one `model` (+).
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    models: &'a [String],
+    /// The failures after which the next model is called, such as unavailable (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    fallback_on: Option<&'a [FailureKind]>,
+    /// auto, flex or priority (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    service_tier: Option<ServiceTier>,
+}
+
+impl<'a> From<&'a Routing> for RoutingBody<'a> {
+    fn from(routing: &'a Routing) -> Self {
+        Self {
+            models: &routing.models,
+            fallback_on: routing.fallback_on.as_deref(),
+            service_tier: routing.service_tier,
+        }
+    }
+}
