@@ -219,6 +219,7 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
         temperature: None,
         callback_url: None,
         gate: None,
+        flow: None,
         inputs,
     };
     let owner = Owner {

@@ -43,7 +43,7 @@ pub(super) async fn get(
     Id(id): Id<ExecutionId>,
 ) -> Answer {
     let detail = app.handle.execution(caller.environment, id).await?;
-    let waiting_for = |task: &_| app.handle.waiting_for(task);
+    let waiting_for = |task: &_| app.handle.waiting_in(caller.environment, task);
     Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting_for)))
 }
 

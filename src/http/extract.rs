@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::describe::{Input, Operation};
 use super::{App, Failure, body};
+use crate::wire::queues::QueueName;
 use crate::wire::read::{self, Format, Read};
 
 const JSON: &str = "application/json";
@@ -176,6 +177,10 @@ impl<T: Named> Input for Id<T> {
     }
 }
 
+impl Named for QueueName {
+    const NOUN: &'static str = "queue";
+}
+
 macro_rules! named {
     ($($id:ident = $noun:literal),* $(,)?) => {$(
         impl Named for id::$id {
@@ -194,4 +199,6 @@ named! {
     KeyId = "key",
     WorkerId = "worker",
     DeliveryId = "delivery",
+    BulkId = "bulk job",
+    BudgetId = "budget",
 }

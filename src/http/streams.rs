@@ -254,7 +254,7 @@ impl ItemStream {
                     detail.output = detail.output.or(so_far);
                     self.texts.push(text);
                 }
-                let waiting_for = app.handle.waiting_for(&detail.task);
+                let waiting_for = app.handle.waiting_in(environment, &detail.task);
                 Ok((json!(TaskBody::whole(&detail, waiting_for)), has_ended))
             }
             Item::Execution(id) => {
@@ -271,7 +271,7 @@ impl ItemStream {
                     self.begun.extend(text.step.clone().filter(|_| text.has_begun));
                     self.texts.push(text);
                 }
-                let waiting_for = |task: &_| app.handle.waiting_for(task);
+                let waiting_for = |task: &_| app.handle.waiting_in(environment, task);
                 Ok((json!(ExecutionBody::whole(&detail, waiting_for)), has_ended))
             }
         }

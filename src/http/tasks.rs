@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{BatchId, TaskId};
 use callboard_domain::query::Tasks;
 
 use super::extract::Asker;
@@ -22,7 +22,7 @@ use crate::request;
 use crate::wire::common::Text;
 use crate::wire::read::rule;
 use crate::wire::tasks::{
-    BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, ListTasks, TaskBody,
+    BatchBody, BatchItem, BatchStatusBody, Cancelled, CreateBatch, CreateTask, ListTasks, TaskBody,
 };
 
 request! {
@@ -66,7 +66,8 @@ pub(super) async fn create(
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);
     }
-    let reply = Reply::created(&TaskBody::summary(task, app.handle.waiting_for(task)));
+    let reply =
+        Reply::created(&TaskBody::summary(task, app.handle.waiting_in(caller.environment, task)));
     Ok(idempotency::replayed(reply, &submitted).into_response())
 }
 
@@ -113,7 +114,10 @@ pub(super) async fn get(
 ) -> Answer {
     app.may_read(&caller, id)?;
     let detail = app.handle.task(caller.environment, id).await?;
-    Ok(Reply::ok(&TaskBody::whole(&detail, app.handle.waiting_for(&detail.task))))
+    Ok(Reply::ok(&TaskBody::whole(
+        &detail,
+        app.handle.waiting_in(caller.environment, &detail.task),
+    )))
 }
 
 /// Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds.
@@ -136,9 +140,48 @@ pub(super) async fn list(
     let items: Vec<_> = page
         .items
         .iter()
-        .map(|task| TaskBody::summary(task, app.handle.waiting_for(task)))
+        .map(|task| TaskBody::summary(task, app.handle.waiting_in(caller.environment, task)))
         .collect();
     Ok(Reply::page(&items, page.total, tasks.window))
+}
+
+/// The tasks of a batch that are still stored, and how many are how far; not for a worker key that is bound to queues.
+#[utoipa::path(
+    get, path = "/api/tasks/batch/{id}", tag = "tasks",
+    responses((status = 200, body = BatchStatusBody)),
+)]
+pub(super) async fn get_batch(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<BatchId>,
+) -> Answer {
+    if caller.is_bound() {
+        return Err(Error::not_found("batch", id).into());
+    }
+    let tasks = app.handle.batch(caller.environment, id).await?;
+    Ok(Reply::ok(&BatchStatusBody::of(id, &tasks)))
+}
+
+/// Submit a task that failed, was cancelled or was rejected anew, as a task of the caller.
+#[utoipa::path(
+    post, path = "/api/tasks/{id}/retry", tag = "tasks",
+    responses(
+        (status = 201, description = "the new task is durable", body = TaskBody),
+        (status = 409, description = "the task has not ended, is completed, or is a step"),
+    ),
+)]
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    trace: Trace,
+    IdempotencyKey(key): IdempotencyKey,
+    Id(id): Id<TaskId>,
+) -> Answer {
+    let owner = app.owner_in(&caller, trace);
+    let submitted = app.handle.retry_task(&owner, id, key.as_deref()).await?;
+    let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
+    let waiting_for = app.handle.waiting_in(caller.environment, task);
+    Ok(idempotency::replayed(Reply::created(&TaskBody::summary(task, waiting_for)), &submitted))
 }
 
 /// Cancel a task.

@@ -14,16 +14,17 @@ use callboard_domain::plan::{
 };
 use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::MAX_TARGET;
+use callboard_domain::task::{FlowSource, MAX_TARGET};
 use callboard_domain::{Error, Fault};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::flow::FlowBody;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
-use super::read::{self, Read};
+use super::read::{self, Read, shape};
 use crate::request;
 
 /// A string whose length the domain checks.
@@ -95,6 +96,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// Which tasks run together, and which take turns (+).
+        flow = flat(shape::<FlowSource>()),
     }
 }
 
@@ -157,7 +160,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 32] = [
     "name",
     "description",
     "version",
@@ -185,6 +188,11 @@ const ORDER: [&str; 27] = [
     "retry",
     "maxTokens",
     "temperature",
+    "concurrencyKey",
+    "concurrencyLimit",
+    "onConflict",
+    "fairnessKey",
+    "weight",
 ];
 
 /// Where a field stands, so that places can be ordered: members as in [`ORDER`], items by number.
@@ -243,6 +251,9 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// Keys that bound its tasks, or take turns.
+    #[serde(flatten)]
+    flow: FlowBody<'a>,
 }
 
 /// How often a step is tried.
@@ -279,6 +290,7 @@ impl<'a> StepBody<'a> {
             retry,
             max_tokens: step.max_tokens,
             temperature: step.temperature,
+            flow: FlowBody::given(&step.flow),
         }
     }
 

@@ -3,6 +3,7 @@
 use callboard_domain::Error;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
+use callboard_domain::task::FlowSource;
 use callboard_domain::template::{
     Defaults, Industry, Template, TemplateSource, Version, Visibility,
 };
@@ -13,8 +14,9 @@ use utoipa::ToSchema;
 
 use super::common::Iso;
 use super::definitions::{self, HitlBody, StepBody, steps, target, text, timeout};
+use super::flow::FlowBody;
 use super::read::rule::{self, Parse};
-use super::read::{self, Format};
+use super::read::{self, Format, shape};
 use crate::request;
 
 mod deploy;
@@ -68,6 +70,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// Which tasks run together, and which take turns (+).
+        flow = flat(shape::<FlowSource>()),
     }
 }
 
@@ -212,6 +216,9 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// Keys that bound tasks, or take turns.
+    #[serde(flatten)]
+    flow: FlowBody<'a>,
 }
 
 impl<'a> TemplateBody<'a> {
@@ -252,6 +259,7 @@ impl<'a> TemplateBody<'a> {
             timeout_ms: defaults.timeout_ms,
             max_tokens: defaults.max_tokens,
             temperature: defaults.temperature,
+            flow: FlowBody::given(&defaults.flow),
         });
         Self {
             input_schema: Some(&source.input_schema),

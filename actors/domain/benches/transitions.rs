@@ -41,6 +41,7 @@ fn spec() -> Spec {
         retry: Policy::default(),
         origin: Origin::default(),
         checked: false,
+        flow: None,
     }
 }
 
@@ -82,6 +83,7 @@ fn ready(number: u64) -> Ready {
         priority: u8::try_from(number % 10 + 1).expect("1 to 10"),
         since: Timestamp::from_millis(NOW.as_millis() + number),
         limited: None,
+        flow: None,
     }
 }
 

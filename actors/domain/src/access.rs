@@ -86,6 +86,18 @@ names! {
         EventsRead = "events: read",
         /// See the audit log.
         AuditRead = "audit: read",
+        /// See queues.
+        QueuesRead = "queues: read",
+        /// Pause, resume and limit queues.
+        QueuesManage = "queues: manage",
+        /// See budgets, and what was used.
+        BudgetsRead = "budgets: read",
+        /// Create, change and delete budgets.
+        BudgetsManage = "budgets: manage",
+        /// See bulk jobs.
+        BulkRead = "bulk: read",
+        /// Start a bulk job.
+        BulkRun = "bulk: run",
     }
 }
 
@@ -119,13 +131,19 @@ const fn row(action: Action) -> [bool; 4] {
         Action::HitlClaim           => [YES,  YES,     NO,    NO ],
         Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
+        Action::QueuesManage        => [YES,  YES,     NO,    NO ],
+        Action::BulkRun             => [YES,  YES,     NO,    NO ],
         // ... and reading as viewer
+        Action::BudgetsRead         => [YES,  YES,     YES,   NO ],
+        Action::BulkRead            => [YES,  YES,     YES,   NO ],
+        Action::QueuesRead          => [YES,  YES,     YES,   NO ],
         Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
         Action::DeliveriesRead      => [YES,  YES,     YES,   NO ],
         Action::WorkersRead         => [YES,  YES,     YES,   NO ],
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
         Action::EventsRead          => [YES,  YES,     YES,   NO ],
-        // ... but secrets, and who did what, are for admins
+        // ... but secrets, who did what, and what operators may spend, are for admins
+        Action::BudgetsManage       => [YES,  NO,      NO,    NO ],
         Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
     }
@@ -160,7 +178,11 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::WorkersManage
         | Action::TasksExecute
         | Action::WebhookSecretRead
-        | Action::AuditRead => false,
+        | Action::AuditRead
+        | Action::QueuesRead
+        | Action::QueuesManage
+        | Action::BudgetsRead
+        | Action::BudgetsManage => false,
         Action::TasksCreate
         | Action::TasksRead
         | Action::TasksCancel
@@ -180,7 +202,9 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::DeliveriesRedeliver
         | Action::DeliveriesRead
         | Action::WorkersRead
-        | Action::EventsRead => true,
+        | Action::EventsRead
+        | Action::BulkRead
+        | Action::BulkRun => true,
     }
 }
 

@@ -61,6 +61,16 @@ names! {
         TaskCancelled = "task.cancelled",
         /// An execution was cancelled.
         ExecutionCancelled = "execution.cancelled",
+        /// A budget was created.
+        BudgetCreated = "budget.created",
+        /// A budget was changed.
+        BudgetChanged = "budget.changed",
+        /// A budget was deleted.
+        BudgetDeleted = "budget.deleted",
+        /// A bulk job was started.
+        BulkStarted = "bulk.started",
+        /// A queue was paused, resumed or limited.
+        QueueChanged = "queue.changed",
         /// A worker was told to drain.
         WorkerDrained = "worker.drained",
         /// A delivery was sent again.

@@ -33,7 +33,7 @@ pub use limits::{
     MAX_TIMEOUT_MS,
 };
 pub(crate) use limits::{
-    check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
+    check_flow, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
 pub(crate) use source::are_brief;
 pub use source::{PlanSource, RetrySource, StepSource};

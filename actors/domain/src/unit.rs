@@ -30,6 +30,7 @@ use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, TaskId};
 use crate::machine::{Machine, Step};
+use crate::spending;
 use crate::task::{self, Inputs, Origin, Spec, Task};
 
 /// One unit of work.
@@ -156,6 +157,14 @@ pub trait Sources {
     fn announces(&self, event: EventName) -> bool;
     /// The highest cost of a task; `None` if its model has no price.
     fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money>;
+    /// The reason why a budget of many tasks refuses the task of a step; `worst` is its highest cost.
+    fn budget_refusal(
+        &mut self,
+        _: spending::Subject<'_>,
+        _worst: Option<Money>,
+    ) -> Option<String> {
+        None
+    }
 }
 
 /// Decides an event that concerns no execution.

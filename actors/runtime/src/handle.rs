@@ -7,9 +7,13 @@
 
 mod accounts;
 mod approvals;
+mod budgets;
+mod bulk;
 mod deliveries;
+mod queues;
 mod review_stats;
 mod runs;
+mod tasks;
 mod workers;
 
 use std::sync::Arc;
@@ -28,6 +32,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
+pub use bulk::BulkOrder;
+pub use queues::QueueView;
 pub use runs::{Deploy, Start};
 pub use workers::WorkerLink;
 

@@ -27,12 +27,15 @@ use ractor::ActorRef;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::accounts::{self, AuditLog, Register};
+use crate::budgets::Budgets;
+use crate::bulk::Bulks;
 use crate::catalog::{self, Catalog};
 use crate::compute::Compute;
 use crate::concurrency::Concurrency;
 use crate::delivery::SendPermits;
 use crate::durable;
 use crate::events::Events;
+use crate::flow::Flow;
 use crate::holdings::AccountHoldings;
 use crate::metrics::Metrics;
 use crate::ports::Ports;
@@ -107,6 +110,9 @@ pub(crate) struct Node {
     pub(crate) queues: Arc<DirectoryOf<QueueKind>>,
     pub(crate) workers: Workers,
     pub(crate) concurrency: Concurrency,
+    pub(crate) budgets: Budgets,
+    pub(crate) bulks: Bulks,
+    pub(crate) flow: Flow,
     pub(crate) holdings: AccountHoldings,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Metrics,
@@ -146,6 +152,9 @@ impl Node {
         let queues = Arc::<DirectoryOf<QueueKind>>::default();
         Self {
             concurrency: Concurrency::new(Arc::clone(&queues)),
+            budgets: Budgets::default(),
+            bulks: Bulks::default(),
+            flow: Flow::new(Arc::clone(&queues)),
             holdings: AccountHoldings::new(settings.caps),
             events: Arc::new(Events::new(Arc::clone(store))),
             accounts: Register::new(settings.signing_keys.clone()),
@@ -263,9 +272,10 @@ impl Node {
         Ready {
             task: task.spec.id,
             model: task.spec.model.as_str().into(),
-            priority: task.spec.priority,
+            priority: task.priority(),
             since: task.spec.id.created_at(),
             limited: self.concurrency.account(&task.spec),
+            flow: task.spec.flow.clone(),
         }
     }
 
@@ -352,6 +362,8 @@ impl Node {
     /// is watched over.
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
         self.load_templates().await?;
+        self.flow.load(self.store()).await?;
+        self.budgets.load(self).await?;
         let mut count = 0;
         for environment in Environment::ALL {
             count += recovery::recover(self, environment).await?;
@@ -403,7 +415,7 @@ impl Node {
 
     /// The sources of a decision in `partition`.
     pub(crate) const fn sources(&self, environment: Environment, partition: u8) -> NodeSources<'_> {
-        NodeSources { node: self, environment, partition }
+        NodeSources { node: self, environment, partition, promised: Vec::new() }
     }
 
     /// How many asked to be woken.

@@ -4,13 +4,15 @@
 //! After a break it is filled again from the unfinished tasks. Deliberately absent: the order, which
 //! [`callboard_domain::queue`] decides, and leases, which each task gives out itself.
 
+mod control;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
-use callboard_domain::queue::{Queue, Ready};
+use callboard_domain::queue::{Queue, QueueChange, QueueSettings, Ready, Taken, Throttle};
 use callboard_domain::task::Task;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::capacity::WorkerCapacity;
@@ -60,6 +62,10 @@ pub(crate) enum Message {
     Measure(mpsc::UnboundedSender<Option<Depth>>),
     /// The time has come to tell the queue's length again.
     TellDepth,
+    /// An operator changes its settings.
+    Change(QueueChange, oneshot::Sender<QueueSettings>),
+    /// The rate of leases may have room again.
+    RateFrees,
 }
 
 /// Queues, for their supervisor.
@@ -72,6 +78,10 @@ pub(crate) struct QueueItem {
     /// The capacity that is asked first, so that all get their share.
     turn: usize,
     told: Told,
+    /// What bounds its leases, if it has settings.
+    throttle: Option<Box<Throttle>>,
+    /// True while the queue waits for its rate, of which it hears by [`Message::RateFrees`].
+    waits_for_rate: bool,
 }
 
 /// The length that subscribers were told last, and when.
@@ -91,9 +101,12 @@ impl Item for QueueItem {
     type Address = Address;
     type Message = Message;
 
-    fn new(node: &Arc<Node>, _: &Address) -> Self {
+    fn new(node: &Arc<Node>, address: &Address) -> Self {
         let (ready, told) = (Queue::new(node.settings.aging), Told::default());
-        Self { ready, capacities: Vec::new(), turn: 0, told }
+        let settings = node.flow.settings(address.environment, &address.queue);
+        let throttle = (!settings.is_default()).then(|| Box::new(Throttle::new(settings)));
+        let capacities = Vec::new();
+        Self { ready, capacities, turn: 0, told, throttle, waits_for_rate: false }
     }
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
@@ -129,6 +142,8 @@ impl Item for QueueItem {
             }
             Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
             Message::TellDepth => item.told.again = false,
+            Message::Change(change, reply) => held.change(change, reply).await?,
+            Message::RateFrees => item.waits_for_rate = false,
         }
         held.dispatch();
         held.tell_depth();
@@ -136,12 +151,13 @@ impl Item for QueueItem {
     }
 
     fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.capacities.is_empty() && !self.told.again
+        let waits = self.told.again || self.waits_for_rate;
+        self.ready.is_empty() && self.capacities.is_empty() && !waits
     }
 
-    /// The clock decides: see [`Message::TellDepth`].
+    /// The clock decides: see [`Message::TellDepth`] and [`Message::RateFrees`].
     fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::TellDepth)
+        !matches!(message, Message::TellDepth | Message::RateFrees)
     }
 }
 
@@ -162,7 +178,7 @@ impl Held<QueueItem> {
         }
         let count = self.item.capacities.len();
         let mut idle = 0;
-        while idle < count && !self.item.ready.is_empty() {
+        while idle < count && !self.item.ready.is_empty() && self.may_lease() {
             let capacity = Arc::clone(&self.item.capacities[self.item.turn % count]);
             self.item.turn = (self.item.turn + 1) % count;
             idle = if self.give(&capacity) { 0 } else { idle + 1 };
@@ -191,18 +207,22 @@ impl Held<QueueItem> {
         let Some(slot) = capacity.take() else {
             return false;
         };
-        let concurrency = &self.node.concurrency;
-        let ready = &mut self.item.ready;
-        let found =
-            ready.take(|model| capacity.runs(model), |account| concurrency.has_room(account));
-        let Some((task, limited)) = found else {
+        let (concurrency, limits) = (&self.node.concurrency, &self.node.flow);
+        let environment = self.address.environment;
+        let found = self.item.ready.take_flow(
+            |model| capacity.runs(model),
+            |account| concurrency.has_room(account),
+            |key, limit| limits.has_room(environment, key, limit),
+        );
+        let Some(Taken { task, limited, flow }) = found else {
             // No task here fits: the slot is put back without a call to the other queues.
             slot.release_quietly();
             return false;
         };
         let running = limited.map(|account| concurrency.start(account));
-        let address = TaskAddress { environment: self.address.environment, task };
-        self.node.send(address, task::Message::Lease { slot, running });
+        let address = TaskAddress { environment, task };
+        let shares = self.leases(flow.as_deref());
+        self.node.send(address, task::Message::Lease { slot, running, shares });
         true
     }
 }

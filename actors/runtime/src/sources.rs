@@ -5,9 +5,11 @@ use callboard_domain::approval::{Asked, Policy, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment, TaskId};
+use callboard_domain::spending::Subject;
 use callboard_domain::task::{Inputs, Spec};
 use callboard_domain::unit::Sources;
 
+use crate::budgets::Promise;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 
@@ -16,6 +18,8 @@ pub(crate) struct NodeSources<'n> {
     pub(crate) node: &'n Node,
     pub(crate) environment: Environment,
     pub(crate) partition: u8,
+    /// What the decisions of the unit so far need of budgets of many tasks.
+    pub(crate) promised: Vec<Promise>,
 }
 
 impl Sources for NodeSources<'_> {
@@ -52,5 +56,19 @@ impl Sources for NodeSources<'_> {
 
     fn worst_cost(&self, model: &str, inputs: &Inputs, max_tokens: Option<u64>) -> Option<Money> {
         self.node.worst_cost(model, inputs, max_tokens)
+    }
+
+    fn budget_refusal(&mut self, subject: Subject<'_>, worst: Option<Money>) -> Option<String> {
+        let budgets = &self.node.budgets;
+        if budgets.is_idle(self.environment) {
+            return None;
+        }
+        match budgets.check(subject, worst, &self.promised, self.node.now()) {
+            Ok(promises) => {
+                self.promised.extend(promises);
+                None
+            }
+            Err(refusal) => Some(refusal.to_string()),
+        }
     }
 }

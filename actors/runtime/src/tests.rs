@@ -1,11 +1,16 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
 mod approvals;
+mod budgets;
+mod bulk;
 mod caps;
 mod deliveries;
 mod executions;
 mod figures;
+mod flow;
 mod model;
+mod queues;
+mod repeats;
 mod retention;
 mod webhooks;
 
@@ -262,6 +267,7 @@ pub(crate) fn request() -> Request {
         temperature: None,
         callback_url: None,
         gate: None,
+        flow: None,
         inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
     }
 }

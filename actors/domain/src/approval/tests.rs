@@ -31,6 +31,7 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
         retry: retry::Policy::default(),
         origin: Origin::default(),
         checked: false,
+        flow: None,
     })
 }
 

@@ -237,6 +237,7 @@ impl Program {
             temperature: source.temperature,
             callback_url: None,
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
+            flow: source.flow.flow().map(Arc::new),
             inputs,
         }
     }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::retry::Policy;
-use crate::task::Message;
+use crate::task::{FlowSource, Message};
 
 /// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -62,6 +62,9 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The flow control of the step's tasks.
+    #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
+    pub flow: FlowSource,
 }
 
 /// The source of a retry policy.

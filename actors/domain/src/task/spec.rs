@@ -1,8 +1,10 @@
 //! What a task was asked to be, checked and with its defaults filled in.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Gate, Message};
+use super::{Flow, Gate, Message};
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 use crate::trace::TraceContext;
@@ -52,6 +54,9 @@ pub struct Spec {
     /// Whether its execution checks the output before it counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
+    /// Keys that bound it, or take turns. Shared with its place in the queue; few tasks have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Arc<Flow>>,
 }
 
 /// A task as it was asked for: checked, and with its defaults filled in.
@@ -75,6 +80,9 @@ pub struct Request {
     pub callback_url: Option<String>,
     /// Whether a reviewer must see the output.
     pub gate: Option<Gate>,
+    /// Keys that bound it, or take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Arc<Flow>>,
     /// The texts.
     pub inputs: Inputs,
 }
@@ -112,6 +120,7 @@ impl Request {
             retry: Policy::default(),
             origin,
             checked: false,
+            flow: self.flow,
         };
         (spec, self.inputs)
     }

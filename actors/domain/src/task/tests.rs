@@ -28,6 +28,7 @@ fn spec() -> Spec {
         retry: Policy::default(),
         origin: Origin::default(),
         checked: false,
+        flow: None,
     }
 }
 
@@ -247,6 +248,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Rejected { reason: "no".into() }),
         Just(Event::CancelRequested),
         Just(Event::GivenUp),
+        (1_u8..=10).prop_map(|priority| Event::Reprioritized { priority }),
     ]
 }
 

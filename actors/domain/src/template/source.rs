@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
+use crate::task::FlowSource;
 
 /// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct Defaults {
     /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The flow control.
+    #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
+    pub flow: FlowSource,
 }
 
 impl TemplateSource {
@@ -84,6 +88,7 @@ impl TemplateSource {
             timeout_ms: step.timeout_ms.or(defaults.timeout_ms),
             max_tokens: step.max_tokens.or(defaults.max_tokens),
             temperature: step.temperature.or(defaults.temperature),
+            flow: step.flow.or(&defaults.flow),
             ..step.clone()
         };
         self.steps.iter().map(filled).collect()

@@ -16,6 +16,7 @@ use crate::execution::program::{Effort, Evaluation, Outputs, Program};
 use crate::execution::{self, Execution, Report, Retry, StepDecision};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
+use crate::spending::Subject;
 use crate::task::{self, Ending, EndingCode, Origin, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
@@ -173,6 +174,7 @@ impl<'p> Joint<'p> {
     /// # Panics
     /// If the step is not due.
     pub fn decide(&mut self, step: u16, evaluation: Evaluation, sources: &mut impl Sources) {
+        let evaluation = self.within_budgets(evaluation, sources);
         let (decision, request) = match evaluation {
             Evaluation::Skip => (StepDecision::Skip, None),
             Evaluation::Fail(ending) => (StepDecision::Fail(ending), None),
@@ -201,6 +203,23 @@ impl<'p> Joint<'p> {
         created.retry = retry;
         created.checked = spec.output_checked == Some(step);
         self.unit.create(created, inputs);
+    }
+
+    /// The evaluation, unless a budget of many tasks refuses the step's task.
+    fn within_budgets(&self, evaluation: Evaluation, sources: &mut impl Sources) -> Evaluation {
+        let Evaluation::Run(request, _) = &evaluation else { return evaluation };
+        let spec = &self.step.next.head.spec;
+        let subject = Subject {
+            tags: &request.tags,
+            account: &spec.account,
+            template: spec.template.as_ref().map(|template| template.id.as_str()),
+            model: &request.model,
+        };
+        let worst = sources.worst_cost(&request.model, &request.inputs, request.max_tokens);
+        match sources.budget_refusal(subject, worst) {
+            Some(message) => Evaluation::Fail(Ending { code: EndingCode::BudgetExceeded, message }),
+            None => evaluation,
+        }
     }
 
     /// The finished unit.

@@ -73,6 +73,7 @@ fn spec(gate: Option<Gate>) -> Spec {
         retry: retry::Policy::default(),
         origin: Origin::default(),
         checked: false,
+        flow: None,
     }
 }
 

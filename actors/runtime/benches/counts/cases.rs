@@ -102,6 +102,7 @@ fn task(times: usize) {
             retry: Policy::default(),
             origin: Origin::default(),
             checked: false,
+            flow: None,
         };
         let on =
             |task: Task, event| black_box(task.transition(event, NOW).expect("it applies").next);
@@ -187,6 +188,7 @@ fn queue(times: usize) {
         priority: u8::try_from(number % 10 + 1).expect("1 to 10"),
         since: NOW,
         limited: None,
+        flow: None,
     };
     (0..10_000).for_each(|number| queue.push(ready(number)));
     for number in 10_000..10_000 + times {
@@ -366,6 +368,7 @@ impl Whole {
             temperature: Some(0.5),
             callback_url: None,
             gate: None,
+            flow: None,
             inputs: Inputs {
                 prompt: "Sum up what the customer wants.".into(),
                 ..Inputs::default()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Approval;
+use callboard_domain::bulk::Job;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{Execution, Head, Live, Progress};
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::EVENTS;
 use super::approvals::ApprovalRow;
+use super::control::{BudgetEvent, QueueChanged};
 use super::executions::{self, HeadRow};
 use super::tasks::{self, TaskRow};
 use crate::read::runs::how_far;
@@ -48,6 +50,15 @@ pub(crate) struct EventRow {
     /// The webhook that it happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivery: Option<Delivery>,
+    /// The queue whose settings changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueChanged>,
+    /// The bulk job that it happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bulk: Option<Job>,
+    /// The budget that it happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetEvent>,
     /// How far the steps of the execution were.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressRow>,
@@ -149,6 +160,12 @@ pub enum Subject {
     Approval(Arc<Approval>),
     /// A worker.
     Worker(WorkerRow),
+    /// A queue.
+    Queue(QueueChanged),
+    /// A bulk job.
+    Bulk(Job),
+    /// A budget of many tasks.
+    Budget(BudgetEvent),
     /// A webhook, and its task unless that was removed.
     Delivery(Box<Delivery>, Option<Arc<Spec>>),
 }
@@ -185,6 +202,9 @@ impl EventRow {
             execution: None,
             approval: None,
             delivery: None,
+            queue: None,
+            bulk: None,
+            budget: None,
             progress: None,
         }
     }
@@ -195,6 +215,18 @@ impl EventRow {
 
     pub(crate) fn of_delivery(event: &'static str, at: Timestamp, delivery: Delivery) -> Self {
         Self { delivery: Some(delivery), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_queue(event: &'static str, at: Timestamp, queue: QueueChanged) -> Self {
+        Self { queue: Some(queue), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_bulk(event: &'static str, at: Timestamp, job: Job) -> Self {
+        Self { bulk: Some(job), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_budget(event: &'static str, at: Timestamp, budget: BudgetEvent) -> Self {
+        Self { budget: Some(budget), ..Self::blank(event, at) }
     }
 
     /// At most [`Self::MAX_FACTS`] facts.
@@ -269,8 +301,10 @@ impl EventRow {
             return Ok(vec![Event { event: self.event, at, subject }]);
         }
         // One without any subject is of a kind that a newer program knows.
-        let worker = self.worker.map(Subject::Worker);
-        Ok(worker
+        let subject = self.worker.map(Subject::Worker).or(self.queue.map(Subject::Queue));
+        let subject = subject.or(self.bulk.map(Subject::Bulk));
+        let subject = subject.or(self.budget.map(Subject::Budget));
+        Ok(subject
             .into_iter()
             .map(|subject| Event { event: self.event.clone(), at, subject })
             .collect())

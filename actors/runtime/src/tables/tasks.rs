@@ -37,6 +37,8 @@ pub(crate) struct TaskRow {
     error: Option<Ending>,
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     edited: bool,
+    #[serde(rename = "p", default, skip_serializing_if = "is_default")]
+    priority: Option<u8>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -57,6 +59,7 @@ impl From<&Task> for TaskRow {
             result: task.result.clone(),
             error: task.error.clone(),
             edited: task.edited,
+            priority: task.priority,
         }
     }
 }
@@ -82,6 +85,7 @@ impl TaskRow {
             result: self.result,
             error: self.error,
             edited: self.edited,
+            priority: self.priority,
         }
     }
 }
@@ -118,7 +122,7 @@ fn entry(environment: Environment, task: &Task) -> Entry {
         terms.push((term::HELD, Box::from([])));
     }
     let mut sort = [None; 2];
-    sort[sort::PRIORITY] = Some(u64::from(spec.priority));
+    sort[sort::PRIORITY] = Some(u64::from(task.priority()));
     sort[sort::COMPLETED_AT] = task.completed_at().map(Timestamp::as_millis);
     Entry { list: task_list(environment), terms, sort }
 }

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::capacity::SlotPermit;
 use crate::concurrency::Running;
+use crate::flow::Share;
 use crate::join::Join;
 use crate::shard::TaskAddress;
 use crate::worker::AckSender;
@@ -19,6 +20,8 @@ pub(crate) enum Message {
         slot: SlotPermit,
         /// The share of the account's concurrent tasks.
         running: Option<Running>,
+        /// The shares of the limits that hold for it.
+        shares: Vec<Share>,
     },
     /// A worker answers.
     Result(Box<WorkerResult>),
@@ -32,10 +35,14 @@ pub(crate) enum Message {
     Stop,
     /// The named account cancels the task.
     Cancel(String, oneshot::Sender<Result<Task, Error>>),
+    /// An operator gives the task another priority.
+    Reprioritize(u8, oneshot::Sender<Result<(), Error>>),
     /// The task's approval ends the wait for a reviewer.
     Join(Box<Join>),
     /// The server was started again: perform what is outstanding.
     Recover,
+    /// The task, if it runs, holds these shares too.
+    Hold(Vec<Share>),
     /// The pooled actor holds another task from now on.
     Rebind(TaskAddress),
 }

@@ -79,6 +79,9 @@ impl Log {
             Subject::TaskOfStep(..)
             | Subject::Step(..)
             | Subject::Worker(_)
+            | Subject::Queue(_)
+            | Subject::Bulk(_)
+            | Subject::Budget(_)
             | Subject::Delivery(..) => {}
         }
     }
