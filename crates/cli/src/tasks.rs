@@ -170,7 +170,7 @@ pub struct Submit {
 
 /// Which tasks run together, and which take turns.
 #[derive(Debug, Clone, Args)]
-pub struct Flow {
+struct Flow {
     /// At most `--concurrency-limit` tasks with this key run at the same time.
     #[arg(long, value_name = "KEY")]
     concurrency_key: Option<String>,
