@@ -39,7 +39,7 @@ pub struct FlowBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     concurrency_limit: Option<u32>,
-    /// queue, reject or cancel_running.
+    /// queue, reject or `cancel_running`.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_conflict: Option<&'static str>,
     /// Keys of the same priority take turns.

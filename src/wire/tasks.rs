@@ -242,7 +242,7 @@ pub struct TaskBody<'a> {
     confidence_source: Option<&'a str>,
     /// Whether its output waits for a reviewer.
     awaiting_approval: bool,
-    /// What it waits for while it is pending: worker, approval, backoff, limit, queue_paused, budget.
+    /// What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The batch that it was created in.
