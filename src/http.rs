@@ -17,6 +17,8 @@ mod audit;
 mod auth;
 pub mod body;
 mod body_budget;
+mod budgets;
+mod bulk;
 mod chat;
 pub mod describe;
 pub mod envelope;
@@ -34,6 +36,7 @@ mod models;
 mod oidc;
 mod openapi;
 mod plans;
+mod queues;
 mod routes;
 mod schedules;
 pub mod serve;
@@ -84,9 +87,11 @@ fn table() -> Routes {
         .post  ("/api/tasks",                       may(A::TasksCreate),      tasks::create)
         .get   ("/api/tasks",                       may(A::TasksRead),        tasks::list)
         .post  ("/api/tasks/batch",                 may(A::TasksCreate),      tasks::create_batch)
+        .get   ("/api/tasks/batch/{id}",            may(A::TasksRead),        tasks::get_batch)
         .get   ("/api/tasks/{id}",                  may(A::TasksRead),        tasks::get)
         .delete("/api/tasks/{id}",                  may(A::TasksCancel),      tasks::cancel)
         .delete("/api/tasks/{id}/texts",            may(A::TextsErase),       tasks::erase)
+        .post  ("/api/tasks/{id}/retry",            may(A::TasksCreate),      tasks::retry)
         .get   ("/api/tasks/{id}/stream",           may(A::TasksRead),        streams::of_task)
 
         .post  ("/api/plans",                       may(A::PlansCreate),      plans::create)
@@ -153,6 +158,20 @@ fn table() -> Routes {
         .post  ("/api/webhooks/deliveries/{id}/redeliver",
                                                     may(A::DeliveriesRedeliver), webhooks::redeliver)
         .get   ("/api/webhooks/secret",             may(A::WebhookSecretRead), webhooks::secret)
+
+        .get   ("/api/queues",                      may(A::QueuesRead),       queues::list)
+        .patch ("/api/queues/{name}",               may(A::QueuesManage),     queues::change)
+
+        .post  ("/api/bulk",                        may(A::BulkRun),          bulk::start)
+        .get   ("/api/bulk",                        may(A::BulkRead),         bulk::list)
+        .get   ("/api/bulk/{id}",                   may(A::BulkRead),         bulk::get)
+
+        .post  ("/api/budgets",                     may(A::BudgetsManage),    budgets::create)
+        .get   ("/api/budgets",                     may(A::BudgetsRead),      budgets::list)
+        .get   ("/api/budgets/{id}",                may(A::BudgetsRead),      budgets::get)
+        .patch ("/api/budgets/{id}",                may(A::BudgetsManage),    budgets::change)
+        .delete("/api/budgets/{id}",                may(A::BudgetsManage),    budgets::delete)
+        .get   ("/api/usage",                       may(A::BudgetsRead),      budgets::usage)
 
         .get   ("/api/workers",                     may(A::WorkersRead),      system::list_workers)
         .post  ("/api/workers/{id}/drain",          may(A::WorkersManage),    system::drain_worker)

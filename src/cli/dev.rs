@@ -220,6 +220,7 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
         callback_url: None,
         gate: None,
         routing: None,
+        flow: None,
         inputs,
     };
     let owner = Owner {

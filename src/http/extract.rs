@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::describe::{Input, Operation};
 use super::{App, Failure, body};
+use crate::wire::queues::QueueName;
 use crate::wire::read::{self, Format, Read};
 
 const JSON: &str = "application/json";
@@ -230,6 +231,10 @@ impl Input for Inner {
     }
 }
 
+impl Named for QueueName {
+    const NOUN: &'static str = "queue";
+}
+
 macro_rules! named {
     ($($id:ident = $noun:literal),* $(,)?) => {$(
         impl Named for id::$id {
@@ -249,4 +254,6 @@ named! {
     WorkerId = "worker",
     DeliveryId = "delivery",
     ScheduleId = "schedule",
+    BulkId = "bulk job",
+    BudgetId = "budget",
 }

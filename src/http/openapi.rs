@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, chat, events, executions, metrics, models, oidc, plans, schedules, setup,
-    signals, signing_key, streams, system, table, tasks, templates, webhooks,
+    accounts, approvals, audit, budgets, bulk, chat, events, executions, metrics, models, oidc, plans,
+    queues, schedules, setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -30,7 +30,9 @@ use crate::ws;
         tasks::list,
         tasks::create_batch,
         tasks::get,
+        tasks::get_batch,
         tasks::cancel,
+        tasks::retry,
         plans::create,
         plans::list,
         plans::get,
@@ -87,6 +89,17 @@ use crate::ws;
         webhooks::list,
         webhooks::redeliver,
         webhooks::secret,
+        queues::list,
+        queues::change,
+        bulk::start,
+        bulk::list,
+        bulk::get,
+        budgets::create,
+        budgets::list,
+        budgets::get,
+        budgets::change,
+        budgets::delete,
+        budgets::usage,
         system::list_workers,
         system::drain_worker,
         models::list,

@@ -260,7 +260,7 @@ impl ItemStream {
                     detail.output = detail.output.or(so_far);
                     self.texts.push(text);
                 }
-                let waiting_for = app.handle.waiting_for(&detail.task);
+                let waiting_for = app.handle.waiting_in(environment, &detail.task);
                 let until = app.handle.waiting_until(&detail.task);
                 let body = TaskBody::whole(&detail, waiting_for).until(until);
                 Ok((json!(body), has_ended))
@@ -280,7 +280,7 @@ impl ItemStream {
                     self.texts.push(text);
                 }
                 let handle = &app.handle;
-                let waiting = |task: &_| (handle.waiting_for(task), handle.waiting_until(task));
+                let waiting = |task: &_| (handle.waiting_in(environment, task), handle.waiting_until(task));
                 Ok((json!(ExecutionBody::whole(&detail, waiting)), has_ended))
             }
         }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{BatchId, TaskId};
 use callboard_domain::query::Tasks;
 
 use super::extract::Asker;
@@ -22,7 +22,7 @@ use crate::request;
 use crate::wire::common::Text;
 use crate::wire::read::rule;
 use crate::wire::tasks::{
-    BatchBody, BatchItem, Cancelled, CreateBatch, CreateTask, EraseBody, Erased, ListTasks,
+    BatchBody, BatchItem, BatchStatusBody, Cancelled, CreateBatch, CreateTask, EraseBody, Erased, ListTasks,
     TaskBody,
 };
 
@@ -67,7 +67,8 @@ pub(super) async fn create(
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);
     }
-    let body = TaskBody::summary(task, app.handle.waiting_for(task));
+    let body =
+        TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
     let reply = Reply::created(&body.until(app.handle.waiting_until(task)));
     Ok(idempotency::replayed(reply, &submitted).into_response())
 }
@@ -115,7 +116,10 @@ pub(super) async fn get(
 ) -> Answer {
     app.may_read(&caller, id)?;
     let detail = app.handle.task(caller.environment, id).await?;
-    let body = TaskBody::whole(&detail, app.handle.waiting_for(&detail.task));
+    let body = TaskBody::whole(
+        &detail,
+        app.handle.waiting_in(caller.environment, &detail.task),
+    );
     Ok(Reply::ok(&body.until(app.handle.waiting_until(&detail.task))))
 }
 
@@ -140,11 +144,50 @@ pub(super) async fn list(
         .items
         .iter()
         .map(|task| {
-            let body = TaskBody::summary(task, app.handle.waiting_for(task));
+            let body = TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
             body.until(app.handle.waiting_until(task))
         })
         .collect();
     Ok(Reply::page(&items, page.total, tasks.window))
+}
+
+/// The tasks of a batch that are still stored, and how many are how far; not for a worker key that is bound to queues.
+#[utoipa::path(
+    get, path = "/api/tasks/batch/{id}", tag = "tasks",
+    responses((status = 200, body = BatchStatusBody)),
+)]
+pub(super) async fn get_batch(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<BatchId>,
+) -> Answer {
+    if caller.is_bound() {
+        return Err(Error::not_found("batch", id).into());
+    }
+    let tasks = app.handle.batch(caller.environment, id).await?;
+    Ok(Reply::ok(&BatchStatusBody::of(id, &tasks)))
+}
+
+/// Submit a task that failed, was cancelled or was rejected anew, as a task of the caller.
+#[utoipa::path(
+    post, path = "/api/tasks/{id}/retry", tag = "tasks",
+    responses(
+        (status = 201, description = "the new task is durable", body = TaskBody),
+        (status = 409, description = "the task has not ended, is completed, or is a step"),
+    ),
+)]
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    trace: Trace,
+    IdempotencyKey(key): IdempotencyKey,
+    Id(id): Id<TaskId>,
+) -> Answer {
+    let owner = app.owner_in(&caller, trace);
+    let submitted = app.handle.retry_task(&owner, id, key.as_deref()).await?;
+    let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
+    let waiting_for = app.handle.waiting_in(caller.environment, task);
+    Ok(idempotency::replayed(Reply::created(&TaskBody::summary(task, waiting_for)), &submitted))
 }
 
 /// Cancel a task.

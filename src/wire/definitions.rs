@@ -17,12 +17,13 @@ use callboard_domain::plan::{
 };
 use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::{MAX_TARGET, Routing};
+use callboard_domain::task::{FlowSource, MAX_TARGET, Routing};
 use callboard_domain::{Error, Fault};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::flow::FlowBody;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
@@ -105,6 +106,8 @@ request! {
         wait = flat(shape::<Option<WaitSource>>()),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
+        /// Which tasks run together, and which take turns (+).
+        flow = flat(shape::<FlowSource>()),
     }
 }
 
@@ -188,7 +191,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order in which their faults are told.
-const ORDER: [&str; 39] = [
+const ORDER: [&str; 44] = [
     "name",
     "description",
     "version",
@@ -228,6 +231,11 @@ const ORDER: [&str; 39] = [
     "concurrency",
     "onItemError",
     "minSuccess",
+    "concurrencyKey",
+    "concurrencyLimit",
+    "onConflict",
+    "fairnessKey",
+    "weight",
 ];
 
 /// Where a field stands, so that places can be ordered: members as in [`ORDER`], items by number.
@@ -317,6 +325,9 @@ pub struct StepBody<'a> {
     /// `models`, `fallbackOn` and `serviceTier`.
     #[serde(flatten)]
     routing: RoutingBody<'a>,
+    /// Keys that bound its tasks, or take turns.
+    #[serde(flatten)]
+    flow: FlowBody<'a>,
 }
 
 /// How often a step is tried.
@@ -363,6 +374,7 @@ impl<'a> StepBody<'a> {
             on_item_error: step.map.on_item_error.map(OnItemError::as_str),
             min_success: step.map.min_success,
             routing: RoutingBody::from(&step.routing),
+            flow: FlowBody::given(&step.flow),
         }
     }
 

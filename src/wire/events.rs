@@ -19,8 +19,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::approvals::ApprovalBody;
+use super::budgets::BudgetBody;
+use super::bulk::BulkBody;
 use super::common::{Iso, tags};
 use super::executions::{ExecutionBody, StepSummary};
+use super::queues::QueueSettingsBody;
 use super::read::rule::{self, Parse};
 use super::schedules::{ScheduleBody, ScheduleEvent, ScheduleRunBody};
 use super::tasks::TaskBody;
@@ -141,6 +144,8 @@ pub fn action(name: &str) -> Action {
         Some(ResourceKind::Execution | ResourceKind::Step) => Action::ExecutionsRead,
         Some(ResourceKind::Hitl) => Action::HitlRead,
         Some(ResourceKind::Worker) => Action::WorkersRead,
+        Some(ResourceKind::Budget) => Action::BudgetsRead,
+        Some(ResourceKind::Bulk) => Action::BulkRead,
         Some(ResourceKind::Webhook) => Action::DeliveriesRead,
         Some(ResourceKind::Schedule) => Action::SchedulesRead,
         Some(ResourceKind::Queue) | None => Action::EventsRead,
@@ -211,6 +216,10 @@ impl Wanted {
                 }
             },
             Subject::Schedule(_) => self.is_of_no_item() && self.queue.is_none(),
+            Subject::Bulk(_) | Subject::Budget(_) => self.is_of_no_item() && self.queue.is_none(),
+            Subject::Queue(queue) => {
+                self.is_of_no_item() && self.queue.as_ref().is_none_or(|name| *name == queue.name)
+            }
             Subject::Worker(WorkerRow { queues, .. }) => {
                 self.is_of_no_item()
                     && self.queue.as_ref().is_none_or(|queue| queues.contains(queue))
@@ -340,6 +349,19 @@ fn stored(place: u64, row: &tables::Event) -> String {
             let (schedule, run) =
                 (ScheduleBody::summary(&row.schedule), run.as_ref().map(ScheduleRunBody::of));
             tail(name, at, &resource, &ScheduleEvent { schedule, run })
+        }
+        Subject::Budget(budget) => {
+            let id = budget.budget.id.to_string();
+            let resource = json!({"kind": "budget", "id": id, "version": place});
+            tail(name, at, &resource, &BudgetBody::in_event(budget))
+        }
+        Subject::Bulk(job) => {
+            let resource = json!({"kind": "bulk", "id": job.id.to_string(), "version": job.done()});
+            tail(name, at, &resource, &BulkBody::of(job))
+        }
+        Subject::Queue(queue) => {
+            let resource = json!({"kind": "queue", "id": queue.name, "version": place});
+            tail(name, at, &resource, &QueueSettingsBody::of(&queue.name, queue.settings))
         }
         Subject::Worker(worker) => {
             let id = worker.id.to_string();

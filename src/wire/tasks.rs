@@ -1,10 +1,13 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
 use callboard_domain::Timestamp;
+use std::sync::Arc;
+
+use callboard_domain::Rule;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::task::{
-    Asks, Channels, Ending, FailureKind, Gate, Inputs, MAX_TARGET, Message, Request, Routing, Task,
+    Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request, Routing, Status, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -13,6 +16,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
+use super::flow::FlowBody;
 use super::hitl;
 use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
@@ -74,11 +78,16 @@ request! {
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
         /// The models that may be called, and the service tier.
         routing: Routing = flat(shape::<Routing>()),
+        /// Which tasks run together, and which take turns.
+        flow: FlowSource = flat(shape::<FlowSource>()),
     }
-    check models_fit
+    check members_fit
 }
 
-fn models_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
+fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
+    if let Some((field, says)) = task.flow.missing().first() {
+        return Err(fields.refuse(field, Rule::Required, says));
+    }
     let routing = task.routing.clone();
     let has_model = task.model.is_some();
     checked(task, (&routing, has_model), fields)
@@ -116,7 +125,7 @@ pub(super) fn name() -> impl Parse<String> {
 }
 
 /// `tags` in a body.
-fn tags() -> impl Parse<Vec<String>> {
+pub(super) fn tags() -> impl Parse<Vec<String>> {
     rule::list(0..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
 }
 
@@ -154,6 +163,7 @@ impl NewTask {
             callback_url: self.callback_url,
             gate,
             routing: (!self.routing.is_none()).then(|| Box::new(self.routing)),
+            flow: self.flow.flow().map(Arc::new),
             inputs: Inputs {
                 prompt: self.prompt,
                 system_prompt: self.system_prompt,
@@ -245,7 +255,7 @@ pub struct TaskBody<'a> {
     confidence_source: Option<&'a str>,
     /// Whether its output waits for a reviewer.
     awaiting_approval: bool,
-    /// What it waits for while it is pending: worker, approval, backoff, limit.
+    /// What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// Until when it waits at least, if that is known (+).
@@ -275,7 +285,7 @@ pub struct TaskBody<'a> {
     /// The item of the step's list that it is for, from 0 (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
-    /// The rejected task that it tries again.
+    /// The task that it tries again: a rejected one, or one that was retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     retry_of: Option<Text<callboard_domain::id::TaskId>>,
@@ -290,6 +300,9 @@ pub struct TaskBody<'a> {
     /// Who is told of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
+    /// Keys that bound it, or take turns.
+    #[serde(flatten)]
+    flow: FlowBody<'a>,
 }
 
 /// Tokens and money.
@@ -371,7 +384,7 @@ impl<'a> TaskBody<'a> {
             status: task.status().as_str(),
             model: &spec.model,
             queue: &spec.queue,
-            priority: spec.priority,
+            priority: task.priority(),
             prompt: None,
             system_prompt: None,
             context: None,
@@ -407,6 +420,7 @@ impl<'a> TaskBody<'a> {
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
             callback_url: spec.callback_url.as_deref(),
+            flow: FlowBody::of(spec.flow.as_deref()),
         }
     }
 
@@ -475,4 +489,41 @@ pub struct BatchItem {
     pub id: Text<callboard_domain::id::TaskId>,
     /// pending.
     pub status: &'static str,
+}
+
+/// A batch as it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchStatusBody {
+    /// `dt_batch_…`
+    #[schema(value_type = String)]
+    pub batch_id: Text<callboard_domain::id::BatchId>,
+    /// When it was created.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Iso,
+    /// Its tasks that are still stored, in the order in which they were given.
+    pub tasks: Vec<BatchItem>,
+    /// How many.
+    pub total: usize,
+    /// How many have each status.
+    #[schema(value_type = std::collections::HashMap<String, u64>)]
+    pub counts: Map<String, Value>,
+}
+
+impl BatchStatusBody {
+    /// The batch of these tasks.
+    #[must_use]
+    pub fn of(id: callboard_domain::id::BatchId, tasks: &[Task]) -> Self {
+        let count = |status: Status| tasks.iter().filter(|task| task.status() == status).count();
+        let counts = Status::ALL.map(|status| (status.as_str().to_owned(), count(status).into()));
+        let item =
+            |task: &Task| BatchItem { id: Text(task.spec.id), status: task.status().as_str() };
+        Self {
+            batch_id: Text(id),
+            created_at: Iso(id.created_at()),
+            tasks: tasks.iter().map(item).collect(),
+            total: tasks.len(),
+            counts: Map::from_iter(counts),
+        }
+    }
 }

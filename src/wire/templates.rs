@@ -4,6 +4,7 @@ use callboard_domain::Error;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
 use callboard_domain::task::Routing;
+use callboard_domain::task::FlowSource;
 use callboard_domain::template::{
     Defaults, Industry, Template, TemplateSource, Version, Visibility,
 };
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::common::Iso;
 use super::definitions::{self, HitlBody, StepBody, steps, target, text, timeout};
+use super::flow::FlowBody;
 use super::read::rule::{self, Parse};
 use super::read::{self, Format, shape};
 use super::routing::RoutingBody;
@@ -73,6 +75,8 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
+        /// Which tasks run together, and which take turns (+).
+        flow = flat(shape::<FlowSource>()),
     }
 }
 
@@ -220,6 +224,9 @@ pub struct DefaultsBody<'a> {
     /// `models`, `fallbackOn` and `serviceTier`.
     #[serde(flatten)]
     routing: RoutingBody<'a>,
+    /// Keys that bound tasks, or take turns.
+    #[serde(flatten)]
+    flow: FlowBody<'a>,
 }
 
 impl<'a> TemplateBody<'a> {
@@ -261,6 +268,7 @@ impl<'a> TemplateBody<'a> {
             max_tokens: defaults.max_tokens,
             temperature: defaults.temperature,
             routing: RoutingBody::from(&defaults.routing),
+            flow: FlowBody::given(&defaults.flow),
         });
         Self {
             input_schema: Some(&source.input_schema),

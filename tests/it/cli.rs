@@ -2,6 +2,7 @@
 //! against one that answers as it is told.
 
 mod accounts;
+mod control;
 mod dev;
 mod events;
 mod executions;

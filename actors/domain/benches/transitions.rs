@@ -42,6 +42,7 @@ fn spec() -> Spec {
         origin: Origin::default(),
         checked: false,
         routing: None,
+        flow: None,
     }
 }
 
@@ -84,6 +85,7 @@ fn ready(number: u64) -> Ready {
         priority: u8::try_from(number % 10 + 1).expect("1 to 10"),
         since: Timestamp::from_millis(NOW.as_millis() + number),
         limited: None,
+        flow: None,
     }
 }
 

@@ -98,6 +98,18 @@ names! {
         ModelsRead = "models: read",
         /// Set the limits of a model.
         ModelsManage = "models: manage",
+        /// See queues.
+        QueuesRead = "queues: read",
+        /// Pause, resume and limit queues.
+        QueuesManage = "queues: manage",
+        /// See budgets, and what was used.
+        BudgetsRead = "budgets: read",
+        /// Create, change and delete budgets.
+        BudgetsManage = "budgets: manage",
+        /// See bulk jobs.
+        BulkRead = "bulk: read",
+        /// Start a bulk job.
+        BulkRun = "bulk: run",
     }
 }
 
@@ -134,7 +146,12 @@ const fn row(action: Action) -> [bool; 4] {
         Action::HitlClaim           => [YES,  YES,     NO,    NO ],
         Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
+        Action::QueuesManage        => [YES,  YES,     NO,    NO ],
+        Action::BulkRun             => [YES,  YES,     NO,    NO ],
         // ... and reading as viewer
+        Action::BudgetsRead         => [YES,  YES,     YES,   NO ],
+        Action::BulkRead            => [YES,  YES,     YES,   NO ],
+        Action::QueuesRead          => [YES,  YES,     YES,   NO ],
         Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
         Action::SchedulesRead       => [YES,  YES,     YES,   NO ],
         Action::DeliveriesRead      => [YES,  YES,     YES,   NO ],
@@ -142,7 +159,8 @@ const fn row(action: Action) -> [bool; 4] {
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
         Action::EventsRead          => [YES,  YES,     YES,   NO ],
         Action::ModelsRead          => [YES,  YES,     YES,   NO ],
-        // ... but secrets, and who did what, are for admins
+        // ... but secrets, who did what, and what operators may spend, are for admins
+        Action::BudgetsManage       => [YES,  NO,      NO,    NO ],
         Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
         // ... and the limits of models count for everybody
@@ -181,7 +199,11 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::WebhookSecretRead
         | Action::ModelsRead
         | Action::ModelsManage
-        | Action::AuditRead => false,
+        | Action::AuditRead
+        | Action::QueuesRead
+        | Action::QueuesManage
+        | Action::BudgetsRead
+        | Action::BudgetsManage => false,
         Action::TasksCreate
         | Action::TasksRead
         | Action::TasksCancel
@@ -205,7 +227,9 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::DeliveriesRedeliver
         | Action::DeliveriesRead
         | Action::WorkersRead
-        | Action::EventsRead => true,
+        | Action::EventsRead
+        | Action::BulkRead
+        | Action::BulkRun => true,
     }
 }
 

@@ -71,6 +71,16 @@ names! {
         ScheduleDeleted = "schedule.deleted",
         /// The work of a schedule was started by hand.
         ScheduleTriggered = "schedule.triggered",
+        /// A budget was created.
+        BudgetCreated = "budget.created",
+        /// A budget was changed.
+        BudgetChanged = "budget.changed",
+        /// A budget was deleted.
+        BudgetDeleted = "budget.deleted",
+        /// A bulk job was started.
+        BulkStarted = "bulk.started",
+        /// A queue was paused, resumed or limited.
+        QueueChanged = "queue.changed",
         /// A worker was told to drain.
         WorkerDrained = "worker.drained",
         /// A delivery was sent again.

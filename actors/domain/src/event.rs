@@ -25,6 +25,10 @@ names! {
         Worker = "worker",
         /// A queue.
         Queue = "queue",
+        /// A budget of many tasks.
+        Budget = "budget",
+        /// A bulk job.
+        Bulk = "bulk",
         /// A webhook delivery.
         Webhook = "webhook",
         /// A schedule.
@@ -43,6 +47,8 @@ names! {
         TaskDelta = "task.delta",
         /// The task returns to its queue, at once or after a backoff.
         TaskRetrying = "task.retrying",
+        /// An operator gave the task another priority.
+        TaskReprioritized = "task.reprioritized",
         /// The gate holds the output for a reviewer.
         TaskAwaitingApproval = "task.awaiting_approval",
         /// Final: the output was accepted, by the gate or by a reviewer.
@@ -103,6 +109,14 @@ names! {
         WorkerDisconnected = "worker.disconnected",
         /// The number of tasks in a queue changed; never stored.
         QueueDepth = "queue.depth",
+        /// A queue was paused, resumed or limited.
+        QueueChanged = "queue.changed",
+        /// A share of a budget is spent.
+        BudgetAlert = "budget.alert",
+        /// The limit of a budget is spent.
+        BudgetExceeded = "budget.exceeded",
+        /// A bulk job has acted on all its tasks.
+        BulkCompleted = "bulk.completed",
         /// A webhook was delivered.
         WebhookDelivered = "webhook.delivered",
         /// A webhook delivery failed with no attempt left.

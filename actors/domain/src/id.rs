@@ -141,6 +141,10 @@ identifiers! {
     AuditId = "aud_";
     /// A worker process, kept over reconnections.
     WorkerId = "wrk_";
+    /// A budget of many tasks.
+    BudgetId = "bdg_";
+    /// A bulk job.
+    BulkId = "blk_";
     /// A delivery of a mail or a webhook.
     DeliveryId = "dlv_";
     /// A signal to an execution, kept for its wait steps.

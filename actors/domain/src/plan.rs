@@ -35,7 +35,7 @@ pub use limits::{
     MAX_TIMEOUT_MS,
 };
 pub(crate) use limits::{
-    check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
+    check_flow, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
 pub use map::{DEFAULT_ITEM, ForEach, ListError, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
 pub(crate) use source::are_brief;

@@ -61,7 +61,7 @@ impl Tasks {
         };
         let mut items: Vec<_> = tasks.into_iter().filter(wanted).collect();
         items.sort_by_key(|task| match self.order {
-            TaskOrder::Priority => (task.spec.priority, task.spec.id),
+            TaskOrder::Priority => (task.priority(), task.spec.id),
             TaskOrder::CreatedAt | TaskOrder::CompletedAt => (0, task.spec.id),
         });
         if !self.ascending {
@@ -223,6 +223,7 @@ mod tests {
             origin: Origin::default(),
             checked: false,
             routing: None,
+            flow: None,
         })
         .next
     }

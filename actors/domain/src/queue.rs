@@ -7,14 +7,23 @@
 //! Deliberately absent: durability (a queue is rebuilt from the ready tasks after a restart) and
 //! workers (a predicate says which models may be taken).
 
+mod control;
+mod keyed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
 
+pub use control::{MAX_CONCURRENT, MAX_REQUESTS, QueueChange, QueueSettings, Throttle, Wait};
+pub use keyed::Taken;
+
+use keyed::{Keyed, May};
+
 use crate::Timestamp;
 use crate::id::TaskId;
+use crate::task::Flow;
 
 /// A task that is ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,17 +38,8 @@ pub struct Ready {
     pub since: Timestamp,
     /// The account, if its tier limits the number of running tasks.
     pub limited: Option<Arc<str>>,
-}
-
-/// A task that was taken from its queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// The task.
-    pub task: TaskId,
-    /// The model.
-    pub model: Arc<str>,
-    /// The account, if its tier limits the number of running tasks.
-    pub limited: Option<Arc<str>>,
+    /// The flow control, if it has any.
+    pub flow: Option<Arc<Flow>>,
 }
 
 /// The tasks of one model and limited account: a worker that may take one of them may take any.
@@ -57,39 +57,59 @@ pub struct Queue {
     aging: Duration,
     lanes: BTreeMap<Arc<Lane>, BTreeSet<Rank>>,
     entries: HashMap<TaskId, (Arc<Lane>, i64)>,
+    /// The tasks with flow control, which stand in none of the lanes.
+    keyed: Keyed,
+}
+
+impl Taken {
+    fn plain(task: TaskId, lane: &Lane) -> Self {
+        let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
+        Self { task, model, limited, flow: None }
+    }
 }
 
 impl Queue {
     /// An empty queue in which `aging` of waiting counts as one priority step.
     #[must_use]
     pub fn new(aging: Duration) -> Self {
-        Self { aging, lanes: BTreeMap::new(), entries: HashMap::new() }
+        let (lanes, entries) = (BTreeMap::new(), HashMap::new());
+        Self { aging, lanes, entries, keyed: Keyed::default() }
     }
 
     /// The number of ready tasks.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.keyed.len()
     }
 
     /// True without a ready task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
+    }
+
+    /// True if the task is queued.
+    #[must_use]
+    pub fn contains(&self, task: TaskId) -> bool {
+        self.entries.contains_key(&task) || self.keyed.contains(task)
     }
 
     /// The task that was created first. Looks at all of them.
     #[must_use]
     pub fn oldest(&self) -> Option<TaskId> {
-        self.entries.keys().min().copied()
+        self.entries.keys().chain(self.keyed.tasks()).min().copied()
     }
 
     /// Adds a task; a task that is already queued keeps its rank.
-    pub fn push(&mut self, ready: Ready) {
-        if self.entries.contains_key(&ready.task) {
+    pub fn push(&mut self, mut ready: Ready) {
+        if self.contains(ready.task) {
             return;
         }
         let rank = self.rank(&ready);
+        if let Some(flow) = ready.flow.take() {
+            self.keyed.push(rank, ready, flow);
+            return;
+        }
         let lane = Lane { model: ready.model, limited: ready.limited };
         let lane = match self.lanes.get_key_value(&lane) {
             Some((known, _)) => Arc::clone(known),
@@ -102,7 +122,7 @@ impl Queue {
     /// Removes a task; returns whether it was queued.
     pub fn remove(&mut self, task: TaskId) -> bool {
         let Some((lane, rank)) = self.entries.remove(&task) else {
-            return false;
+            return self.keyed.remove(task).is_some();
         };
         if let Some(ranks) = self.lanes.get_mut(&lane) {
             ranks.remove(&(rank, task));
@@ -113,22 +133,53 @@ impl Queue {
         true
     }
 
-    /// Removes and returns the first task whose model passes `runs` and whose account, if it is
-    /// limited, passes `may_start`.
+    /// Removes and returns the first task without flow control whose model passes `runs` and whose
+    /// account, if it is limited, passes `may_start`.
     pub fn take(
         &mut self,
         runs: impl Fn(&str) -> bool,
         may_start: impl Fn(&str) -> bool,
     ) -> Option<Taken> {
-        let ((_, task), lane) = self
-            .lanes
-            .iter()
-            .filter(|(lane, _)| runs(&lane.model) && lane.limited.as_deref().is_none_or(&may_start))
-            .filter_map(|(lane, ranks)| Some((*ranks.first()?, lane)))
-            .min_by_key(|(rank, _)| *rank)?;
-        let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
+        let ((_, task), lane) = self.first(&runs, &may_start)?;
         self.remove(task);
-        Some(Taken { task, model, limited })
+        Some(Taken::plain(task, &lane))
+    }
+
+    /// Removes and returns the first task as [`Self::take`] does, tasks with flow control included:
+    /// such a task waits while its concurrency key has no room under its limit, by `has_room`, and its
+    /// fairness key takes turns with the others of its priority.
+    pub fn take_flow(
+        &mut self,
+        runs: impl Fn(&str) -> bool,
+        may_start: impl Fn(&str) -> bool,
+        has_room: impl Fn(&str, u32) -> bool,
+    ) -> Option<Taken> {
+        let plain = self.first(&runs, &may_start);
+        if self.keyed.len() > 0 {
+            let may = May { runs: &runs, starts: &may_start, has_room: &has_room };
+            let keyed = self.keyed.first(&may);
+            let goes = |keyed: &Rank| plain.as_ref().is_none_or(|(plain, _)| keyed < plain);
+            if let Some(keyed) = keyed.filter(goes) {
+                return self.keyed.take(keyed, &may);
+            }
+        }
+        let ((_, task), lane) = plain?;
+        self.remove(task);
+        Some(Taken::plain(task, &lane))
+    }
+
+    /// The smallest rank of a task without flow control that may start, and its lane.
+    fn first(
+        &self,
+        runs: &impl Fn(&str) -> bool,
+        may_start: &impl Fn(&str) -> bool,
+    ) -> Option<(Rank, Arc<Lane>)> {
+        self.lanes
+            .iter()
+            .filter(|(lane, _)| runs(&lane.model) && lane.limited.as_deref().is_none_or(may_start))
+            .filter_map(|(lane, ranks)| Some((*ranks.first()?, lane)))
+            .min_by_key(|(rank, _)| *rank)
+            .map(|(rank, lane)| (rank, Arc::clone(lane)))
     }
 
     fn rank(&self, ready: &Ready) -> i64 {
@@ -153,6 +204,7 @@ mod tests {
             priority,
             since: Timestamp::from_millis(since_s * 1000),
             limited: None,
+            flow: None,
         }
     }
 
@@ -188,7 +240,7 @@ mod tests {
         let mut queue = queue_of([other, limited, ready(3, 1, 0)]);
         let taken = |number, limited: Option<&str>| {
             let (task, limited) = (ready(number, 1, 0).task, limited.map(Arc::from));
-            Some(Taken { task, model: "m".into(), limited })
+            Some(Taken { task, model: "m".into(), limited, flow: None })
         };
         assert_eq!(queue.take(|model| model == "m", |_| false), taken(3, None));
         assert_eq!(queue.take(|model| model == "m", |_| false), None);

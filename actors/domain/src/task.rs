@@ -19,12 +19,14 @@
 
 mod erasure;
 mod event;
+pub mod flow;
 mod gate;
 mod lease;
 mod message;
 mod outcome;
 mod route;
 mod routing;
+mod repeat;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 pub use erasure::ERASED;
 pub use event::{Effect, Event, Fact, Refusal};
+pub use flow::{Concurrency, Fairness, Flow, FlowSource, OnConflict};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
 pub use message::{MAX_MESSAGES, Message, Role};
@@ -89,6 +92,9 @@ pub struct Task {
     /// Where the task is in its list of models.
     #[serde(default, skip_serializing_if = "Route::is_first")]
     pub route: Route,
+    /// The priority that an operator gave it, in place of the one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
 }
 
 /// How far a task is.
@@ -182,8 +188,15 @@ impl Task {
             edited: false,
             erased_at: None,
             route: Route::default(),
+            priority: None,
         };
         Step::to(task).tell(Fact::Created).order(Effect::Enqueue)
+    }
+
+    /// The priority, 1 to 10; 10 goes first.
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        self.priority.unwrap_or(self.spec.priority)
     }
 
     /// The status on the wire.
@@ -344,6 +357,12 @@ impl Task {
             .order(Effect::Enqueue)
     }
 
+    fn reprioritized(&self, priority: u8) -> Step<Self> {
+        let mut next = self.with(self.state.clone());
+        next.priority = Some(priority);
+        Step::to(next).tell(Fact::Reprioritized)
+    }
+
     fn cancelled(&self, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Cancelled { at: now });
         next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });
@@ -388,7 +407,7 @@ impl Task {
                 | State::Rejected { .. },
                 _,
             )
-            | (_, E::Leased { .. } | E::Undelivered { .. }) => false,
+            | (_, E::Leased { .. } | E::Undelivered { .. } | E::Reprioritized { .. }) => false,
             (
                 _,
                 E::Completed { lease, .. }
@@ -473,6 +492,15 @@ impl Machine for Task {
                 E::Approved { .. } | E::Rejected { .. },
             ) => Err(Refusal::NotHeld),
 
+            // Its rank depends on its priority.
+            (S::Ready, E::Reprioritized { priority }) => {
+                Ok(self.reprioritized(priority).order(Effect::Dequeue).order(Effect::Enqueue))
+            }
+            (S::Backoff { .. }, E::Reprioritized { priority }) => Ok(self.reprioritized(priority)),
+            (S::Running { .. } | S::AwaitingApproval { .. }, E::Reprioritized { .. }) => {
+                Err(Refusal::NotReady)
+            }
+
             (S::Ready, E::CancelRequested) => Ok(self.cancelled(now).order(Effect::Dequeue)),
             (S::Backoff { .. } | S::AwaitingApproval { .. }, E::CancelRequested) => {
                 Ok(self.cancelled(now))
@@ -495,6 +523,7 @@ impl Machine for Task {
                 | E::TimePassed { .. }
                 | E::Approved { .. }
                 | E::Rejected { .. }
+                | E::Reprioritized { .. }
                 | E::CancelRequested
                 | E::GivenUp,
             ) => Err(Refusal::Finished(self.status())),

@@ -29,6 +29,7 @@ use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
 use crate::machine::{Machine, Step};
+use crate::spending;
 use crate::task::{self, Called, Inputs, Origin, Spec, Task};
 
 /// One unit of work.
@@ -184,6 +185,14 @@ pub trait Sources {
         inputs: &Inputs,
         max_tokens: Option<u64>,
     ) -> Option<Money>;
+    /// The reason why a budget of many tasks refuses the task of a step; `worst` is its highest cost.
+    fn budget_refusal(
+        &mut self,
+        _: spending::Subject<'_>,
+        _worst: Option<Money>,
+    ) -> Option<String> {
+        None
+    }
 }
 
 /// Decides an event that concerns no execution.

@@ -12,11 +12,13 @@
 use std::time::Instant;
 
 use callboard_domain::Timestamp;
-use callboard_domain::id::Environment;
-use callboard_domain::machine::Machine;
+use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::machine::{Machine, Step};
+use callboard_domain::task::State;
 use callboard_domain::schedule::Started;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::{Batch, BatchId, Op, Outcome, Partition, Ticket};
+use tokio::sync::oneshot;
 
 use crate::node::Node;
 use crate::ports::Tracer;
@@ -80,8 +82,16 @@ pub(crate) fn submit_admitted(
     let mut rows = tables::rows(environment, &mut unit);
     node.holdings.store_unit(&unit, &rows);
     rows.extend(records);
+    let budgets = (!node.budgets.is_idle(environment)).then_some(&node.budgets);
+    rows.extend(budgets.map(|budgets| budgets.settle(&unit)).unwrap_or_default());
     for change in &mut unit.changes {
         if let Change::NewTask(step, inputs) = change {
+            node.flow.enter(environment, &step.next.spec);
+            if let Some(budgets) = budgets {
+                let spec = &step.next.spec;
+                let worst = node.worst_cost(&spec.model, inputs, spec.max_tokens);
+                budgets.enter(&step.next, worst);
+            }
             node.hand_off(environment, step.next.clone(), std::mem::take(inputs));
         }
     }
@@ -129,6 +139,9 @@ impl PendingCommit {
                     if step.next.is_finished() {
                         run_ended(node, environment, Started::Task(step.next.spec.id));
                     }
+                    if step.next.spec.flow.is_some() {
+                        keep_concurrency(node, environment, change);
+                    }
                 }
                 Change::Approval(step, _) => {
                     let address = TaskAddress { environment, task: step.next.id() };
@@ -171,6 +184,28 @@ fn run_ended(node: &Node, environment: Environment, run: Started) {
     if let Some(address) = node.run_watch.ended((environment, run)) {
         let shard = node.shard(address.schedule.partition());
         shard.schedules.send(address, schedule::Message::RunEnded);
+    }
+}
+
+/// Keeps the list of a concurrency key, and cancels the tasks that a new one leaves no room for.
+fn keep_concurrency(node: &Node, environment: Environment, change: &Change) {
+    let Some(Step { next, .. }) = change.task() else { return };
+    if next.is_finished() || matches!(next.state, State::AwaitingApproval { .. }) {
+        node.flow.leave(environment, &next.spec);
+    }
+    if let Change::NewTask(..) = change {
+        let excess = node.flow.excess(environment, &next.spec);
+        cancel_excess(node, environment, &next.spec.account, excess);
+    }
+}
+
+/// Cancels tasks for the account that submitted another one with their concurrency key.
+pub(crate) fn cancel_excess(node: &Node, environment: Environment, by: &str, excess: Vec<TaskId>) {
+    for task in excess {
+        // Nobody waits for the answer.
+        let (reply, _) = oneshot::channel();
+        let message = task::Message::Cancel(by.to_owned(), reply);
+        node.send(TaskAddress { environment, task }, message);
     }
 }
 

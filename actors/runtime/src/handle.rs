@@ -7,13 +7,17 @@
 
 mod accounts;
 mod approvals;
+mod budgets;
+mod bulk;
 mod deliveries;
 mod erasure;
 mod models;
+mod queues;
 mod review_stats;
 mod runs;
 mod schedules;
 mod signals;
+mod tasks;
 mod workers;
 
 use std::sync::Arc;
@@ -33,6 +37,8 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
 pub use models::ModelView;
+pub use bulk::BulkOrder;
+pub use queues::QueueView;
 pub use runs::{Deploy, Start};
 pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;

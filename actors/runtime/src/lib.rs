@@ -7,6 +7,8 @@
 
 pub mod accounts;
 mod approval;
+mod budgets;
+mod bulk;
 mod capacity;
 pub mod catalog;
 mod compute;
@@ -18,6 +20,7 @@ pub mod events;
 mod execution;
 mod finish;
 pub mod floor;
+mod flow;
 pub mod handle;
 mod handoff;
 mod holdings;

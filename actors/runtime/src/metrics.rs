@@ -179,7 +179,10 @@ impl Metrics {
                 task::Fact::Completed | task::Fact::Rejected => {
                     model.durations.record(now.since(task.spec.id.created_at()), now);
                 }
-                task::Fact::Created | task::Fact::AwaitingApproval | task::Fact::Cancelled => {}
+                task::Fact::Created
+                | task::Fact::Reprioritized
+                | task::Fact::AwaitingApproval
+                | task::Fact::Cancelled => {}
             }
         }
     }
@@ -394,7 +397,7 @@ impl Node {
     }
 
     /// Every queue that is awake, as it is after all that it was sent so far.
-    async fn depths(&self) -> Result<Vec<Depth>, Error> {
+    pub(crate) async fn depths(&self) -> Result<Vec<Depth>, Error> {
         let (reply, mut answers) = mpsc::unbounded_channel();
         self.queues.send_to_all_awake(|| queue::Message::Measure(reply.clone()));
         drop(reply);

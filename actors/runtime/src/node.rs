@@ -29,12 +29,15 @@ use ractor::ActorRef;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::accounts::{self, AuditLog, Register};
+use crate::budgets::Budgets;
+use crate::bulk::Bulks;
 use crate::catalog::{self, Catalog};
 use crate::compute::Compute;
 use crate::concurrency::Concurrency;
 use crate::delivery::SendPermits;
 use crate::durable;
 use crate::events::Events;
+use crate::flow::Flow;
 use crate::holdings::AccountHoldings;
 use crate::metrics::Metrics;
 use crate::models::Models;
@@ -116,6 +119,9 @@ pub(crate) struct Node {
     pub(crate) workers: Workers,
     pub(crate) concurrency: Concurrency,
     pub(crate) models: Models,
+    pub(crate) budgets: Budgets,
+    pub(crate) bulks: Bulks,
+    pub(crate) flow: Flow,
     pub(crate) holdings: AccountHoldings,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Metrics,
@@ -161,6 +167,9 @@ impl Node {
                 Arc::clone(&queues),
                 Arc::clone(&ports.clock),
             ),
+            budgets: Budgets::default(),
+            bulks: Bulks::default(),
+            flow: Flow::new(Arc::clone(&queues)),
             holdings: AccountHoldings::new(settings.caps),
             events: Arc::new(Events::new(Arc::clone(store))),
             accounts: Register::new(settings.signing_keys.clone()),
@@ -283,9 +292,10 @@ impl Node {
         Ready {
             task: task.spec.id,
             model: task.model().into(),
-            priority: task.spec.priority,
+            priority: task.priority(),
             since: task.spec.id.created_at(),
             limited: self.concurrency.account(&task.spec),
+            flow: task.spec.flow.clone(),
         }
     }
 
@@ -373,6 +383,8 @@ impl Node {
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
         self.load_templates().await?;
         self.load_models().await?;
+        self.flow.load(self.store()).await?;
+        self.budgets.load(self).await?;
         let mut count = 0;
         for environment in Environment::ALL {
             count += recovery::recover(self, environment).await?;
@@ -425,7 +437,7 @@ impl Node {
 
     /// The sources of a decision in `partition`.
     pub(crate) const fn sources(&self, environment: Environment, partition: u8) -> NodeSources<'_> {
-        NodeSources { node: self, environment, partition }
+        NodeSources { node: self, environment, partition, promised: Vec::new() }
     }
 
     /// How many asked to be woken.

@@ -4,13 +4,15 @@
 //! After a break it is filled again from the unfinished tasks. Deliberately absent: the order, which
 //! [`callboard_domain::queue`] decides, and leases, which each task gives out itself.
 
+mod control;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
-use callboard_domain::queue::{Queue, Ready, Taken};
+use callboard_domain::queue::{Queue, QueueChange, QueueSettings, Ready, Taken, Throttle};
 use callboard_domain::task::Task;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::capacity::WorkerCapacity;
@@ -63,6 +65,10 @@ pub(crate) enum Message {
     TellDepth,
     /// A model may have room again, by the clock.
     LookAgain,
+    /// An operator changes its settings.
+    Change(QueueChange, oneshot::Sender<QueueSettings>),
+    /// The rate of leases may have room again.
+    RateFrees,
 }
 
 /// Queues, for their supervisor.
@@ -77,6 +83,10 @@ pub(crate) struct QueueItem {
     told: Told,
     /// The models that had no room when the queue looked last.
     blocked: Blocked,
+    /// What bounds its leases, if it has settings.
+    throttle: Option<Box<Throttle>>,
+    /// True while the queue waits for its rate, of which it hears by [`Message::RateFrees`].
+    waits_for_rate: bool,
 }
 
 /// The length that subscribers were told last, and when.
@@ -96,9 +106,12 @@ impl Item for QueueItem {
     type Address = Address;
     type Message = Message;
 
-    fn new(node: &Arc<Node>, _: &Address) -> Self {
+    fn new(node: &Arc<Node>, address: &Address) -> Self {
         let (ready, told) = (Queue::new(node.settings.aging), Told::default());
-        Self { ready, capacities: Vec::new(), turn: 0, told, blocked: Blocked::default() }
+        let settings = node.flow.settings(address.environment, &address.queue);
+        let throttle = (!settings.is_default()).then(|| Box::new(Throttle::new(settings)));
+        let capacities = Vec::new();
+        Self { ready, capacities, turn: 0, told, blocked: Blocked::default(), throttle, waits_for_rate: false }
     }
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
@@ -135,6 +148,8 @@ impl Item for QueueItem {
             Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
             Message::TellDepth => item.told.again = false,
             Message::LookAgain => item.blocked.looks_again(),
+            Message::Change(change, reply) => held.change(change, reply).await?,
+            Message::RateFrees => item.waits_for_rate = false,
         }
         held.dispatch();
         held.tell_depth();
@@ -142,15 +157,16 @@ impl Item for QueueItem {
     }
 
     fn is_idle(&self) -> bool {
+        let waits = self.told.again || self.waits_for_rate;
         self.ready.is_empty()
             && self.capacities.is_empty()
-            && !self.told.again
+            && !waits
             && !self.blocked.is_awaited()
     }
 
-    /// The clock decides: see [`Message::TellDepth`].
+    /// The clock decides: see [`Message::TellDepth`] and [`Message::RateFrees`].
     fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::TellDepth | Message::LookAgain)
+        !matches!(message, Message::TellDepth | Message::LookAgain | Message::RateFrees)
     }
 }
 
@@ -171,7 +187,7 @@ impl Held<QueueItem> {
         }
         let count = self.item.capacities.len();
         let mut idle = 0;
-        while idle < count && !self.item.ready.is_empty() {
+        while idle < count && !self.item.ready.is_empty() && self.may_lease() {
             let capacity = Arc::clone(&self.item.capacities[self.item.turn % count]);
             self.item.turn = (self.item.turn + 1) % count;
             idle = if self.give(&capacity) { 0 } else { idle + 1 };
@@ -209,15 +225,15 @@ impl Held<QueueItem> {
         let Some(slot) = capacity.take() else {
             return false;
         };
-        let concurrency = &self.node.concurrency;
+        let (concurrency, limits) = (&self.node.concurrency, &self.node.flow);
         let environment = self.address.environment;
         let (models, blocked) = (&self.node.models, &self.item.blocked);
-        let ready = &mut self.item.ready;
-        let found = ready.take(
+        let found = self.item.ready.take_flow(
             |model| capacity.runs(model) && models.has_room(environment, model, blocked),
             |account| concurrency.has_room(account),
+            |key, limit| limits.has_room(environment, key, limit),
         );
-        let Some(Taken { task, model, limited }) = found else {
+        let Some(Taken { task, model, limited, flow }) = found else {
             // No task here fits: the slot is put back without a call to the other queues.
             slot.release_quietly();
             return false;
@@ -225,7 +241,8 @@ impl Held<QueueItem> {
         let running = limited.map(|account| concurrency.start(account));
         let call = models.begin(environment, &model);
         let address = TaskAddress { environment, task };
-        self.node.send(address, task::Message::Lease { slot, running, call });
+        let shares = self.leases(flow.as_deref());
+        self.node.send(address, task::Message::Lease { slot, running, call, shares });
         true
     }
 }

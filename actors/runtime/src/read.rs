@@ -2,9 +2,11 @@
 
 pub mod approvals;
 pub(crate) mod audit;
+pub(crate) mod batch;
 pub(crate) mod deliveries;
 pub mod items;
 pub mod runs;
+pub mod usage;
 
 use callboard_domain::id::{Environment, TaskId, first_at};
 use callboard_domain::machine::Machine;
@@ -59,6 +61,18 @@ pub(crate) async fn tasks(
         items.extend(found.map(|found| found.task));
     }
     Ok(Page { items, total: page.total })
+}
+
+/// The identifiers of all tasks that a filter matches, oldest first.
+pub(crate) async fn matching(
+    store: &dyn Store,
+    environment: Environment,
+    tasks: &Tasks,
+) -> Result<Vec<TaskId>, Error> {
+    let query = Query { limit: usize::MAX, offset: 0, ..query(environment, tasks) };
+    let query = Query { order: Order::Document, descending: false, ..query };
+    let found = store.query(&query).await?.documents;
+    Ok(found.into_iter().map(TaskId::from_u128).collect())
 }
 
 fn query(environment: Environment, tasks: &Tasks) -> Query {

@@ -34,6 +34,9 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
             node.holdings.found(&task.spec.account);
         }
         approvals(node, environment, (after, next), &page).await?;
+        for task in page.iter().filter(|_| !node.budgets.is_idle(environment)) {
+            node.budgets.recover(node, task).await?;
+        }
         for task in &page {
             count += 1;
             recover_task(node, environment, task);
@@ -44,6 +47,8 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         }
         after = next;
     }
+    // What a crash came before; the service itself does it.
+    durable::cancel_excess(node, environment, "system", node.flow.all_excess(environment));
     if environment == Environment::Test && count > 0 {
         node.sandbox_used.notify_one();
     }
@@ -67,6 +72,16 @@ fn recover_task(node: &Node, environment: Environment, task: &Task) {
     if is_running && task.spec.concurrent.is_some() {
         // Its actor holds its share of what the account may run.
         node.send(address, task::Message::Recover);
+    }
+    if !matches!(task.state, State::AwaitingApproval { .. }) {
+        node.flow.enter(environment, &task.spec);
+    }
+    if is_running {
+        // Counted before a queue gives out anything; its actor holds them from now on.
+        let shares = node.flow.resume(environment, &task.spec);
+        if !shares.is_empty() {
+            node.send(address, task::Message::Hold(shares));
+        }
     }
 }
 

@@ -5,9 +5,11 @@ use callboard_domain::approval::{Asked, Policy, Salt, Wanted};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment, TaskId};
+use callboard_domain::spending::Subject;
 use callboard_domain::task::{Called, Inputs, Spec};
 use callboard_domain::unit::Sources;
 
+use crate::budgets::Promise;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 
@@ -16,6 +18,8 @@ pub(crate) struct NodeSources<'n> {
     pub(crate) node: &'n Node,
     pub(crate) environment: Environment,
     pub(crate) partition: u8,
+    /// What the decisions of the unit so far need of budgets of many tasks.
+    pub(crate) promised: Vec<Promise>,
 }
 
 impl NodeSources<'_> {
@@ -68,5 +72,19 @@ impl Sources for NodeSources<'_> {
         max_tokens: Option<u64>,
     ) -> Option<Money> {
         self.node.worst_cost(called, inputs, max_tokens)
+    }
+
+    fn budget_refusal(&mut self, subject: Subject<'_>, worst: Option<Money>) -> Option<String> {
+        let budgets = &self.node.budgets;
+        if budgets.is_idle(self.environment) {
+            return None;
+        }
+        match budgets.check(subject, worst, &self.promised, self.node.now()) {
+            Ok(promises) => {
+                self.promised.extend(promises);
+                None
+            }
+            Err(refusal) => Some(refusal.to_string()),
+        }
     }
 }

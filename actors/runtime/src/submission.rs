@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use callboard_domain::budget::Money;
 use callboard_domain::execution::{Execution, Template};
-use callboard_domain::id::{BatchId, Environment, PlanId};
+use callboard_domain::id::{BatchId, Environment, PlanId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::PlanSource;
 use callboard_domain::task::{Request, Task};
@@ -77,6 +77,7 @@ impl Order {
         };
         match self {
             Self::Tasks(requests, _) => requests.iter().map(task).sum(),
+            Self::Retry(request, _) => task(request),
             Self::Plan(source, _) => OVERHEAD * (1 + source.steps.len()) + source.size() / 1024,
             Self::Execution(begin) => {
                 let (steps, input) = (begin.compiled.graph.len(), length(begin.input.values()));
@@ -107,6 +108,8 @@ fn length<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
 pub(crate) enum Order {
     /// Tasks; as a batch with an identifier of its own, or one alone.
     Tasks(Vec<Request>, bool),
+    /// A task that repeats another one, which has ended.
+    Retry(Box<Request>, TaskId),
     /// A plan.
     Plan(Box<PlanSource>, Arc<CompiledPlan>),
     /// An execution.

@@ -7,7 +7,8 @@
 //!           ├▶ queues ─▶ Queue
 //!           └▶ workers ─▶ Worker
 //!
-//!   beside it, watched by System: events, housekeeping, retention, the loading of the track record
+//!   beside it, watched by System: events, housekeeping, retention, the loading of the track record,
+//!   bulk jobs, budgets
 //! ```
 //!
 //! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
@@ -24,6 +25,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accounts::Accounts;
 use crate::approval::ApprovalItem;
+use crate::budgets;
+use crate::bulk;
 use crate::catalog::Publisher;
 use crate::delivery::DeliveryItem;
 use crate::execution::ExecutionItem;
@@ -83,6 +86,10 @@ impl System {
         system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
+        let loaded = system.node.bulks.load(&system.node).await;
+        loaded.map_err(|error| NotStarted(error.to_string()))?;
+        system.spawn_background(bulk::run(Arc::clone(&system.node)));
+        system.spawn_background(budgets::run(Arc::clone(&system.node)));
         // After recovery, which tells it of the open approvals.
         let node = Arc::clone(&system.node);
         system.spawn_background(async move { node.review_stats.load(node.store()).await });

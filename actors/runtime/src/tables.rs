@@ -7,6 +7,7 @@
 //! Deliberately absent: the rows themselves, each kind in a file of its own.
 
 pub(crate) mod approvals;
+mod control;
 pub(crate) mod deliveries;
 mod events;
 pub(crate) mod executions;
@@ -20,6 +21,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::account::User;
 use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
+use callboard_domain::bulk;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
@@ -34,6 +36,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub(crate) use approvals::ApprovalRow;
+pub use control::{BudgetEvent, QueueChanged};
+pub(crate) use control::{BudgetRow, QueueRow, SpentRow, queue_row};
 pub use events::{Event, Subject, WorkerRow};
 pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
@@ -129,6 +133,16 @@ pub(crate) async fn output(
 const TEXTS_NUMBER: u8 = 0x10;
 const ENDED_TASKS_NUMBER: u8 = 0x81;
 
+/// The settings of queues that have any, by a digest of the queue's name.
+pub(crate) const QUEUES: Table<[u8; 16], QueueRow> = Table::new(0x40, 1);
+/// Bulk jobs.
+pub(crate) const BULKS: Table<u128, bulk::Job> = Table::new(0x41, 1);
+/// The tasks that bulk jobs have not acted on yet, by job and part.
+pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 1);
+/// Budgets of many tasks, with what was spent as far as it is summed up.
+pub(crate) const BUDGETS: Table<u128, BudgetRow> = Table::new(0x43, 1);
+/// Costs that are not summed up yet, by task and attempt.
+pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
 /// Long texts, by task and field.
 pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::OF_TEXTS);
 /// Idempotency keys, by a digest of their scope.

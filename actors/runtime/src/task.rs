@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::capacity::SlotPermit;
 use crate::concurrency::Running;
+use crate::flow::Share;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::join::{Committed, Join};
 use crate::models::CallPermit;
@@ -48,6 +49,8 @@ pub(crate) struct TaskItem {
     running: Option<Running>,
     /// The call of a metered model.
     call: Option<CallPermit>,
+    /// The shares of the limits that hold for it.
+    shares: Vec<Share>,
 }
 
 /// `Ok(Err(_))` is a refusal.
@@ -74,7 +77,7 @@ impl Item for TaskItem {
 
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
-            Message::Lease { slot, running, call } => held.lease(slot, running, call).await?,
+            Message::Lease { slot, running, call, shares } => held.lease(slot, running, call, shares).await?,
             Message::Result(result) => held.result(*result).await?,
             Message::Adopt(call) => held.item.adopt(call),
             Message::Reported(lease, reported) => held.reported(lease, &reported),
@@ -84,8 +87,10 @@ impl Item for TaskItem {
             Message::TimePassed => held.time_passed().await?,
             Message::Stop => held.stop().await?,
             Message::Cancel(by, reply) => held.cancel(by, reply).await?,
+            Message::Reprioritize(priority, reply) => held.reprioritize(priority, reply).await?,
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover => held.recover(),
+            Message::Hold(shares) => held.hold(shares),
             Message::Rebind(_) => {}
         }
         Ok(())
@@ -166,6 +171,7 @@ impl Held<TaskItem> {
             if self.item.is_idle() {
                 self.item.running = None;
                 self.item.call = None;
+                self.item.shares.clear();
             }
             self.report_attempt(before.as_ref());
         }))
@@ -191,6 +197,7 @@ impl Held<TaskItem> {
         slot: SlotPermit,
         running: Option<Running>,
         call: Option<CallPermit>,
+        shares: Vec<Share>,
     ) -> Done {
         let Ok(call) = self.reserve(call).await? else { return Ok(()) };
         let Some(task) = &self.item.task else { return Ok(()) };
@@ -203,12 +210,17 @@ impl Held<TaskItem> {
         let Ok(unit) = unit::decide(items, event, self.node.now(), &mut sources) else {
             return Ok(());
         };
+        if !self.node.budgets.is_idle(environment) && !Box::pin(self.has_budget()).await? {
+            // Dropping the slot offers it to the next task.
+            return Ok(());
+        }
         let unit = durable::commit(&self.node, environment, partition, unit).await?;
         let task = Committed::one(unit).expect("a lease changes its task").task;
         let State::Running { deadline, .. } = task.state else { return Ok(()) };
         self.item.task = Some(task.clone());
         self.item.running = running;
         self.item.call = call.map(CallPermit::given);
+        self.item.shares = shares;
         // A further attempt is rare, and reads the texts again.
         let inputs = if let Some(inputs) = self.item.inputs.take() {
             inputs
@@ -220,6 +232,21 @@ impl Held<TaskItem> {
         let lease = LeaseToken { task: self.address.task, lease };
         slot.assign(Assignment { lease, deadline, task, inputs, trace });
         Ok(())
+    }
+
+    /// True if the budgets of many tasks have room for a lease; the task waits for them otherwise.
+    async fn has_budget(&mut self) -> Result<bool, ActorProcessingErr> {
+        let TaskAddress { environment, task: id } = self.address;
+        if self.item.inputs.is_none() {
+            let store = &*self.node.shard(self.partition()).store;
+            self.item.inputs = Some(tables::inputs(store, environment, id).await?);
+        }
+        let (Some(task), Some(inputs)) = (&self.item.task, &self.item.inputs) else {
+            return Ok(true);
+        };
+        let spec = &task.spec;
+        let worst = self.node.worst_cost(&spec.model, inputs, spec.max_tokens);
+        Ok(self.node.budgets.lease(task, worst, self.node.now()))
     }
 
     async fn result(&mut self, WorkerResult { lease, answer, ack }: WorkerResult) -> Done {
@@ -298,6 +325,25 @@ impl Held<TaskItem> {
         Ok(())
     }
 
+    async fn reprioritize(
+        &mut self,
+        priority: u8,
+        reply: oneshot::Sender<Result<(), Error>>,
+    ) -> Done {
+        let id = self.address.task;
+        let answer = match &self.item.task {
+            Some(task) if !task.is_finished() && task.priority() == priority => Ok(()),
+            Some(_) => self
+                .take(Event::Reprioritized { priority })
+                .await?
+                .map_err(|_| Error::InvalidState(format!("task {id} does not wait for a lease"))),
+            None => Err(Error::not_found("task", id)),
+        };
+        // The client may have left; the task has its priority all the same.
+        let _ = reply.send(answer);
+        Ok(())
+    }
+
     /// The actor broke too often, perhaps over the execution: the task fails by itself.
     async fn give_up(&mut self) -> Done {
         let was_held = self.is_held();
@@ -318,8 +364,23 @@ impl Held<TaskItem> {
         }
         self.item.adopt_call(&self.node, self.address.environment);
         let Some(task) = &self.item.task else { return };
+        if let (State::Running { .. }, true) = (&task.state, self.item.shares.is_empty()) {
+            self.item.shares = self.node.flow.resume(self.address.environment, &task.spec);
+        }
         for effect in task.outstanding() {
             perform(&self.node, self.address, task, effect);
+        }
+    }
+
+    /// Holds shares of limits that came to be, or were counted, after the lease.
+    fn hold(&mut self, shares: Vec<Share>) {
+        if self.item.is_idle() {
+            return;
+        }
+        for share in shares {
+            if self.item.shares.iter().all(|held| held.limited() != share.limited()) {
+                self.item.shares.push(share);
+            }
         }
     }
 

@@ -1,13 +1,18 @@
 //! The runtime as a whole, on the memory store: submit, lease, answer, break, recover.
 
 mod approvals;
+mod budgets;
+mod bulk;
 mod caps;
 mod deliveries;
 mod executions;
 mod figures;
 mod maps;
+mod flow;
 mod model;
 mod models;
+mod queues;
+mod repeats;
 mod retention;
 mod schedules;
 mod waits;
@@ -269,6 +274,7 @@ pub(crate) fn request() -> Request {
         callback_url: None,
         gate: None,
         routing: None,
+        flow: None,
         inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
     }
 }

@@ -10,6 +10,8 @@ mod access;
 mod audit;
 mod auth;
 pub mod bench;
+mod budgets;
+mod bulk;
 pub mod completions;
 mod doctor;
 mod events;
@@ -25,6 +27,7 @@ mod output;
 mod plans;
 pub mod process;
 mod schedules;
+mod queues;
 mod secret;
 mod sessions;
 mod start;
@@ -72,6 +75,14 @@ pub enum Command {
     Audit(Remote<audit::Audit>),
     /// List deliveries of webhooks and mails, send one again, show the secret that signs them.
     Webhooks(Remote<webhooks::Webhooks>),
+    /// Create, list, change and delete budgets.
+    Budgets(Remote<budgets::Budgets>),
+    /// Sum up what tasks used, by tag, account, template, model or day.
+    Usage(budgets::Usage),
+    /// Cancel, retry or reprioritize all tasks that match, in the background.
+    Bulk(Remote<bulk::Bulk>),
+    /// List, pause, resume, limit and purge queues.
+    Queues(Remote<queues::Queues>),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
     /// List models, and limit their requests and tokens a minute.
@@ -97,6 +108,10 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Sessions(asked) => block_on(sessions::run(asked)),
         Command::Audit(asked) => block_on(audit::run(asked)),
         Command::Webhooks(asked) => block_on(webhooks::run(asked)),
+        Command::Budgets(asked) => block_on(budgets::run(asked)),
+        Command::Usage(asked) => block_on(budgets::usage(asked)),
+        Command::Bulk(asked) => block_on(bulk::run(asked)),
+        Command::Queues(asked) => block_on(queues::run(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
         Command::Doctor(access) => block_on(doctor::run(&access)),

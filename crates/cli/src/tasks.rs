@@ -38,6 +38,7 @@ const FIELDS: [Column; 20] = [
     ("queue", "queue"),
     ("priority", "priority"),
     ("tags", "tags"),
+    ("retry of", "retryOf"),
     ("execution", "planExecutionId"),
     ("step", "stepId"),
     ("attempt", "attempt"),
@@ -49,6 +50,17 @@ const FIELDS: [Column; 20] = [
     ("tokens", "usage.total"),
     ("cost (USD)", "usage.totalCost"),
     ("confidence", "confidence"),
+];
+
+const BATCH: [Column; 8] = [
+    ("batch", "batchId"),
+    ("tasks", "total"),
+    ("pending", "counts.pending"),
+    ("running", "counts.running"),
+    ("completed", "counts.completed"),
+    ("failed", "counts.failed"),
+    ("cancelled", "counts.cancelled"),
+    ("rejected", "counts.rejected"),
 ];
 
 const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
@@ -86,6 +98,26 @@ pub enum Tasks {
         /// The reason, 1 to 256 characters.
         #[arg(long)]
         reason: String,
+    },
+    /// Submit a task anew that failed, was cancelled or was rejected.
+    ///
+    /// Example: `callboard tasks retry dt_task_01kahj9d2z4x0v5y8m3n7r6q4e --wait`
+    Retry {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// Prevents a duplicate, and makes it safe to try again.
+        #[arg(long, value_name = "KEY")]
+        idempotency_key: Option<String>,
+        /// Wait until the new task has ended; exits with 10 if it failed.
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Show the tasks of a batch and how many are how far.
+    Batch {
+        /// The batch.
+        #[arg(value_parser = input::id)]
+        id: String,
     },
     /// Wait until a task has ended; exits with 10 if it failed.
     Wait {
@@ -136,6 +168,8 @@ pub struct Submit {
     require_approval: bool,
     #[command(flatten)]
     gate: Gate,
+    #[command(flatten)]
+    flow: Flow,
     /// Prevents a duplicate, and makes it safe to try again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -148,6 +182,26 @@ pub struct Submit {
     /// How long to wait at most.
     #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
     wait_timeout: Option<Duration>,
+}
+
+/// Which tasks run together, and which take turns.
+#[derive(Debug, Clone, Args)]
+struct Flow {
+    /// At most `--concurrency-limit` tasks with this key run at the same time.
+    #[arg(long, value_name = "KEY")]
+    concurrency_key: Option<String>,
+    /// How many; by default 1.
+    #[arg(long, value_name = "TASKS", requires = "concurrency_key")]
+    concurrency_limit: Option<u32>,
+    /// queue (by default), reject or `cancel_running`.
+    #[arg(long, value_name = "RULE", requires = "concurrency_key")]
+    on_conflict: Option<String>,
+    /// Keys of the same priority take turns in their queue.
+    #[arg(long, value_name = "KEY")]
+    fairness_key: Option<String>,
+    /// The share of the turns: 1 to 100; by default 1.
+    #[arg(long, requires = "fairness_key")]
+    weight: Option<u8>,
 }
 
 /// Which tasks are listed.
@@ -205,6 +259,18 @@ pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(),
         Tasks::Erase { id, reason } => {
             let call = Call::delete(&["tasks", &id, "texts"]).json(&json!({"reason": reason}));
             access.output.item(&client.data(call).await?, shown)
+        }
+        Tasks::Retry { id, idempotency_key, wait } => {
+            let call = Call::post(&["tasks", &id, "retry"]);
+            let task = client.data(call.idempotency_key(idempotency_key.as_deref())?).await?;
+            match task["id"].as_str() {
+                Some(id) if wait => ended(&client, &access, id, None).await,
+                _ => access.output.item(&task, shown),
+            }
+        }
+        Tasks::Batch { id } => {
+            let batch = client.data(Call::get(&["tasks", "batch", &id])).await?;
+            access.output.item(&batch, |batch| details(batch, &BATCH, &[]))
         }
         Tasks::Wait { id, timeout } => ended(&client, &access, &id, timeout).await,
     }
@@ -265,6 +331,11 @@ impl Submit {
             .set("temperature", self.temperature)
             .set("timeoutMs", self.timeout.map(input::millis))
             .object("hitl", self.gate.add_to(hitl))
+            .set("concurrencyKey", self.flow.concurrency_key.clone())
+            .set("concurrencyLimit", self.flow.concurrency_limit)
+            .set("onConflict", self.flow.on_conflict.clone())
+            .set("fairnessKey", self.flow.fairness_key.clone())
+            .set("weight", self.flow.weight)
             .value())
     }
 }

@@ -73,6 +73,8 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
     let closed = [
         "auth: ",
         "audit: ",
+        "queues: ",
+        "budgets: ",
         "metrics: ",
         "workers: manage",
         "tasks: execute",

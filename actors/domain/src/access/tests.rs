@@ -25,6 +25,12 @@ const SPECIFIED: &str = "
     | hitl: claim | yes | yes | no | no |
     | templates: delete | yes | yes | no | no |
     | deliveries: redeliver | yes | yes | no | no |
+    | budgets: read | yes | yes | yes | no |
+    | budgets: manage | yes | no | no | no |
+    | bulk: run | yes | yes | no | no |
+    | bulk: read | yes | yes | yes | no |
+    | queues: manage | yes | yes | no | no |
+    | queues: read | yes | yes | yes | no |
     | executions: read | yes | yes | yes | no |
     | deliveries: read | yes | yes | yes | no |
     | workers: read | yes | yes | yes | no |
@@ -110,6 +116,10 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::WebhookSecretRead,
         Action::MetricsRead,
         Action::AuditRead,
+        Action::QueuesRead,
+        Action::QueuesManage,
+        Action::BudgetsRead,
+        Action::BudgetsManage,
     ];
     assert_eq!(closed, expected);
 }

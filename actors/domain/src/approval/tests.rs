@@ -32,6 +32,7 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
         origin: Origin::default(),
         checked: false,
         routing: None,
+        flow: None,
     })
 }
 

@@ -332,6 +332,7 @@ impl Program {
             callback_url: None,
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),
+            flow: source.flow.flow().map(Arc::new),
             inputs,
         }
     }

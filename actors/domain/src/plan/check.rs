@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::Step;
 use super::limits::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_fraction,
-    check_length, check_max_tokens, check_range, check_timeout,
+    check_length, check_max_tokens, check_range, check_timeout, check_whole_flow,
 };
 use super::source::{RetrySource, StepSource};
 use super::wait::Wait;
@@ -356,5 +356,6 @@ impl StepChecker<'_, '_, '_> {
         check_range(problems, &format!("{prefix}retry.backoffMs"), backoff_ms, 0, MAX_BACKOFF_MS);
         check_max_tokens(problems, &format!("{prefix}maxTokens"), *max_tokens);
         check_fraction(problems, &format!("{prefix}temperature"), *temperature);
+        check_whole_flow(problems, &prefix, &self.source.flow);
     }
 }

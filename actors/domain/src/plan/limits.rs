@@ -6,6 +6,8 @@ use std::fmt;
 
 use crate::error::Rule;
 use crate::problem::Problem;
+use crate::task::FlowSource;
+use crate::task::flow::{MAX_KEY, MAX_KEY_LIMIT, MAX_WEIGHT};
 
 /// The longest name, in characters.
 pub const MAX_NAME: usize = 100;
@@ -64,6 +66,28 @@ pub(crate) fn check_max_tokens(problems: &mut Vec<Problem>, field: &str, max_tok
 /// A temperature or a confidence: 0 to 1.
 pub(crate) fn check_fraction(problems: &mut Vec<Problem>, field: &str, fraction: Option<f64>) {
     check_range(problems, field, fraction, 0.0, 1.0);
+}
+
+/// Flow control: the lengths of keys, and the ranges of limits and weights.
+pub(crate) fn check_flow(problems: &mut Vec<Problem>, prefix: &str, flow: &FlowSource) {
+    let FlowSource { concurrency_key, concurrency_limit, on_conflict: _, fairness_key, weight } =
+        flow;
+    for (name, key) in [("concurrencyKey", concurrency_key), ("fairnessKey", fairness_key)] {
+        if let Some(key) = key {
+            check_length(problems, &format!("{prefix}{name}"), key, 1, MAX_KEY);
+        }
+    }
+    let field = format!("{prefix}concurrencyLimit");
+    check_range(problems, &field, *concurrency_limit, 1, MAX_KEY_LIMIT);
+    check_range(problems, &format!("{prefix}weight"), *weight, 1, MAX_WEIGHT);
+}
+
+/// Flow control that is complete: each member has its key.
+pub(crate) fn check_whole_flow(problems: &mut Vec<Problem>, prefix: &str, flow: &FlowSource) {
+    check_flow(problems, prefix, flow);
+    for (field, says) in flow.missing() {
+        problems.push(Problem::rule(Rule::Required, format!("{prefix}{field}"), says));
+    }
 }
 
 pub(super) fn check_range<N>(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::map::MapSource;
 use super::wait::WaitSource;
 use crate::retry::Policy;
-use crate::task::{Message, Routing};
+use crate::task::{FlowSource, Message, Routing};
 
 /// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct StepSource {
     /// The models in place of `model`, and the service tier.
     #[serde(default, skip_serializing_if = "Routing::is_none")]
     pub routing: Routing,
+    /// The flow control of the step's tasks.
+    #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
+    pub flow: FlowSource,
 }
 
 /// The source of a retry policy.

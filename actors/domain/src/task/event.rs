@@ -68,6 +68,11 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// An operator gives it another priority.
+    Reprioritized {
+        /// 1 to 10.
+        priority: u8,
+    },
     /// Somebody wants it to stop.
     CancelRequested,
     /// Its actor broke too often.
@@ -83,6 +88,8 @@ pub enum Fact {
     Started,
     /// It goes back to the queue.
     Retrying,
+    /// It has another priority.
+    Reprioritized,
     /// Its output waits for a reviewer.
     AwaitingApproval,
     /// It is completed.
@@ -103,6 +110,7 @@ impl Fact {
             Self::Created => EventName::TaskCreated,
             Self::Started => EventName::TaskStarted,
             Self::Retrying => EventName::TaskRetrying,
+            Self::Reprioritized => EventName::TaskReprioritized,
             Self::AwaitingApproval => EventName::TaskAwaitingApproval,
             Self::Completed => EventName::TaskCompleted,
             Self::Failed => EventName::TaskFailed,

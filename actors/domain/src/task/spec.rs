@@ -1,8 +1,10 @@
 //! What a task was asked to be, checked and with its defaults filled in.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Gate, Message, Routing, ServiceTier};
+use super::{Flow, Gate, Message, Routing, ServiceTier};
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 use crate::trace::TraceContext;
@@ -55,6 +57,9 @@ pub struct Spec {
     /// The models after the first, and the service tier. Boxed, because few tasks have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
+    /// Keys that bound it, or take turns. Shared with its place in the queue; few tasks have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Arc<Flow>>,
 }
 
 impl Spec {
@@ -119,6 +124,9 @@ pub struct Request {
     /// The models after the first, and the service tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
+    /// Keys that bound it, or take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Arc<Flow>>,
     /// The texts.
     pub inputs: Inputs,
 }
@@ -163,6 +171,7 @@ impl Request {
             origin,
             checked: false,
             routing: self.routing,
+            flow: self.flow,
         };
         (spec, self.inputs)
     }

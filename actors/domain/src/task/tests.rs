@@ -29,6 +29,7 @@ fn spec() -> Spec {
         origin: Origin::default(),
         checked: false,
         routing: None,
+        flow: None,
     }
 }
 
@@ -254,6 +255,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Rejected { reason: "no".into() }),
         Just(Event::CancelRequested),
         Just(Event::GivenUp),
+        (1_u8..=10).prop_map(|priority| Event::Reprioritized { priority }),
     ]
 }
 

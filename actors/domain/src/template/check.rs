@@ -9,7 +9,8 @@ use super::source::{Defaults, Industry, TemplateSource, Visibility};
 use super::version::{Version, slug};
 use crate::error::Rule;
 use crate::plan::{
-    Checker, Inputs, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
+    Checker, Inputs, check_flow, check_fraction, check_length, check_max_tokens, check_tags,
+    check_timeout,
 };
 use crate::problem::{Code, Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
@@ -125,7 +126,7 @@ fn schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
 }
 
 fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
-    let Defaults { model, queue, timeout_ms, max_tokens, temperature, routing } = defaults;
+    let Defaults { model, queue, timeout_ms, max_tokens, temperature, routing, flow } = defaults;
     for (field, target) in [("defaults.model", model), ("defaults.queue", queue)] {
         if let Some(target) = target {
             check_length(problems, field, target, 1, MAX_TARGET);
@@ -137,6 +138,7 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
     check_timeout(problems, "defaults.timeoutMs", *timeout_ms);
     check_max_tokens(problems, "defaults.maxTokens", *max_tokens);
     check_fraction(problems, "defaults.temperature", *temperature);
+    check_flow(problems, "defaults.", flow);
 }
 
 fn check_estimates(problems: &mut Vec<Problem>, source: &TemplateSource) {

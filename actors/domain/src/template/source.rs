@@ -10,6 +10,7 @@ use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
 use crate::task::Routing;
+use crate::task::FlowSource;
 
 /// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -68,6 +69,9 @@ pub struct Defaults {
     /// The models in place of `model`, and the service tier.
     #[serde(default, skip_serializing_if = "Routing::is_none")]
     pub routing: Routing,
+    /// The flow control.
+    #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
+    pub flow: FlowSource,
 }
 
 impl TemplateSource {
@@ -92,6 +96,7 @@ impl TemplateSource {
             timeout_ms: step.timeout_ms.or(defaults.timeout_ms),
             max_tokens: step.max_tokens.or(defaults.max_tokens),
             temperature: step.temperature.or(defaults.temperature),
+            flow: step.flow.or(&defaults.flow),
             ..step.clone()
         };
         // A wait calls no model, and without a timeoutMs of its own it waits as long as its execution.

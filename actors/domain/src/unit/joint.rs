@@ -23,6 +23,7 @@ use crate::id::{SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
+use crate::spending::Subject;
 use crate::task::{self, Called, Ending, EndingCode, Origin, Request, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
@@ -255,6 +256,7 @@ impl<'p> Joint<'p> {
     ) {
         let Due { step, item } = due;
         self.items += usize::from(item.is_some());
+        let evaluation = self.within_budgets(evaluation, sources);
         let (request, retry) = match (evaluation, item) {
             (Evaluation::Await(timeout_ms), _) => {
                 return self.is_decided(step, StepDecision::Await { timeout_ms });
@@ -333,6 +335,24 @@ impl<'p> Joint<'p> {
             self.rendered += text.len();
             outputs.keep_list(step, items);
             self.unit.lists.push(FrozenList { execution, number, items: text });
+        }
+    }
+
+    /// The evaluation, unless a budget of many tasks refuses the step's task.
+    fn within_budgets(&self, evaluation: Evaluation, sources: &mut impl Sources) -> Evaluation {
+        let Evaluation::Run(request, _) = &evaluation else { return evaluation };
+        let spec = &self.step.next.head.spec;
+        let subject = Subject {
+            tags: &request.tags,
+            account: &spec.account,
+            template: spec.template.as_ref().map(|template| template.id.as_str()),
+            model: &request.model,
+        };
+        let called = Called::by(&request.model, request.routing.as_deref());
+        let worst = sources.worst_cost(called, &request.inputs, request.max_tokens);
+        match sources.budget_refusal(subject, worst) {
+            Some(message) => Evaluation::Fail(Ending { code: EndingCode::BudgetExceeded, message }),
+            None => evaluation,
         }
     }
 

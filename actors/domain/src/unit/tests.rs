@@ -81,6 +81,7 @@ fn spec(gate: Option<Gate>) -> Spec {
         origin: Origin::default(),
         checked: false,
         routing: None,
+        flow: None,
     }
 }
 

@@ -104,6 +104,7 @@ fn task(times: usize) {
             origin: Origin::default(),
             checked: false,
             routing: None,
+            flow: None,
         };
         let on =
             |task: Task, event| black_box(task.transition(event, NOW).expect("it applies").next);
@@ -191,6 +192,7 @@ fn queue(times: usize) {
         priority: u8::try_from(number % 10 + 1).expect("1 to 10"),
         since: NOW,
         limited: None,
+        flow: None,
     };
     (0..10_000).for_each(|number| queue.push(ready(number)));
     for number in 10_000..10_000 + times {
@@ -372,6 +374,7 @@ impl Whole {
             callback_url: None,
             gate: None,
             routing: None,
+            flow: None,
             inputs: Inputs {
                 prompt: "Sum up what the customer wants.".into(),
                 ..Inputs::default()

@@ -72,6 +72,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     };
     let made = match order {
         super::Order::Tasks(requests, as_batch) => creation.tasks(requests, as_batch),
+        super::Order::Retry(request, of) => creation.retry(*request, of),
         super::Order::Plan(source, compiled) => creation.plan(&source, compiled),
         // Boxed: tasks do without, and would pay for the larger future.
         super::Order::Execution(begin) => Box::pin(creation.execution(*begin)).await?,
@@ -106,9 +107,28 @@ impl Creation<'_> {
     fn admit(&self) -> Result<(), Error> {
         let is_task = |change: &&Change| matches!(change, Change::NewTask(..));
         let tasks = self.unit.changes.iter().filter(is_task).count();
-        self.node.holdings.admit(&self.account, tasks)?;
+        self.node.flow.admit(self.environment, &self.unit)?;
+        if let Err(refused) = self.admit_costs(tasks) {
+            for task in self.unit.changes.iter().filter_map(Change::task) {
+                self.node.flow.leave(self.environment, &task.next.spec);
+            }
+            return Err(refused);
+        }
         self.node.holdings.store(&self.account, &self.records);
         Ok(())
+    }
+
+    fn admit_costs(&self, tasks: usize) -> Result<(), Error> {
+        let budgets = &self.node.budgets;
+        let is_idle = budgets.is_idle(self.environment);
+        if !is_idle {
+            budgets.admit(self.node, &self.unit)?;
+        }
+        self.node.holdings.admit(&self.account, tasks).inspect_err(|_| {
+            for task in self.unit.changes.iter().filter_map(Change::task).filter(|_| !is_idle) {
+                budgets.forget(task.next.spec.id);
+            }
+        })
     }
 
     fn fresh_id(&self) -> u128 {
@@ -117,17 +137,26 @@ impl Creation<'_> {
 
     fn tasks(&mut self, requests: Vec<Request>, as_batch: bool) -> Made {
         let batch = as_batch.then(|| BatchId::from_u128(self.fresh_id()));
-        let mut made = Vec::with_capacity(requests.len());
-        for request in requests {
-            let id = TaskId::from_u128(self.number.unwrap_or_else(|| self.fresh_id()));
-            let origin = Origin { batch, trace: self.trace.clone(), ..Origin::default() };
-            let (spec, inputs) =
-                request.accepted(id, self.account.clone(), self.concurrent, origin);
-            let step = Task::submitted(spec);
-            made.push(step.next.clone());
-            self.unit.changes.push(Change::NewTask(step, inputs));
-        }
+        let origin = |trace| Origin { batch, trace, ..Origin::default() };
+        let trace = self.trace.clone();
+        let task = |request| self.task(request, origin(trace.clone()));
+        let made = requests.into_iter().map(task).collect();
         Made::Tasks(made, batch)
+    }
+
+    fn retry(&mut self, request: Request, of: TaskId) -> Made {
+        let trace = self.trace.clone();
+        let origin = Origin { retry_of: Some(of), trace, ..Origin::default() };
+        Made::Tasks(vec![self.task(request, origin)], None)
+    }
+
+    fn task(&mut self, request: Request, origin: Origin) -> Task {
+        let id = TaskId::from_u128(self.number.unwrap_or_else(|| self.fresh_id()));
+        let (spec, inputs) = request.accepted(id, self.account.clone(), self.concurrent, origin);
+        let step = Task::submitted(spec);
+        let made = step.next.clone();
+        self.unit.changes.push(Change::NewTask(step, inputs));
+        made
     }
 
     fn plan(&mut self, source: &PlanSource, compiled: Arc<CompiledPlan>) -> Made {

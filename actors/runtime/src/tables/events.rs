@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Approval;
+use callboard_domain::bulk::Job;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{Execution, Head, Live, Progress};
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::EVENTS;
 use super::approvals::ApprovalRow;
+use super::control::{BudgetEvent, QueueChanged};
 use super::executions::{self, HeadRow};
 use super::schedules::{RunRow, ScheduleRow};
 use super::tasks::{self, TaskRow};
@@ -52,6 +54,15 @@ pub(crate) struct EventRow {
     /// The schedule that it happened to, as it was then, and the occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<OfSchedule>,
+    /// The queue whose settings changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueChanged>,
+    /// The bulk job that it happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bulk: Option<Job>,
+    /// The budget that it happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetEvent>,
     /// How far the steps of the execution were.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressRow>,
@@ -161,6 +172,12 @@ pub enum Subject {
     Worker(WorkerRow),
     /// A schedule, and an occurrence of it if the event is of one.
     Schedule(OfSchedule),
+    /// A queue.
+    Queue(QueueChanged),
+    /// A bulk job.
+    Bulk(Job),
+    /// A budget of many tasks.
+    Budget(BudgetEvent),
     /// A webhook, and its task unless that was removed.
     Delivery(Box<Delivery>, Option<Arc<Spec>>),
 }
@@ -198,6 +215,9 @@ impl EventRow {
             approval: None,
             delivery: None,
             schedule: None,
+            queue: None,
+            bulk: None,
+            budget: None,
             progress: None,
             items: Vec::new(),
         }
@@ -217,6 +237,18 @@ impl EventRow {
         schedule: (ScheduleRow, Option<RunRow>),
     ) -> Self {
         Self { schedule: Some(Box::new(schedule)), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_queue(event: &'static str, at: Timestamp, queue: QueueChanged) -> Self {
+        Self { queue: Some(queue), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_bulk(event: &'static str, at: Timestamp, job: Job) -> Self {
+        Self { bulk: Some(job), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_budget(event: &'static str, at: Timestamp, budget: BudgetEvent) -> Self {
+        Self { budget: Some(budget), ..Self::blank(event, at) }
     }
 
     /// At most [`Self::MAX_FACTS`] facts.
@@ -302,8 +334,10 @@ impl EventRow {
             return Ok(vec![Event { event: self.event, at, subject }]);
         }
         // One without any subject is of a kind that a newer program knows.
-        let worker = self.worker.map(Subject::Worker);
-        Ok(worker
+        let subject = self.worker.map(Subject::Worker).or(self.queue.map(Subject::Queue));
+        let subject = subject.or(self.bulk.map(Subject::Bulk));
+        let subject = subject.or(self.budget.map(Subject::Budget));
+        Ok(subject
             .into_iter()
             .map(|subject| Event { event: self.event.clone(), at, subject })
             .collect())

@@ -14,6 +14,7 @@ use callboard_domain::approval::{
 };
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
+use callboard_domain::bulk::{self, Job};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
@@ -26,16 +27,20 @@ use callboard_domain::id::{
     AuditId, BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId,
     UserId, WorkerId,
 };
+use callboard_domain::id::{BudgetId, BulkId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
+use callboard_domain::queue::{QueueChange, QueueSettings};
 use callboard_domain::rate::Tier;
 use callboard_domain::retry::Policy;
 use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::session::{Replaced, Session, State};
+use callboard_domain::spending::{Budget, Match, OnExceed, Period};
 use callboard_domain::task::{
     Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Message,
     Origin, Spec, State as TaskState, Task, Why,
 };
+use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_store::memory::MemoryStore;
@@ -45,11 +50,13 @@ use callboard_store::{Batch, Op, Outcome, Record, Store};
 use super::executions::Begun;
 use super::plans::{NameRow, TemplateRow};
 use super::{
-    AUDIT_ENDS, ApprovalRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS,
-    ENDED_TASKS, EVENTS, Ended, EventRow, HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow,
-    KEY_USES, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES,
-    PLANS, PlanRow, ProgressRow, REVIEW_RECORDS, SESSIONS, STEPS, TEMPLATES, TaskRow, USERS,
-    WorkerRow, append_of_task, audit_row, events, tasks::Made, words,
+    AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
+    ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
+    HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES,
+    LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES,
+    PLANS, PlanRow, ProgressRow, QueueChanged,
+    REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES, TaskRow, USERS,
+    WorkerRow, append_of_task, audit_row, events, queue_row, tasks::Made, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -87,6 +94,7 @@ fn full_task() -> Task {
         },
         checked: true,
         routing: None,
+        flow: None,
     };
     let lease = LeaseId::from_random(42);
     let running = Task::submitted(spec)
@@ -280,6 +288,73 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         execution: Some(ExecutionId::from_u128(ID)),
     };
     pinned("idempotency-v1", &bytes(IDEMPOTENCY.put(0, &[7; 32], &row, None)));
+}
+
+#[test]
+fn the_rows_by_which_operators_control_the_work_are_pinned() {
+    let limits =
+        QueueChange { paused: Some(true), concurrent: Some(3), requests_per_minute: Some(60) };
+    let settings = QueueSettings::default().with(limits);
+    pinned("queue-v1", &bytes(queue_row("default", settings)));
+    let changed = QueueChanged { name: "default".into(), settings };
+    let row = EventRow::of_queue("queue.changed", NOW, changed);
+    pinned("event-queue-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let job = Job {
+        id: BulkId::from_u128(ID),
+        action: bulk::Action::Reprioritize,
+        priority: Some(9),
+        account: "usr_1".into(),
+        concurrent: Some(5),
+        key: Some(("scope".into(), "body".into())),
+        total: 3,
+        succeeded: 1,
+        skipped: 1,
+        failed: 1,
+        ended_at: Some(NOW),
+    };
+    pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
+    let row = EventRow::of_bulk("bulk.completed", NOW, job);
+    pinned("event-bulk-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let part = vec![TaskId::from_u128(ID)];
+    pinned("bulk-part-v1", &bytes(BULK_PARTS.put(0, &(ID, 7), &part, None)));
+    let budget = Budget {
+        id: BudgetId::from_u128(ID),
+        matches: Match {
+            tags: vec!["a".into()],
+            account: Some("usr_1".into()),
+            template: Some("t-v1".into()),
+            model: Some("m".into()),
+        },
+        limit: Money::from_usd(12.5),
+        period: Period::Month,
+        timezone: "Europe/Berlin".into(),
+        alert_at: vec![0.5],
+        on_exceed: OnExceed::Reject,
+    };
+    let spent = Money::from_usd(7.0);
+    let row = BudgetRow { budget: budget.clone(), since: NOW, spent };
+    pinned("budget-v1", &bytes(BUDGETS.put(0, &ID, &row, None)));
+    let row = SpentRow { at: NOW, cost: spent, budgets: vec![budget.id] };
+    pinned("spent-v1", &bytes(SPENT.put(0, &(ID, 1), &row, None)));
+    let passed = BudgetEvent { budget, since: NOW, spent, share: Some(0.5) };
+    let row = EventRow::of_budget("budget.alert", NOW, passed);
+    pinned("event-budget-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let flow = Flow {
+        concurrency: Some(Concurrency {
+            key: "k".into(),
+            limit: 2,
+            on_conflict: OnConflict::CancelRunning,
+        }),
+        fairness: Some(Fairness { key: "f".into(), weight: 3 }),
+    };
+    let task = full_task();
+    let spec = Arc::new(Spec { flow: Some(Arc::new(flow)), ..(*task.spec).clone() });
+    let made = Made { spec, inputs: None };
+    let golden =
+        pinned("made-v1-with-flow", serde_json::to_string(&made).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
+    let urgent = TaskRow::from(&Task { priority: Some(9), ..task });
+    pinned("task-v1-reprioritized", &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &urgent, None)));
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(crate) struct TaskRow {
     erased_at: Option<Timestamp>,
     #[serde(rename = "f", default, skip_serializing_if = "is_default")]
     route: Route,
+    #[serde(rename = "p", default, skip_serializing_if = "is_default")]
+    priority: Option<u8>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -63,6 +65,7 @@ impl From<&Task> for TaskRow {
             edited: task.edited,
             erased_at: task.erased_at,
             route: task.route,
+            priority: task.priority,
         }
     }
 }
@@ -90,6 +93,7 @@ impl TaskRow {
             edited: self.edited,
             erased_at: self.erased_at,
             route: self.route,
+            priority: self.priority,
         }
     }
 }
@@ -126,7 +130,7 @@ fn entry(environment: Environment, task: &Task) -> Entry {
         terms.push((term::HELD, Box::from([])));
     }
     let mut sort = [None; 2];
-    sort[sort::PRIORITY] = Some(u64::from(spec.priority));
+    sort[sort::PRIORITY] = Some(u64::from(task.priority()));
     sort[sort::COMPLETED_AT] = task.completed_at().map(Timestamp::as_millis);
     Entry { list: task_list(environment), terms, sort }
 }

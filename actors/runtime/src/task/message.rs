@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::capacity::SlotPermit;
 use crate::concurrency::Running;
+use crate::flow::Share;
 use crate::join::Join;
 use crate::models::CallPermit;
 use crate::shard::TaskAddress;
@@ -23,6 +24,8 @@ pub(crate) enum Message {
         running: Option<Running>,
         /// A call of the model, if the model is metered.
         call: Option<CallPermit>,
+        /// The shares of the limits that hold for it.
+        shares: Vec<Share>,
     },
     /// A worker answers.
     Result(Box<WorkerResult>),
@@ -40,10 +43,14 @@ pub(crate) enum Message {
     Stop,
     /// The named account cancels the task.
     Cancel(String, oneshot::Sender<Result<Task, Error>>),
+    /// An operator gives the task another priority.
+    Reprioritize(u8, oneshot::Sender<Result<(), Error>>),
     /// The task's approval ends the wait for a reviewer.
     Join(Box<Join>),
     /// The server was started again: perform what is outstanding.
     Recover,
+    /// The task, if it runs, holds these shares too.
+    Hold(Vec<Share>),
     /// The pooled actor holds another task from now on.
     Rebind(TaskAddress),
 }

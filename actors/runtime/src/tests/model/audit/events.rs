@@ -86,6 +86,9 @@ impl Log {
             | Subject::Step(..)
             | Subject::Worker(_)
             | Subject::Schedule(_)
+            | Subject::Queue(_)
+            | Subject::Bulk(_)
+            | Subject::Budget(_)
             | Subject::Delivery(..) => {}
         }
     }

@@ -1,0 +1,415 @@
+//! Budgets of many tasks: what was spent, what is reserved, and the tasks that wait for room.
+//!
+//! ```text
+//!   submission ─▶ admit (reject)           lease ─▶ reserve, or park the task (wait)
+//!   result     ─▶ settle: the cost is a row of the unit's own batch, with the events of thresholds
+//!   each minute ─▶ fold: these rows become one sum in the budget's row, in one commit
+//! ```
+//!
+//! Sums and reservations stand in memory and are made again at a start, of the rows and of the
+//! unfinished tasks. Without a budget nothing here costs more than one read of a flag. The sandbox has
+//! no budgets: its model costs nothing. Deliberately absent: the rules, which are
+//! [`callboard_domain::spending`]'s, and the budget of one execution.
+
+mod fold;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_domain::budget::Money;
+use callboard_domain::event::EventName;
+use callboard_domain::id::{BudgetId, Environment, TaskId};
+use callboard_domain::spending::{Budget, Fit, Ledger, OnExceed, Passed, Subject};
+use callboard_domain::task::{Effect, State, Task};
+use callboard_domain::unit::{Change, Unit};
+use callboard_domain::{Error, Rule, Timestamp};
+use callboard_store::{Error as StoreError, Op};
+
+use crate::node::Node;
+use crate::shard::TaskAddress;
+use crate::tables::{self, BudgetEvent, EVENTS, EventRow, SPENT, SpentRow};
+use crate::task;
+
+/// How often the periods and the parked tasks are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// After how many of these the rows of costs are folded.
+const FOLD: u32 = 60;
+/// How many parked tasks go back to their queues at a time.
+const UNPARKED: usize = 5_000;
+
+/// A share of a budget that is promised to a task.
+pub(crate) type Promise = (BudgetId, Money);
+
+/// The budgets of this node.
+#[derive(Debug, Default)]
+pub(crate) struct Budgets {
+    any: AtomicBool,
+    inner: Mutex<Inner>,
+    /// Held while rows of budgets are written, so that they are written in order.
+    pub(crate) writing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    ledgers: BTreeMap<BudgetId, Ledger>,
+    held: HashMap<TaskId, Reserved>,
+    parked: BTreeSet<TaskId>,
+    /// Something may fit that did not fit before.
+    freed: bool,
+}
+
+/// The reservations of a task.
+#[derive(Debug, Default)]
+struct Reserved {
+    of: Vec<Promise>,
+    /// A worker has the task: its result will be charged.
+    runs: bool,
+}
+
+impl Budgets {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True without a budget, and in the sandbox.
+    pub(crate) fn is_idle(&self, environment: Environment) -> bool {
+        environment == Environment::Test || !self.any.load(Ordering::Acquire)
+    }
+
+    /// Every budget as it stands.
+    pub(crate) fn all(&self, now: Timestamp) -> Vec<Ledger> {
+        let mut inner = self.inner();
+        inner.roll(now);
+        inner.ledgers.values().cloned().collect()
+    }
+
+    /// A budget as it stands.
+    pub(crate) fn get(&self, id: BudgetId, now: Timestamp) -> Option<Ledger> {
+        let mut inner = self.inner();
+        inner.roll(now);
+        inner.ledgers.get(&id).cloned()
+    }
+
+    /// Adds a budget that is durable, or puts it in the place of what it was.
+    pub(crate) fn set(&self, budget: Budget, now: Timestamp) {
+        let mut inner = self.inner();
+        let (since, _) = budget.period(now);
+        let fresh = Ledger::new(budget.clone(), since, Money::ZERO, now);
+        let ledger = inner.ledgers.entry(budget.id).or_insert(fresh);
+        ledger.budget = Arc::new(budget);
+        inner.freed = true;
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Removes a budget.
+    pub(crate) fn remove(&self, id: BudgetId) {
+        let mut inner = self.inner();
+        inner.ledgers.remove(&id);
+        inner.freed = true;
+        // Parked tasks still have to go back to their queues.
+        let idle = inner.ledgers.is_empty() && inner.parked.is_empty();
+        self.any.store(!idle, Ordering::Release);
+    }
+
+    /// True if the task waits for a budget.
+    pub(crate) fn has_parked(&self, environment: Environment, task: TaskId) -> bool {
+        !self.is_idle(environment) && self.inner().parked.contains(&task)
+    }
+
+    /// The promises that a new task needs, besides those of the tasks `before` it in its unit.
+    ///
+    /// # Errors
+    /// [`Error::BudgetExceeded`] for a budget that rejects, [`Error::Invalid`] if a budget matches and
+    /// the model has no price.
+    pub(crate) fn check(
+        &self,
+        subject: Subject<'_>,
+        worst: Option<Money>,
+        before: &[Promise],
+        now: Timestamp,
+    ) -> Result<Vec<Promise>, Error> {
+        let mut inner = self.inner();
+        inner.roll(now);
+        let mut promises = Vec::new();
+        for (id, ledger) in &inner.ledgers {
+            if !ledger.budget.matches.matches(subject) {
+                continue;
+            }
+            let needed = before.iter().filter(|(of, _)| of == id).map(|(_, amount)| *amount);
+            let needed = needed.fold(Money::ZERO, |sum, amount| sum + amount);
+            let rejects = ledger.budget.on_exceed == OnExceed::Reject;
+            match ledger.fit(worst, needed) {
+                Fit::Unpriced => return Err(unpriced(*id, subject.model)),
+                Fit::Exceeds if rejects => return Err(exceeded(ledger)),
+                Fit::Now if rejects => promises.push((*id, worst.unwrap_or_default())),
+                Fit::Now | Fit::Exceeds => {}
+            }
+        }
+        Ok(promises)
+    }
+
+    /// Reserves for the new tasks of a submission, or refuses it; the tasks of steps were checked when
+    /// their steps were decided.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; nothing is reserved then.
+    pub(crate) fn admit(&self, node: &Node, unit: &Unit) -> Result<(), Error> {
+        let mut before = Vec::new();
+        let mut promises_of = Vec::new();
+        for change in &unit.changes {
+            let Change::NewTask(step, inputs) = change else { continue };
+            let spec = &step.next.spec;
+            if spec.origin.step.is_some() {
+                continue;
+            }
+            let worst = node.worst_cost(&spec.model, inputs, spec.max_tokens);
+            let promises = self.check(Subject::from(&**spec), worst, &before, unit.now)?;
+            before.extend(promises.iter().copied());
+            promises_of.push((spec.id, promises));
+        }
+        let mut inner = self.inner();
+        for (task, promises) in promises_of {
+            inner.reserve(task, promises);
+        }
+        Ok(())
+    }
+
+    /// Gives back what was reserved for a task that did not come to be.
+    pub(crate) fn forget(&self, task: TaskId) {
+        let mut inner = self.inner();
+        if let Some(Reserved { of, .. }) = inner.held.remove(&task) {
+            inner.release(&of);
+        }
+    }
+
+    /// Reserves for a new task what its budgets that reject ask for, unless it has it.
+    pub(crate) fn enter(&self, task: &Task, worst: Option<Money>) {
+        let mut inner = self.inner();
+        if inner.held.contains_key(&task.spec.id) {
+            return;
+        }
+        let promises = inner.matching(task, |budget| budget.on_exceed == OnExceed::Reject);
+        let amount = worst.unwrap_or_default();
+        inner.reserve(task.spec.id, promises.into_iter().map(|id| (id, amount)).collect());
+    }
+
+    /// Reserves for a lease; false if a budget has no room: the task is parked then.
+    pub(crate) fn lease(&self, task: &Task, worst: Option<Money>, now: Timestamp) -> bool {
+        let mut inner = self.inner();
+        inner.roll(now);
+        let id = task.spec.id;
+        let fits = |ledger: &Ledger| {
+            ledger.budget.on_exceed != OnExceed::Wait || ledger.fit(worst, Money::ZERO) == Fit::Now
+        };
+        let matching = inner.matching(task, |_| true);
+        if !matching.iter().all(|id| fits(&inner.ledgers[id])) {
+            inner.parked.insert(id);
+            return false;
+        }
+        inner.begin(id, &matching, worst);
+        true
+    }
+
+    /// Reserves for an unfinished task that is found at a start.
+    pub(crate) async fn recover(&self, node: &Node, task: &Task) -> Result<(), StoreError> {
+        let runs = match task.state {
+            State::Running { .. } => true,
+            State::Ready | State::Backoff { .. } => false,
+            // Charged when its output came.
+            State::AwaitingApproval { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => return Ok(()),
+        };
+        let matching =
+            self.inner().matching(task, |budget| runs || budget.on_exceed == OnExceed::Reject);
+        if matching.is_empty() {
+            return Ok(());
+        }
+        let inputs = tables::inputs(node.store(), Environment::Live, task.spec.id).await?;
+        let worst = node.worst_cost(&task.spec.model, &inputs, task.spec.max_tokens);
+        if runs {
+            self.inner().begin(task.spec.id, &matching, worst);
+        } else {
+            self.enter(task, worst);
+        }
+        Ok(())
+    }
+
+    /// The rows of a unit: the costs of results, and the events of thresholds that they passed.
+    pub(crate) fn settle(&self, unit: &Unit) -> Vec<Op> {
+        let mut ops = Vec::new();
+        for change in &unit.changes {
+            if let Change::Task(step, _) = change {
+                self.settle_task(&step.next, unit.now, &mut ops);
+            }
+        }
+        ops
+    }
+
+    fn settle_task(&self, task: &Task, now: Timestamp, ops: &mut Vec<Op>) {
+        let (waits, has_result) = match task.state {
+            State::Running { .. } => return,
+            State::Ready | State::Backoff { .. } => (true, false),
+            State::Completed { .. } | State::AwaitingApproval { .. } | State::Failed { .. } => {
+                (false, task.result.is_some())
+            }
+            State::Cancelled { .. } | State::Rejected { .. } => (false, false),
+        };
+        let mut inner = self.inner();
+        let Some(Reserved { of, runs }) = inner.held.remove(&task.spec.id) else { return };
+        inner.release(&of);
+        if waits {
+            let rejects = |(id, _): &Promise| {
+                let ledger = inner.ledgers.get(id);
+                ledger.is_some_and(|ledger| ledger.budget.on_exceed == OnExceed::Reject)
+            };
+            let kept: Vec<_> = of.into_iter().filter(rejects).collect();
+            inner.reserve(task.spec.id, kept);
+            return;
+        }
+        let usage = task.result.as_ref().filter(|_| runs && has_result).map(|it| it.usage);
+        let cost = usage.map(|usage| Money::from_usd(usage.total_cost)).unwrap_or_default();
+        if cost.is_zero() {
+            return;
+        }
+        let budgets: Vec<_> = of.iter().map(|(id, _)| *id).collect();
+        for id in &budgets {
+            let Some(ledger) = inner.ledgers.get_mut(id) else { continue };
+            for passed in ledger.spend(cost, now) {
+                let (event, share) = match passed {
+                    Passed::Alert(share) => (EventName::BudgetAlert, Some(share)),
+                    Passed::Exceeded => (EventName::BudgetExceeded, None),
+                };
+                let (budget, since) = ((*ledger.budget).clone(), ledger.since);
+                let row = BudgetEvent { budget, since, spent: ledger.spent, share };
+                let row = EventRow::of_budget(event.as_str(), now, row);
+                ops.push(EVENTS.append(tables::events(Environment::Live), &row));
+            }
+        }
+        let key = (task.spec.id.as_u128(), u16::try_from(task.attempt).unwrap_or(u16::MAX));
+        let row = SpentRow { at: now, cost, budgets };
+        ops.push(SPENT.put(Environment::Live.number(), &key, &row, None));
+    }
+
+    /// Parked tasks that may fit now.
+    fn unpark(&self, now: Timestamp) -> Vec<TaskId> {
+        let mut inner = self.inner();
+        inner.roll(now);
+        if !std::mem::take(&mut inner.freed) {
+            return Vec::new();
+        }
+        let first: Vec<_> = inner.parked.iter().copied().take(UNPARKED).collect();
+        for task in &first {
+            inner.parked.remove(task);
+        }
+        let idle = inner.ledgers.is_empty() && inner.parked.is_empty();
+        inner.freed = inner.ledgers.is_empty() && !inner.parked.is_empty();
+        self.any.store(!idle, Ordering::Release);
+        first
+    }
+}
+
+impl Inner {
+    fn roll(&mut self, now: Timestamp) {
+        for ledger in self.ledgers.values_mut() {
+            self.freed |= ledger.roll(now);
+        }
+    }
+
+    fn matching(&self, task: &Task, wanted: impl Fn(&Budget) -> bool) -> Vec<BudgetId> {
+        let subject = Subject::from(&*task.spec);
+        let matches = |budget: &Budget| budget.matches.matches(subject) && wanted(budget);
+        let all = self.ledgers.values().filter(|ledger| matches(&ledger.budget));
+        all.map(|ledger| ledger.budget.id).collect()
+    }
+
+    /// A worker has the task from now on: what it had reserved stays, the rest is reserved.
+    fn begin(&mut self, task: TaskId, matching: &[BudgetId], worst: Option<Money>) {
+        let before = self.held.remove(&task).map(|held| held.of).unwrap_or_default();
+        self.release(&before);
+        let amount = |id: &BudgetId| {
+            let ledger = self.ledgers.get(id);
+            let reserves = ledger.is_some_and(|it| it.budget.on_exceed != OnExceed::Alert);
+            let known = before.iter().find(|(of, _)| of == id).map(|(_, amount)| *amount);
+            if reserves { known.or(worst).unwrap_or_default() } else { Money::ZERO }
+        };
+        let of: Vec<_> = matching.iter().map(|id| (*id, amount(id))).collect();
+        self.reserve(task, of);
+        if let Some(held) = self.held.get_mut(&task) {
+            held.runs = true;
+        }
+        self.parked.remove(&task);
+    }
+
+    fn reserve(&mut self, task: TaskId, of: Vec<Promise>) {
+        for (id, amount) in &of {
+            if let Some(ledger) = self.ledgers.get_mut(id) {
+                ledger.reserved += *amount;
+            }
+        }
+        if !of.is_empty() {
+            self.held.insert(task, Reserved { of, runs: false });
+        }
+    }
+
+    fn release(&mut self, of: &[Promise]) {
+        for (id, amount) in of {
+            if let Some(ledger) = self.ledgers.get_mut(id) {
+                ledger.release(*amount);
+            }
+        }
+        self.freed = true;
+    }
+}
+
+fn unpriced(budget: BudgetId, model: &str) -> Error {
+    let says = format!(
+        "model {model} has no price, and budget {budget} is for it: its cost cannot be bounded"
+    );
+    Error::invalid("model", Rule::Enum, says)
+}
+
+fn exceeded(ledger: &Ledger) -> Error {
+    let Ledger { budget, spent, reserved, .. } = ledger;
+    Error::BudgetExceeded(format!(
+        "budget {} has no room for the highest cost of the task: of {} USD, {} are spent and {} \
+         reserved",
+        budget.id,
+        budget.limit.as_usd(),
+        spent.as_usd(),
+        reserved.as_usd()
+    ))
+}
+
+/// Looks after periods, parked tasks and rows of costs, for as long as the process lives.
+pub(crate) async fn run(node: Arc<Node>) {
+    for look in 1_u32.. {
+        tokio::time::sleep(LOOK).await;
+        if node.budgets.is_idle(Environment::Live) {
+            continue;
+        }
+        for task in node.budgets.unpark(node.now()) {
+            let (store, environment) = (node.store(), Environment::Live);
+            match tables::task(store, environment, task).await {
+                Ok(Some(found)) if found.task.state == State::Ready => {
+                    let address = TaskAddress { environment, task };
+                    task::perform(&node, address, &found.task, Effect::Enqueue);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a task that waits for a budget cannot be read");
+                    node.budgets.inner().parked.insert(task);
+                }
+            }
+        }
+        if look % FOLD == 0
+            && let Err(error) = node.budgets.fold(&node).await
+        {
+            tracing::warn!(%error, "the costs of budgets could not be summed up");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The rows of budgets: read at a start, written by changes, and summed up once a minute.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::budget::Money;
+use callboard_domain::id::{BudgetId, Environment};
+use callboard_domain::spending::{Budget, Ledger};
+use callboard_store::{Error, Op, Outcome};
+
+use super::Budgets;
+use crate::durable;
+use crate::node::Node;
+use crate::tables::{BUDGETS, BudgetRow, SPENT};
+
+/// The partition of all budgets.
+const PARTITION: u8 = 0;
+const NUMBER: u8 = Environment::Live.number();
+/// How many rows are read or removed at a time.
+const PAGE: usize = 1_000;
+
+impl Budgets {
+    /// Reads the budgets, and what was spent.
+    pub(crate) async fn load(&self, node: &Node) -> Result<(), Error> {
+        let (store, now, mut after) = (node.store(), node.now(), None);
+        loop {
+            let page = BUDGETS.scan(store, NUMBER, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (id, BudgetRow { budget, since, spent }) in page {
+                let ledger = Ledger::new(budget, since, spent, now);
+                self.inner().ledgers.insert(BudgetId::from_u128(id), ledger);
+                self.any.store(true, std::sync::atomic::Ordering::Release);
+            }
+        }
+        let mut after = None;
+        loop {
+            let page = SPENT.scan(store, NUMBER, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            let mut inner = self.inner();
+            for (_, row) in page {
+                for id in row.budgets {
+                    let ledger = inner.ledgers.get_mut(&id);
+                    if let Some(ledger) = ledger.filter(|ledger| row.at >= ledger.since) {
+                        ledger.spent += row.cost;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a budget; its sum is as it was folded last.
+    pub(crate) async fn write(&self, node: &Node, budget: &Budget) -> Result<(), Error> {
+        let _writing = self.writing.lock().await;
+        let id = budget.id.as_u128();
+        let row = BUDGETS.get(node.store(), NUMBER, &id).await?;
+        let (since, spent) = match row {
+            Some(BudgetRow { since, spent, .. }) => (since, spent),
+            None => (budget.period(node.now()).0, Money::ZERO),
+        };
+        let row = BudgetRow { budget: budget.clone(), since, spent };
+        commit(node, vec![BUDGETS.put(NUMBER, &id, &row, None)]).await?;
+        self.set(budget.clone(), node.now());
+        Ok(())
+    }
+
+    /// Deletes a budget.
+    pub(crate) async fn delete(&self, node: &Node, id: BudgetId) -> Result<(), Error> {
+        let _writing = self.writing.lock().await;
+        commit(node, vec![BUDGETS.delete(NUMBER, &id.as_u128())]).await?;
+        self.remove(id);
+        Ok(())
+    }
+
+    /// Adds the rows of costs to the sums of their budgets, and removes them, in one commit each page.
+    pub(crate) async fn fold(&self, node: &Node) -> Result<(), Error> {
+        loop {
+            let _writing = self.writing.lock().await;
+            let page = SPENT.scan(node.store(), NUMBER, None, PAGE).await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            let mut sums: BTreeMap<BudgetId, Vec<_>> = BTreeMap::new();
+            for (_, row) in &page {
+                for id in &row.budgets {
+                    sums.entry(*id).or_default().push((row.at, row.cost));
+                }
+            }
+            let mut ops: Vec<Op> = page.iter().map(|(key, _)| SPENT.delete(NUMBER, key)).collect();
+            for (id, costs) in sums {
+                let row = BUDGETS.get(node.store(), NUMBER, &id.as_u128()).await?;
+                // A deleted one needs no sum.
+                let Some(mut row) = row else { continue };
+                let newest = costs.iter().map(|(at, _)| *at).max().unwrap_or(row.since);
+                let (since, _) = row.budget.period(newest.max(row.since));
+                if since > row.since {
+                    (row.since, row.spent) = (since, Money::ZERO);
+                }
+                for (_, cost) in costs.into_iter().filter(|(at, _)| *at >= row.since) {
+                    row.spent += cost;
+                }
+                ops.push(BUDGETS.put(NUMBER, &id.as_u128(), &row, None));
+            }
+            commit(node, ops).await?;
+        }
+    }
+}
+
+async fn commit(node: &Node, ops: Vec<Op>) -> Result<(), Error> {
+    match durable::commit_rows(node.shard(PARTITION), PARTITION, ops).await {
+        Outcome::Committed => Ok(()),
+        Outcome::NotApplied(error) | Outcome::Unknown(error) => Err(error),
+        Outcome::Fenced | Outcome::Conflict(_) => Err(Error::Stopped),
+    }
+}

@@ -1,0 +1,294 @@
+//! Bulk jobs: one action on every task that a filter matched.
+//!
+//! ```text
+//!   request ─▶ parts, each a row ─▶ the job's row: from here on it survives a crash ─▶ answer
+//!   runner  ─▶ a part of a job, then one of the next ─▶ the job with its counts, and the part's row gone,
+//!              in one commit
+//! ```
+//!
+//! The runner stands beside the supervision tree. A part that a crash interrupted is acted on again:
+//! cancellations and priorities are the same the second time, and a retry has the job and its task as
+//! its idempotency key. Deliberately absent: the rules, which are [`callboard_domain::bulk`]'s.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_domain::Error;
+use callboard_domain::access::Role;
+use callboard_domain::bulk::{self, Action, Job, Outcome, PART};
+use callboard_domain::event::EventName;
+use callboard_domain::id::{BulkId, Environment, TaskId};
+use callboard_domain::task::Status;
+use callboard_store::{Error as StoreError, Op, Outcome as Committed};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
+
+use crate::handle::{Handle, Owner};
+use crate::node::Node;
+use crate::shard::TaskAddress;
+use crate::tables::{self, BULK_PARTS, BULKS, EVENTS, EventRow};
+use crate::{durable, task};
+
+/// The partition of all jobs.
+const PARTITION: u8 = 0;
+/// How many rows are read or written at a time.
+const PAGE: usize = 64;
+/// How often an action is tried that the server is too busy for, and the wait in between.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long an actor may take for one task.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Key = (Environment, BulkId);
+
+/// The jobs of this node.
+#[derive(Debug, Default)]
+pub(crate) struct Bulks {
+    jobs: Mutex<BTreeMap<Key, Job>>,
+    wake: Notify,
+    /// Held while a job is created, so that one key creates one job.
+    pub(crate) creating: tokio::sync::Mutex<()>,
+}
+
+impl Bulks {
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<Key, Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A job, as it was committed last.
+    pub(crate) fn get(&self, environment: Environment, id: BulkId) -> Option<Job> {
+        self.jobs().get(&(environment, id)).cloned()
+    }
+
+    /// The jobs of an environment, oldest first.
+    pub(crate) fn all(&self, environment: Environment) -> Vec<Job> {
+        let jobs = self.jobs();
+        let own = jobs.iter().filter(|((of, _), _)| *of == environment);
+        own.map(|(_, job)| job.clone()).collect()
+    }
+
+    /// The next job to work on after `last`, round and round.
+    fn next(&self, last: Option<Key>) -> Option<(Environment, Job)> {
+        let jobs = self.jobs();
+        let open = |(key, job): (&Key, &Job)| job.ended_at.is_none().then(|| (key.0, job.clone()));
+        let after = last.and_then(|last| {
+            let later = (std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded);
+            jobs.range(later).find_map(open)
+        });
+        after.or_else(|| jobs.iter().find_map(open))
+    }
+
+    /// Reads the jobs, and removes the parts of those that a crash kept from being created.
+    pub(crate) async fn load(&self, node: &Node) -> Result<(), StoreError> {
+        for environment in Environment::ALL {
+            let (store, number) = (node.store(), environment.number());
+            let mut after = None;
+            loop {
+                let page = BULKS.scan(store, number, after.as_ref(), PAGE).await?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(*last);
+                self.jobs().extend(page.into_iter().map(|(_, job)| ((environment, job.id), job)));
+            }
+            let mut after = None;
+            loop {
+                let page = BULK_PARTS.scan(store, number, after.as_ref(), PAGE).await?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(*last);
+                let orphans = page.iter().filter(|((id, _), _)| {
+                    !self.jobs().contains_key(&(environment, BulkId::from_u128(*id)))
+                });
+                let ops: Vec<_> = orphans.map(|(key, _)| BULK_PARTS.delete(number, key)).collect();
+                if !ops.is_empty() {
+                    commit(node, ops).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a job durable, and has the runner begin with it.
+    pub(crate) async fn create(
+        &self,
+        node: &Node,
+        environment: Environment,
+        job: Job,
+        tasks: &[TaskId],
+    ) -> Result<(), StoreError> {
+        let (number, id) = (environment.number(), job.id.as_u128());
+        let parts: Vec<_> = (0_u16..).zip(tasks.chunks(PART)).collect();
+        for parts in parts.chunks(PAGE) {
+            let row = |(part, tasks): &(u16, &[TaskId])| {
+                BULK_PARTS.put(number, &(id, *part), &tasks.to_vec(), None)
+            };
+            commit(node, parts.iter().map(row).collect()).await?;
+        }
+        commit(node, self.rows(node, environment, &job)).await?;
+        self.keep(environment, job);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    fn keep(&self, environment: Environment, job: Job) {
+        self.jobs().insert((environment, job.id), job);
+    }
+
+    /// The row of a job, the event of its end, and the removal of jobs that are too many.
+    fn rows(&self, node: &Node, environment: Environment, job: &Job) -> Vec<Op> {
+        let number = environment.number();
+        let mut ops = vec![BULKS.put(number, &job.id.as_u128(), job, None)];
+        if job.ended_at.is_some() {
+            let event = EventName::BulkCompleted.as_str();
+            let event = EventRow::of_bulk(event, node.now(), job.clone());
+            ops.push(EVENTS.append(tables::events(environment), &event));
+        }
+        let mut jobs = self.jobs();
+        let ended = jobs.iter().filter(|((of, _), it)| *of == environment && it.ended_at.is_some());
+        let ended: Vec<_> = ended.map(|(key, _)| *key).collect();
+        for key in ended.iter().take(ended.len().saturating_sub(bulk::KEPT)) {
+            jobs.remove(key);
+            ops.push(BULKS.delete(number, &key.1.as_u128()));
+        }
+        ops
+    }
+}
+
+async fn commit(node: &Node, ops: Vec<Op>) -> Result<(), StoreError> {
+    match durable::commit_rows(node.shard(PARTITION), PARTITION, ops).await {
+        Committed::Committed => Ok(()),
+        Committed::NotApplied(error) | Committed::Unknown(error) => Err(error),
+        Committed::Fenced | Committed::Conflict(_) => Err(StoreError::Stopped),
+    }
+}
+
+/// Works on the jobs, a part of each in turn, for as long as the process lives.
+pub(crate) async fn run(node: Arc<Node>) {
+    // The part of a job that a crash may have interrupted.
+    let begun = [Environment::Live, Environment::Test].map(|environment| {
+        node.bulks.all(environment).into_iter().map(move |job| (environment, job.id))
+    });
+    let mut resumed: HashSet<Key> = begun.into_iter().flatten().collect();
+    let mut last = None;
+    loop {
+        let Some((environment, job)) = node.bulks.next(last) else {
+            node.bulks.wake.notified().await;
+            continue;
+        };
+        let key = (environment, job.id);
+        last = Some(key);
+        if let Err(error) = work(&node, environment, job, resumed.remove(&key)).await {
+            tracing::warn!(job = %key.1, %error, "a bulk job pauses");
+            resumed.insert(key);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Acts on the next part of a job.
+async fn work(
+    node: &Arc<Node>,
+    environment: Environment,
+    job: Job,
+    again: bool,
+) -> Result<(), StoreError> {
+    let Some(part) = job.part() else { return Ok(()) };
+    let (number, key) = (environment.number(), (job.id.as_u128(), part));
+    let tasks = BULK_PARTS.get(node.store(), number, &key).await?.unwrap_or_default();
+    let mut acting = JoinSet::new();
+    for task in &tasks {
+        let act = Act { node: Arc::clone(node), environment, task: *task, again };
+        let job = job.clone();
+        acting.spawn(async move { act.patiently(&job).await });
+    }
+    let mut outcomes = acting.join_all().await;
+    // A part that is not there cannot be acted on, and must not stop the job.
+    let size = usize::try_from(job.total - job.done()).unwrap_or(usize::MAX).min(PART);
+    outcomes.resize(size, Outcome::Failed);
+    let job = job.after(&outcomes, node.now());
+    let mut ops = node.bulks.rows(node, environment, &job);
+    ops.push(BULK_PARTS.delete(number, &key));
+    commit(node, ops).await?;
+    node.bulks.keep(environment, job);
+    Ok(())
+}
+
+/// The action of a job on one task.
+struct Act {
+    node: Arc<Node>,
+    environment: Environment,
+    task: TaskId,
+    /// The task may have been acted on before a crash.
+    again: bool,
+}
+
+impl Act {
+    async fn patiently(&self, job: &Job) -> Outcome {
+        for _ in 0..TRIES {
+            match self.act(job).await {
+                Ok(()) => return Outcome::Succeeded,
+                Err(Error::InvalidState(_) | Error::NotFound { .. }) => {
+                    let is_done = self.again && job.action == Action::Cancel;
+                    return if is_done && self.is_cancelled().await {
+                        Outcome::Succeeded
+                    } else {
+                        Outcome::Skipped
+                    };
+                }
+                Err(Error::Unavailable(_) | Error::IdempotencyKeyInUse | Error::Internal) => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => {
+                    tracing::info!(job = %job.id, task = %self.task, %error, "a task was passed over");
+                    return Outcome::Failed;
+                }
+            }
+        }
+        Outcome::Failed
+    }
+
+    async fn act(&self, job: &Job) -> Result<(), Error> {
+        match job.action {
+            Action::Cancel => {
+                self.ask(|reply| task::Message::Cancel(job.account.clone(), reply)).await.map(drop)
+            }
+            Action::Reprioritize => {
+                let priority = job.priority.ok_or(Error::Internal)?;
+                self.ask(|reply| task::Message::Reprioritize(priority, reply)).await
+            }
+            Action::Retry => {
+                let owner = Owner {
+                    id: job.account.clone(),
+                    environment: self.environment,
+                    concurrent: job.concurrent,
+                    role: Role::Operator,
+                    trace: None,
+                };
+                let key = job.id.to_string();
+                let handle = Handle::new(Arc::clone(&self.node));
+                handle.retry_task(&owner, self.task, Some(&key)).await.map(drop)
+            }
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> task::Message,
+    ) -> Result<T, Error> {
+        let store = &*self.node.shard(self.task.partition()).store;
+        let found = tables::task(store, self.environment, self.task).await;
+        if found.map_err(|_| Error::Unavailable("the store cannot be read"))?.is_none() {
+            return Err(Error::not_found("task", self.task));
+        }
+        let (reply, answer) = oneshot::channel();
+        let address = TaskAddress { environment: self.environment, task: self.task };
+        self.node.send(address, message(reply));
+        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        answer.map_err(|_| Error::Unavailable("it takes too long"))?.map_err(|_| Error::Internal)?
+    }
+
+    async fn is_cancelled(&self) -> bool {
+        let store = &*self.node.shard(self.task.partition()).store;
+        let found = tables::task(store, self.environment, self.task).await;
+        found.is_ok_and(|found| found.is_some_and(|it| it.task.status() == Status::Cancelled))
+    }
+}

@@ -1,0 +1,92 @@
+//! Budgets of many tasks, and what was used (PROTOCOL.md 16).
+
+use callboard_domain::id::{BudgetId, Environment};
+use callboard_domain::query::{Page, Window};
+use callboard_domain::spending::{Budget, BudgetChange, Ledger, MAX_BUDGETS};
+use callboard_domain::{Error, Timestamp};
+
+use super::{Handle, unreadable};
+use crate::read::usage::{self, GroupBy, Usages};
+
+impl Handle {
+    /// A fresh identifier of a budget.
+    #[must_use]
+    pub fn fresh_budget_id(&self) -> BudgetId {
+        BudgetId::from_u128(self.node.fresh_id(self.node.now(), 0))
+    }
+
+    /// Creates a budget of production. After `Ok` it survives a power cut, and every lease and
+    /// submission goes by it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] if there are too many, [`Error::Unavailable`].
+    pub async fn create_budget(&self, budget: Budget) -> Result<Ledger, Error> {
+        if self.node.budgets.all(self.node.now()).len() >= MAX_BUDGETS {
+            let says = format!("there are {MAX_BUDGETS} budgets, which is the limit: delete one");
+            return Err(Error::InvalidState(says));
+        }
+        let id = budget.id;
+        let written = self.node.budgets.write(&self.node, &budget).await;
+        written.map_err(|error| unreadable(&error))?;
+        self.budget(id)
+    }
+
+    /// Changes a budget; what was spent and reserved stays.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn change_budget(&self, id: BudgetId, change: BudgetChange) -> Result<Ledger, Error> {
+        let budget = (*self.budget(id)?.budget).clone().with(change);
+        let written = self.node.budgets.write(&self.node, &budget).await;
+        written.map_err(|error| unreadable(&error))?;
+        self.budget(id)
+    }
+
+    /// Deletes a budget; tasks that wait for it go on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn delete_budget(&self, id: BudgetId) -> Result<Ledger, Error> {
+        let ledger = self.budget(id)?;
+        let deleted = self.node.budgets.delete(&self.node, id).await;
+        deleted.map_err(|error| unreadable(&error))?;
+        Ok(ledger)
+    }
+
+    /// A budget as it stands.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn budget(&self, id: BudgetId) -> Result<Ledger, Error> {
+        let found = self.node.budgets.get(id, self.node.now());
+        found.ok_or_else(|| Error::not_found("budget", id))
+    }
+
+    /// The budgets, newest first.
+    #[must_use]
+    pub fn budgets(&self, window: Window) -> Page<Ledger> {
+        let mut all = self.node.budgets.all(self.node.now());
+        all.reverse();
+        let total = all.len() as u64;
+        Page { items: all.into_iter().skip(window.offset).take(window.limit).collect(), total }
+    }
+
+    /// Sums up the costs of budgets at once.
+    #[cfg(test)]
+    pub(crate) async fn fold_budgets(&self) {
+        self.node.budgets.fold(&self.node).await.expect("the store can be written");
+    }
+
+    /// What the tasks used that were created from `from` on and before `to`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are too many, [`Error::Unavailable`].
+    pub async fn usage(
+        &self,
+        group_by: GroupBy,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Usages, Error> {
+        usage::of(self.node.store(), Environment::Live, group_by, from, to).await
+    }
+}

@@ -1,0 +1,112 @@
+//! Bulk jobs (PROTOCOL.md 16).
+
+use callboard_domain::bulk::{self, Action, Job};
+use callboard_domain::digest::Digest;
+use callboard_domain::id::{BulkId, Environment};
+use callboard_domain::query::{Page, Tasks, Window};
+use callboard_domain::{Error, Rule};
+
+use super::{Handle, Owner, scoped_key, unreadable};
+use crate::read;
+
+/// A job to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkOrder {
+    /// The action.
+    pub action: Action,
+    /// The new priority, of a job that reprioritizes.
+    pub priority: Option<u8>,
+    /// The filter; its order and its window do not count.
+    pub filter: Tasks,
+    /// The number of tasks that the filter must match.
+    pub expect: Option<u64>,
+}
+
+impl Handle {
+    /// How many tasks a job would act on.
+    ///
+    /// # Errors
+    /// As [`Handle::start_bulk`].
+    pub async fn dry_bulk(&self, owner: &Owner, order: &BulkOrder) -> Result<usize, Error> {
+        let matched = read::matching(self.node.store(), owner.environment, &order.filter).await;
+        let matched = matched.map_err(|error| unreadable(&error))?.len();
+        bulk::check(matched, order.expect)?;
+        Ok(matched)
+    }
+
+    /// Starts a job on the tasks that match now. After `Ok` it survives a power cut, and acts on these
+    /// tasks, once on each. Says whether the key had started it before.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] if another number than expected matches, or too many jobs run,
+    /// [`Error::Invalid`] if too many match, [`Error::IdempotencyKeyReused`], [`Error::Unavailable`].
+    pub async fn start_bulk(
+        &self,
+        owner: &Owner,
+        order: &BulkOrder,
+        idempotency_key: Option<&str>,
+    ) -> Result<(Job, bool), Error> {
+        let bulks = &self.node.bulks;
+        let _creating = bulks.creating.lock().await;
+        let jobs = bulks.all(owner.environment);
+        let key = idempotency_key.map(|key| {
+            let key = scoped_key(owner, "bulk", key, &format!("{order:?}"));
+            (Digest::of(&format!("{:?}", key.scope)).to_string(), key.body)
+        });
+        let before = key.as_ref().and_then(|(scope, _)| {
+            jobs.iter().find(|job| job.key.as_ref().is_some_and(|(of, _)| of == scope))
+        });
+        if let Some(before) = before {
+            if before.key != key {
+                return Err(Error::IdempotencyKeyReused);
+            }
+            return Ok((before.clone(), true));
+        }
+        let running = jobs.iter().filter(|job| job.ended_at.is_none()).count();
+        if running >= bulk::MAX_RUNNING {
+            return Err(Error::InvalidState(format!(
+                "{running} bulk jobs run, which is the limit: wait for one to end"
+            )));
+        }
+        let matched = read::matching(self.node.store(), owner.environment, &order.filter).await;
+        let matched = matched.map_err(|error| unreadable(&error))?;
+        bulk::check(matched.len(), order.expect)?;
+        let now = self.node.now();
+        let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many tasks");
+        let job = Job {
+            id: BulkId::from_u128(self.node.fresh_id(now, 0)),
+            action: order.action,
+            priority: order.priority,
+            account: owner.id.clone(),
+            concurrent: owner.concurrent,
+            key,
+            total: u32::try_from(matched.len()).map_err(|_| too_many())?,
+            succeeded: 0,
+            skipped: 0,
+            failed: 0,
+            ended_at: None,
+        };
+        let job = job.after(&[], now);
+        let created = bulks.create(&self.node, owner.environment, job.clone(), &matched).await;
+        created.map_err(|_| Error::Unavailable("the job could not be stored"))?;
+        Ok((job, false))
+    }
+
+    /// A job and how far it is.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn bulk(&self, environment: Environment, id: BulkId) -> Result<Job, Error> {
+        self.node.bulks.get(environment, id).ok_or_else(|| Error::not_found("bulk job", id))
+    }
+
+    /// The jobs, newest first.
+    #[must_use]
+    pub fn bulks(&self, environment: Environment, window: Window) -> Page<Job> {
+        let mut jobs = self.node.bulks.all(environment);
+        jobs.reverse();
+        let total = jobs.len() as u64;
+        let items = jobs.into_iter().skip(window.offset).take(window.limit).collect();
+        Page { items, total }
+    }
+}

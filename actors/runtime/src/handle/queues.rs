@@ -1,0 +1,139 @@
+//! Queues as operators see and control them (PROTOCOL.md 16).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_domain::id::Environment;
+use callboard_domain::query::{Page, Window};
+use callboard_domain::queue::{QueueChange, QueueSettings};
+use callboard_domain::task::{Concurrency, State, Status, Task};
+use callboard_domain::{Error, Timestamp};
+use callboard_store::{Filter, Order, Query};
+use tokio::sync::oneshot;
+
+use super::{COMMAND, Handle, unreadable, within};
+use crate::queue::{Address, Message};
+use crate::tables::{self, term};
+
+/// The most queues that have settings.
+const MAX_CONTROLLED: usize = 1_000;
+
+/// A queue as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueView {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its settings.
+    pub settings: QueueSettings,
+    /// Tasks that are ready and wait for a lease.
+    pub depth: usize,
+    /// The creation of the oldest of them.
+    pub oldest: Option<Timestamp>,
+    /// Tasks with a worker.
+    pub running: u64,
+    /// Connected workers that serve it.
+    pub workers: usize,
+}
+
+impl Handle {
+    /// The queues of production that have ready tasks, workers or settings, by name.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn queues(&self, window: Window) -> Result<Page<QueueView>, Error> {
+        let known = self.known_queues().await?;
+        let total = known.len() as u64;
+        let mut items = Vec::new();
+        for view in known.into_values().skip(window.offset).take(window.limit) {
+            items.push(self.with_running(view).await?);
+        }
+        Ok(Page { items, total })
+    }
+
+    /// Changes the settings of a queue of production. After `Ok` the change survives a power cut, and
+    /// no lease is given out against it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] if too many other queues have settings, [`Error::Unavailable`].
+    pub async fn change_queue(&self, name: &str, change: QueueChange) -> Result<QueueView, Error> {
+        self.admit()?;
+        let controlled = self.node.flow.queues();
+        let is_new = !controlled.contains_key(name);
+        if is_new && controlled.len() >= MAX_CONTROLLED {
+            return Err(Error::InvalidState(format!(
+                "{MAX_CONTROLLED} queues have settings, which is the limit: take the limits of one away"
+            )));
+        }
+        let (reply, answer) = oneshot::channel();
+        let address = Address { environment: Environment::Live, queue: name.into() };
+        self.node.queues.send(address, Message::Change(change, reply));
+        let settings = within(COMMAND, answer).await?;
+        let mut known = self.known_queues().await?;
+        let view = known.remove(name).unwrap_or_else(|| QueueView::named(name.into()));
+        self.with_running(QueueView { settings, ..view }).await
+    }
+
+    /// What a pending task waits for (PROTOCOL.md 3 and 16); `None` if it is not pending.
+    #[must_use]
+    pub fn waiting_in(&self, environment: Environment, task: &Task) -> Option<&'static str> {
+        let waits = self.waiting_for(task)?;
+        if task.state != State::Ready {
+            return Some(waits);
+        }
+        if self.node.budgets.has_parked(environment, task.spec.id) {
+            return Some("budget");
+        }
+        let rule = task.spec.flow.as_ref().and_then(|flow| flow.concurrency.as_ref());
+        let is_full =
+            |rule: &Concurrency| !self.node.flow.has_room(environment, &rule.key, rule.limit);
+        let key_waits = || rule.filter(|rule| is_full(rule)).map(|_| "limit");
+        let queue_waits = self.node.flow.queue_waits(environment, &task.spec.queue);
+        Some(queue_waits.or_else(key_waits).unwrap_or(waits))
+    }
+
+    async fn known_queues(&self) -> Result<BTreeMap<Arc<str>, QueueView>, Error> {
+        let mut known = BTreeMap::new();
+        let mut of = |name: Arc<str>, change: &dyn Fn(&mut QueueView)| {
+            let view =
+                known.entry(name).or_insert_with_key(|name| QueueView::named(Arc::clone(name)));
+            change(view);
+        };
+        for depth in self.node.depths().await? {
+            of(depth.queue, &|view| (view.depth, view.oldest) = (depth.ready, depth.oldest));
+        }
+        for worker in self.node.workers.list(Environment::Live) {
+            let is_connected = worker.capacity.as_ref().is_some_and(|it| !it.is_gone());
+            let profile = worker.worker.profile.as_ref().filter(|_| is_connected);
+            for queue in profile.map(|profile| profile.queues.as_slice()).unwrap_or_default() {
+                of(queue.as_str().into(), &|view| view.workers += 1);
+            }
+        }
+        for (name, settings) in self.node.flow.queues() {
+            of(name, &|view| view.settings = settings);
+        }
+        Ok(known)
+    }
+
+    async fn with_running(&self, view: QueueView) -> Result<QueueView, Error> {
+        let query = Query {
+            list: tables::task_list(Environment::Live),
+            filters: vec![
+                Filter::AnyOf(term::STATUS, tables::status_terms(&[Status::Running])),
+                Filter::AnyOf(term::QUEUE, vec![tables::term_of(&view.name)]),
+            ],
+            order: Order::Document,
+            descending: true,
+            offset: 0,
+            limit: 0,
+        };
+        let page = self.node.store().query(&query).await.map_err(|error| unreadable(&error))?;
+        Ok(QueueView { running: page.total, ..view })
+    }
+}
+
+impl QueueView {
+    fn named(name: Arc<str>) -> Self {
+        let settings = QueueSettings::default();
+        Self { name, settings, depth: 0, oldest: None, running: 0, workers: 0 }
+    }
+}

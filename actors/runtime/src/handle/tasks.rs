@@ -1,0 +1,40 @@
+//! Retries of single tasks, and batches as they are (PROTOCOL.md 3 and 16).
+
+use callboard_domain::Error;
+use callboard_domain::id::{BatchId, Environment, TaskId};
+use callboard_domain::task::Task;
+
+use super::{Handle, Owner, scoped_key, unreadable};
+use crate::read;
+use crate::submission::{Order, Submitted};
+
+impl Handle {
+    /// Makes a new task that repeats one which failed, was cancelled or was rejected. After `Ok` it
+    /// survives a power cut.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`], and those of [`Handle::submit`].
+    pub async fn retry_task(
+        &self,
+        owner: &Owner,
+        id: TaskId,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submitted, Error> {
+        let endpoint = format!("tasks/{id}/retry");
+        let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &()));
+        let found = self.task(owner.environment, id).await?;
+        found.task.repeatable()?;
+        let request = Box::new(found.task.spec.request(found.inputs));
+        self.make(owner, Order::Retry(request, id), key).await
+    }
+
+    /// The tasks of a batch that are still stored, in the order in which they were given.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none, [`Error::Unavailable`].
+    pub async fn batch(&self, environment: Environment, id: BatchId) -> Result<Vec<Task>, Error> {
+        let found = read::batch::tasks(self.node.store(), environment, id).await;
+        let tasks = found.map_err(|error| unreadable(&error))?;
+        if tasks.is_empty() { Err(Error::not_found("batch", id)) } else { Ok(tasks) }
+    }
+}

@@ -1,0 +1,148 @@
+//! Budgets of many tasks.
+
+use callboard_domain::Error;
+use callboard_domain::budget::Money;
+use callboard_domain::id::BudgetId;
+use callboard_domain::spending::{Budget, BudgetChange, Ledger, Match, OnExceed, Period};
+use callboard_domain::usage::Prices;
+
+use super::*;
+
+/// One dollar for each token that is written, and nothing for what is read.
+const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0}}"#;
+
+async fn bench() -> Bench {
+    over(Arc::new(MemoryStore::new()), Instant::now()).await
+}
+
+async fn over(store: Arc<MemoryStore>, started: Instant) -> Bench {
+    let prices = Arc::new(Prices::parse(PRICES).expect("prices"));
+    let settings = Settings { prices, ..settings() };
+    let wall = Arc::new(AtomicU64::new(1_800_000_000_000));
+    Bench::at((started, wall), settings, store.clone(), store).await
+}
+
+async fn restart(bench: Bench) -> Bench {
+    let store = Arc::new(bench.store.reopen());
+    bench.system.stop().await;
+    over(store, bench.started).await
+}
+
+fn budget(bench: &Bench, limit: f64, on_exceed: OnExceed) -> Budget {
+    Budget {
+        id: bench.handle.fresh_budget_id(),
+        matches: Match::default(),
+        limit: Money::from_usd(limit),
+        period: Period::Day,
+        timezone: "UTC".into(),
+        alert_at: vec![0.5],
+        on_exceed,
+    }
+}
+
+fn costing(tokens: u64) -> Request {
+    Request { max_tokens: Some(tokens), ..request() }
+}
+
+fn stands(bench: &Bench, id: BudgetId) -> (f64, f64) {
+    let Ledger { spent, reserved, .. } = bench.handle.budget(id).expect("it is there");
+    (spent.as_usd(), reserved.as_usd())
+}
+
+/// Answers with so many tokens.
+async fn answer(worker: &mut Worker, lease: LeaseToken, tokens: u64) {
+    let usage = Usage { output: tokens, ..Usage::default() };
+    let completion = Completion { usage, ..completion() };
+    worker.link.say(WorkerMessage::Completed(lease, "x".into(), completion));
+    assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
+}
+
+#[tokio::test]
+async fn a_task_that_does_not_fit_waits_until_others_give_back_what_they_reserved() {
+    let bench = bench().await;
+    let budget = budget(&bench, 10.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(5).await;
+    bench.submit(costing(6)).await;
+    let first = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id), (0.0, 6.0));
+    let second = bench.submit(costing(6)).await;
+    loop {
+        let task = bench.task(second).await;
+        if bench.handle.waiting_in(Environment::Live, &task) == Some("budget") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    answer(&mut worker, first, 3).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!((lease.task, stands(&bench, id)), (second, (3.0, 6.0)));
+
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (3.0, 6.0), "the running task's reservation is made again");
+    let mut worker = bench.resumed(5, Some((&worker, vec![lease]))).await;
+    answer(&mut worker, lease, 4).await;
+    assert_eq!(stands(&bench, id), (7.0, 0.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (7.0, 0.0));
+}
+
+#[tokio::test]
+async fn a_failed_attempt_gives_back_its_reservation_and_costs_nothing() {
+    let bench = bench().await;
+    let budget = budget(&bench, 10.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    bench.submit(costing(6)).await;
+    let lease = worker.assignment().await.lease;
+    worker.link.say(WorkerMessage::Failed(lease, failure(true)));
+    assert_eq!(worker.ack(lease, Of::Fail).await, AckResult::Applied);
+    assert_eq!(stands(&bench, id), (0.0, 0.0));
+    let lease = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id), (0.0, 6.0));
+    bench.handle.cancel(Environment::Live, lease.task, "usr_1").await.expect("it can be");
+    assert_eq!(stands(&bench, id), (0.0, 0.0));
+}
+
+#[tokio::test]
+async fn what_is_summed_up_is_the_same_after_a_restart() {
+    let bench = bench().await;
+    let budget = budget(&bench, 1_000.0, OnExceed::Alert);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    for round in 1..=3 {
+        bench.submit(costing(6)).await;
+        let lease = worker.assignment().await.lease;
+        answer(&mut worker, lease, 5).await;
+        if round < 3 {
+            bench.handle.fold_budgets().await;
+        }
+    }
+    let change = BudgetChange { limit: Some(Money::from_usd(5.0)), ..BudgetChange::default() };
+    bench.handle.change_budget(id, change).await.expect("it is taken");
+    assert_eq!(stands(&bench, id), (15.0, 0.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (15.0, 0.0));
+    bench.handle.delete_budget(id).await.expect("it is there");
+    let bench = restart(bench).await;
+    assert!(matches!(bench.handle.budget(id), Err(Error::NotFound { .. })));
+}
+
+#[tokio::test]
+async fn a_budget_that_rejects_counts_the_whole_batch() {
+    let bench = bench().await;
+    let budget = budget(&bench, 10.0, OnExceed::Reject);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let batch = vec![costing(6), costing(6)];
+    let refused = bench.handle.submit(&owner(), batch, true, None).await;
+    assert!(matches!(refused, Err(Error::BudgetExceeded(_))));
+    assert_eq!(stands(&bench, id), (0.0, 0.0), "nothing of what was refused is reserved");
+    bench.submit(costing(6)).await;
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (0.0, 6.0));
+    let mut worker = bench.worker(1).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id), (0.0, 6.0));
+    answer(&mut worker, lease, 6).await;
+    assert_eq!(stands(&bench, id), (6.0, 0.0));
+}

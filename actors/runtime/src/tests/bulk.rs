@@ -1,0 +1,136 @@
+//! Bulk jobs.
+
+use callboard_domain::Error;
+use callboard_domain::bulk::{Action, Job};
+use callboard_domain::id::BulkId;
+
+use crate::handle::BulkOrder;
+
+use super::*;
+
+fn order(action: Action, status: Status) -> BulkOrder {
+    let filter = Tasks { statuses: vec![status], ..Tasks::default() };
+    BulkOrder { action, priority: None, filter, expect: None }
+}
+
+async fn ended(bench: &Bench, id: BulkId) -> Job {
+    loop {
+        let job = bench.handle.bulk(Environment::Live, id).expect("it is there");
+        if job.ended_at.is_some() {
+            return job;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn started(bench: &Bench, order: &BulkOrder) -> Job {
+    bench.handle.start_bulk(&owner(), order, None).await.expect("it is taken").0
+}
+
+/// So many tasks that wait; their ids.
+async fn waiting(bench: &Bench, count: usize) -> Vec<TaskId> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(bench.submit(Request { queue: "idle".into(), ..request() }).await);
+    }
+    ids
+}
+
+async fn statuses(bench: &Bench) -> Vec<Status> {
+    let window = callboard_domain::query::Window { limit: 1_000, offset: 0 };
+    let page = bench.handle.tasks(Environment::Live, &Tasks { window, ..Tasks::default() }).await;
+    page.expect("a list").items.iter().map(Task::status).collect()
+}
+
+#[tokio::test]
+async fn a_job_acts_on_what_matched_and_on_nothing_that_came_later() {
+    let bench = Bench::new().await;
+    waiting(&bench, 150).await;
+    let cancel = order(Action::Cancel, Status::Pending);
+    let wrong = BulkOrder { expect: Some(149), ..cancel.clone() };
+    let refused = bench.handle.start_bulk(&owner(), &wrong, None).await;
+    assert!(matches!(refused, Err(Error::InvalidState(_))));
+    assert_eq!(bench.handle.dry_bulk(&owner(), &cancel).await, Ok(150));
+    assert!(statuses(&bench).await.iter().all(|status| *status == Status::Pending));
+
+    let right = BulkOrder { expect: Some(150), ..cancel };
+    let (job, _) = bench.handle.start_bulk(&owner(), &right, None).await.expect("it is taken");
+    let later = waiting(&bench, 3).await;
+    let job = ended(&bench, job.id).await;
+    assert_eq!((job.succeeded, job.skipped, job.failed, job.total), (150, 0, 0, 150));
+    for id in later {
+        assert_eq!(bench.task(id).await.status(), Status::Pending);
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_a_crash_interrupts_goes_on_and_acts_on_each_task_once() {
+    let mut bench = Bench::new().await;
+    let old = waiting(&bench, 200).await;
+    let cancelled = started(&bench, &order(Action::Cancel, Status::Pending)).await;
+    ended(&bench, cancelled.id).await;
+    let job = started(&bench, &order(Action::Retry, Status::Cancelled)).await;
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        bench = bench.restart().await;
+    }
+    let job = ended(&bench, job.id).await;
+    assert_eq!((job.succeeded, job.total), (200, 200));
+    let window = callboard_domain::query::Window { limit: 1_000, offset: 0 };
+    let query = Tasks { statuses: vec![Status::Pending], window, ..Tasks::default() };
+    let page = bench.handle.tasks(Environment::Live, &query).await.expect("a list");
+    let mut retried: Vec<_> =
+        page.items.iter().filter_map(|task| task.spec.origin.retry_of).collect();
+    retried.sort_unstable();
+    assert_eq!(retried, old, "each was retried once");
+}
+
+#[tokio::test]
+async fn another_priority_changes_the_order_and_a_running_task_is_passed_over() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let running = bench.submit(request()).await;
+    let lease = worker.assignment().await.lease;
+    bench.until(running, |task| task.status() == Status::Running).await;
+    let first = bench.submit(request()).await;
+    let tagged = bench.submit(Request { tags: vec!["t".into()], ..request() }).await;
+    let urgent = BulkOrder {
+        action: Action::Reprioritize,
+        priority: Some(10),
+        filter: Tasks { tags: vec!["t".into()], ..Tasks::default() },
+        expect: None,
+    };
+    let job = started(&bench, &urgent).await;
+    assert_eq!(ended(&bench, job.id).await.succeeded, 1);
+    let all = BulkOrder { filter: Tasks::default(), priority: Some(6), ..urgent };
+    let skipped =
+        BulkOrder { filter: Tasks { statuses: vec![Status::Running], ..Tasks::default() }, ..all };
+    let job = started(&bench, &skipped).await;
+    assert_eq!(ended(&bench, job.id).await.skipped, 1);
+
+    let bench = bench.restart().await;
+    assert_eq!(bench.task(tagged).await.priority(), 10);
+    let mut worker = bench.resumed(1, Some((&worker, vec![lease]))).await;
+    worker.complete(lease, "x").await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(lease.task, tagged);
+    worker.complete(lease, "x").await;
+    assert_eq!(worker.assignment().await.task.spec.id, first);
+}
+
+#[tokio::test]
+async fn a_key_starts_one_job() {
+    let bench = Bench::new().await;
+    waiting(&bench, 2).await;
+    let cancel = order(Action::Cancel, Status::Pending);
+    let start = |order: BulkOrder| {
+        let handle = bench.handle.clone();
+        async move { handle.start_bulk(&owner(), &order, Some("key")).await }
+    };
+    let (first, replayed) = start(cancel.clone()).await.expect("it is taken");
+    assert!(!replayed);
+    let (again, replayed) = start(cancel.clone()).await.expect("it is taken");
+    assert!(replayed && again.id == first.id);
+    let other = start(BulkOrder { expect: Some(2), ..cancel }).await;
+    assert_eq!(other.map(|_| ()), Err(Error::IdempotencyKeyReused));
+}

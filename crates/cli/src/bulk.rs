@@ -1,0 +1,145 @@
+//! `callboard bulk`.
+
+use std::time::Duration;
+
+use callboard_client::{Call, Client};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::input::{self, Body, Window};
+use super::output::{Column, details};
+
+const COLUMNS: [Column; 8] = [
+    ("ID", "id"),
+    ("ACTION", "action"),
+    ("STATUS", "status"),
+    ("TOTAL", "total"),
+    ("SUCCEEDED", "succeeded"),
+    ("SKIPPED", "skipped"),
+    ("FAILED", "failed"),
+    ("CREATED", "createdAt"),
+];
+
+/// How often a job is looked at that is waited for.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What to do with many tasks.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Bulk {
+    /// Cancel every task that matches and has not ended.
+    ///
+    /// Example: `callboard bulk cancel --queue nightly --status pending --dry-run`
+    Cancel(Start),
+    /// Submit every task anew that matches and failed, was cancelled or was rejected.
+    ///
+    /// Example: `callboard bulk retry --status failed --tag import --expect 12 --wait`
+    Retry(Start),
+    /// Give every task that matches and waits for a lease another priority.
+    ///
+    /// Example: `callboard bulk reprioritize 9 --tag urgent --status pending`
+    Reprioritize {
+        /// 1 to 10, 10 first.
+        priority: u8,
+        #[command(flatten)]
+        start: Start,
+    },
+    /// Show a job and how far it is.
+    Show {
+        /// The job.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
+    /// List jobs, the newest first.
+    List(Window),
+}
+
+/// Which tasks, and how.
+#[derive(Debug, Clone, Args)]
+pub struct Start {
+    /// Any of pending, running, completed, failed, cancelled, rejected.
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<String>,
+    /// The model.
+    #[arg(long)]
+    model: Option<String>,
+    /// The queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Tags; a task has all of them.
+    #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
+    tags: Vec<String>,
+    /// Created at this instant or later, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    created_after: Option<String>,
+    /// Created before this instant.
+    #[arg(long, value_name = "TIME")]
+    created_before: Option<String>,
+    /// The number of tasks that must match; with another one nothing is done.
+    #[arg(long, value_name = "TASKS")]
+    expect: Option<u64>,
+    /// Only tell how many tasks match.
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
+    /// Prevents a second job, and makes it safe to try again.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Wait until the job has acted on every task.
+    #[arg(long)]
+    wait: bool,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), Failure> {
+    let client = access.client()?;
+    let job = match command {
+        Bulk::List(window) => {
+            let page = client.page(window.of(Call::get(&["bulk"]))).await?;
+            return access.output.list(&page, &COLUMNS);
+        }
+        Bulk::Show { id } => client.data(Call::get(&["bulk", &id])).await?,
+        Bulk::Cancel(start) => start.run(&client, "cancel", None).await?,
+        Bulk::Retry(start) => start.run(&client, "retry", None).await?,
+        Bulk::Reprioritize { priority, start } => {
+            start.run(&client, "reprioritize", Some(priority)).await?
+        }
+    };
+    access.output.item(&job, shown)
+}
+
+/// A job in words.
+pub(super) fn shown(job: &Value) -> String {
+    details(job, &COLUMNS.map(|(_, path)| (path, path)), &[])
+}
+
+impl Start {
+    async fn run(
+        &self,
+        client: &Client,
+        action: &str,
+        priority: Option<u8>,
+    ) -> Result<Value, Failure> {
+        let filter = Body::default()
+            .list("status", &self.status)
+            .set("model", self.model.clone())
+            .set("queue", self.queue.clone())
+            .list("tags", &self.tags)
+            .set("createdAfter", self.created_after.clone())
+            .set("createdBefore", self.created_before.clone());
+        let body = Body::default()
+            .set("action", Some(action))
+            .set("filter", Some(filter.value()))
+            .set("priority", priority)
+            .set("expect", self.expect)
+            .flag("dryRun", self.dry_run);
+        let call = Call::post(&["bulk"]).json(&body.value());
+        let mut job = client.data(call.idempotency_key(self.idempotency_key.as_deref())?).await?;
+        while self.wait && job["status"] == "running" {
+            tokio::time::sleep(LOOK).await;
+            let id = job["id"].as_str().unwrap_or_default().to_owned();
+            job = client.data(Call::get(&["bulk", &id])).await?;
+        }
+        Ok(job)
+    }
+}

@@ -1,0 +1,105 @@
+//! `callboard queues`.
+
+use callboard_client::Call;
+use clap::{ArgGroup, Args, Subcommand};
+use serde_json::Value;
+
+use super::access::Remote;
+use super::bulk;
+use super::failure::Failure;
+use super::input::{Body, Window};
+use super::output::{Column, details};
+
+const COLUMNS: [Column; 8] = [
+    ("NAME", "name"),
+    ("READY", "depth"),
+    ("OLDEST", "oldestAt"),
+    ("RUNNING", "running"),
+    ("WORKERS", "workers"),
+    ("PAUSED", "paused"),
+    ("CONCURRENT", "concurrent"),
+    ("PER MINUTE", "requestsPerMinute"),
+];
+
+/// What to do with queues.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Queues {
+    /// List the queues that have ready tasks, workers or limits.
+    List(Window),
+    /// Give out no more leases of a queue; what runs goes on.
+    ///
+    /// Example: `callboard queues pause nightly`
+    Pause {
+        /// The queue.
+        name: String,
+    },
+    /// Give out leases of a paused queue again.
+    Resume {
+        /// The queue.
+        name: String,
+    },
+    /// Limit a queue.
+    ///
+    /// Example: `callboard queues limit nightly --concurrent 4 --requests-per-minute 60`
+    Limit(Limit),
+    /// Cancel the pending tasks of a queue, in the background; those whose output waits for a reviewer too.
+    ///
+    /// Example: `callboard queues purge nightly --expect 120`
+    Purge {
+        /// The queue.
+        name: String,
+        /// The number of tasks that must wait; with another one nothing is done.
+        #[arg(long, value_name = "TASKS")]
+        expect: Option<u64>,
+        /// Only tell how many tasks wait.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// The limits of a queue.
+#[derive(Debug, Clone, Args)]
+#[command(group(ArgGroup::new("limits").required(true).multiple(true)))]
+pub struct Limit {
+    /// The queue.
+    name: String,
+    /// The most of its tasks that run at the same time; 0 removes the limit.
+    #[arg(long, value_name = "TASKS", group = "limits")]
+    concurrent: Option<u32>,
+    /// The most leases in any 60 seconds; 0 removes the limit.
+    #[arg(long, value_name = "LEASES", group = "limits")]
+    requests_per_minute: Option<u32>,
+}
+
+/// Does it.
+pub(super) async fn run(Remote { access, command }: Remote<Queues>) -> Result<(), Failure> {
+    let client = access.client()?;
+    let (name, change) = match command {
+        Queues::List(window) => {
+            let page = client.page(window.of(Call::get(&["queues"]))).await?;
+            return access.output.list(&page, &COLUMNS);
+        }
+        Queues::Purge { name, expect, dry_run } => {
+            let filter = Body::default().list("status", &["pending".into()]);
+            let body = Body::default()
+                .set("action", Some("cancel"))
+                .object("filter", filter.set("queue", Some(name)))
+                .set("expect", expect)
+                .flag("dryRun", dry_run);
+            let job = client.data(Call::post(&["bulk"]).json(&body.value())).await?;
+            return access.output.item(&job, bulk::shown);
+        }
+        Queues::Pause { name } => (name, Body::default().set("paused", Some(true))),
+        Queues::Resume { name } => (name, Body::default().set("paused", Some(false))),
+        Queues::Limit(Limit { name, concurrent, requests_per_minute }) => {
+            let limits = Body::default().set("concurrent", concurrent);
+            (name, limits.set("requestsPerMinute", requests_per_minute))
+        }
+    };
+    let queue = client.data(Call::patch(&["queues", &name]).json(&change.value())).await?;
+    access.output.item(&queue, shown)
+}
+
+fn shown(queue: &Value) -> String {
+    details(queue, &COLUMNS.map(|(_, path)| (path, path)), &[])
+}

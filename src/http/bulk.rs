@@ -1,0 +1,77 @@
+//! Bulk jobs (PROTOCOL.md 16): translate only.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue};
+use callboard_domain::access::Caller;
+use callboard_domain::audit::{Action, Record};
+use callboard_domain::id::BulkId;
+use callboard_runtime::handle::BulkOrder;
+
+use super::extract::Asker;
+use super::idempotency::IdempotencyKey;
+use super::{Answer, App, Body, Id, Query, Reply};
+use crate::wire::bulk::{BulkBody, ListBulk, StartBulk};
+
+/// Cancel, retry or reprioritize every task that a filter matches now; a dry run tells their number.
+#[utoipa::path(
+    post, path = "/api/bulk", tag = "bulk",
+    responses(
+        (status = 200, description = "the job is durable", body = BulkBody),
+        (status = 409, description = "another number of tasks matches; nothing was done"),
+    ),
+)]
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(bulk): Body<StartBulk>,
+) -> Answer {
+    let (owner, dry_run, order) = (app.owner(&caller), bulk.dry_run, BulkOrder::from(bulk));
+    if dry_run {
+        let total = app.handle.dry_bulk(&owner, &order).await?;
+        return Ok(Reply::ok(&BulkBody::dry_run(&order, total)));
+    }
+    let (job, replayed) = app.handle.start_bulk(&owner, &order, key.as_deref()).await?;
+    let reply = Reply::ok(&BulkBody::of(&job));
+    if replayed {
+        const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+        return Ok(reply.header(REPLAYED, HeaderValue::from_static("true")));
+    }
+    let record = Record::new(Action::BulkStarted, by).of(job.id);
+    app.record(record.with("action", job.action).with("total", job.total)).await;
+    Ok(reply)
+}
+
+/// A bulk job and how far it is.
+#[utoipa::path(
+    get, path = "/api/bulk/{id}", tag = "bulk",
+    responses((status = 200, body = BulkBody)),
+)]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<BulkId>,
+) -> Answer {
+    let job = app.handle.bulk(caller.environment, id)?;
+    Ok(Reply::ok(&BulkBody::of(&job)))
+}
+
+/// Bulk jobs, the newest first: those that run, and the last 1,000 that have ended.
+#[utoipa::path(
+    get, path = "/api/bulk", tag = "bulk",
+    responses((status = 200, body = [BulkBody])),
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListBulk>,
+) -> Answer {
+    let window = list.page.window();
+    let page = app.handle.bulks(caller.environment, window);
+    let items: Vec<_> = page.items.iter().map(BulkBody::of).collect();
+    Ok(Reply::page(&items, page.total, window))
+}

@@ -1,0 +1,54 @@
+//! Queues: how they stand, and what operators set (PROTOCOL.md 16): translate only.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use callboard_domain::audit::{Action, Record};
+use callboard_domain::queue::QueueChange;
+
+use super::extract::Asker;
+use super::{Answer, App, Body, Id, Query, Reply};
+use crate::wire::queues::{ChangeQueue, ListQueues, QueueBody, QueueName};
+
+/// The queues that have ready tasks, workers or settings, by name.
+#[utoipa::path(
+    get, path = "/api/queues", tag = "queues",
+    responses((status = 200, body = [QueueBody])),
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, Query(list): Query<ListQueues>) -> Answer {
+    let window = list.page.window();
+    let page = app.handle.queues(window).await?;
+    let now = app.handle.now();
+    let items: Vec<_> = page.items.iter().map(|view| QueueBody::at(view, now)).collect();
+    Ok(Reply::page(&items, page.total, window))
+}
+
+/// Pause, resume or limit a queue.
+#[utoipa::path(
+    patch, path = "/api/queues/{name}", tag = "queues",
+    responses(
+        (status = 200, description = "the change is durable and holds", body = QueueBody),
+        (status = 409, description = "too many queues have settings"),
+    ),
+)]
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Id(QueueName(name)): Id<QueueName>,
+    Body(change): Body<ChangeQueue>,
+) -> Answer {
+    let change = QueueChange::from(change);
+    let view = app.handle.change_queue(&name, change).await?;
+    let mut record = Record::new(Action::QueueChanged, by).of(&name);
+    if let Some(paused) = change.paused {
+        record = record.with("paused", paused);
+    }
+    if let Some(concurrent) = change.concurrent {
+        record = record.with("concurrent", concurrent);
+    }
+    if let Some(requests) = change.requests_per_minute {
+        record = record.with("requestsPerMinute", requests);
+    }
+    app.record(record).await;
+    Ok(Reply::ok(&QueueBody::at(&view, app.handle.now())))
+}

@@ -1,0 +1,333 @@
+//! Budgets of many tasks, and what was used, on the wire (PROTOCOL.md 16).
+
+use std::time::Duration;
+
+use callboard_domain::budget::Money;
+use callboard_domain::id::BudgetId;
+use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
+use callboard_domain::spending::{
+    Budget, BudgetChange, Ledger, MAX_ALERTS, MAX_LIMIT, MAX_ZONE, Match, OnExceed, Period,
+    check_zone,
+};
+use callboard_domain::{Rule, Timestamp};
+use callboard_runtime::read::usage::{GroupBy, Sum, Usages};
+use callboard_runtime::tables::BudgetEvent;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::common::{Iso, Paging, Text};
+use super::read::rule::{self, Parse};
+use super::read::{Fields, Refused, shape};
+use super::tasks::name;
+use crate::request;
+
+/// How far back usage is told if nobody says.
+const USUAL_TIME: Duration = Duration::from_hours(30 * 24);
+
+request! {
+    /// Which budgets to list; the newest first.
+    #[derive(Debug)]
+    pub struct ListBudgets as "ListBudgets" {
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+request! {
+    /// The tasks that a budget is for: those that have everything that is named.
+    #[derive(Debug, Clone, Default)]
+    pub struct BudgetMatch as "BudgetMatch" {
+        /// All of these tags.
+        tags: Vec<String> = or_default("tags", rule::list(0..=MAX_TAGS, tag())),
+        /// The id of the user or key that submits.
+        account: Option<String> = optional("account", rule::text(rule::characters(1..=64))),
+        /// The id of the template that the execution was deployed from.
+        template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=128))),
+        /// The model.
+        model: Option<String> = optional("model", name()),
+    }
+}
+
+request! {
+    /// A budget to be created.
+    #[derive(Debug, Clone)]
+    pub struct CreateBudget as "CreateBudget" {
+        /// The tasks that it is for; an empty object is for all.
+        matches: BudgetMatch = required("match", rule::object::<BudgetMatch>()),
+        /// What may be spent in a period, in USD.
+        limit: f64 = required("limit", limit()),
+        /// day, week (from Monday), month, or total, which never begins anew.
+        period: Period = required("period", rule::one_of(&Period::ALL, Period::as_str)),
+        /// The IANA name of the zone whose midnights count; by default UTC.
+        timezone: Option<String> = optional("timezone", zone()),
+        /// The shares of the limit at which `budget.alert` is sent: above 0 and below 1; by default 0.5 and 0.8.
+        alert_at: Option<Vec<f64>> = optional("alertAt", shares()),
+        /// wait (by default), reject or alert.
+        on_exceed: Option<OnExceed> =
+            optional("onExceed", rule::one_of(&OnExceed::ALL, OnExceed::as_str)),
+    }
+}
+
+request! {
+    /// A change of a budget; what is left out stays as it is.
+    #[derive(Debug, Clone)]
+    pub struct ChangeBudget as "ChangeBudget" {
+        /// What may be spent in a period, in USD.
+        limit: Option<f64> = optional("limit", limit()),
+        /// The shares of the limit at which `budget.alert` is sent.
+        alert_at: Option<Vec<f64>> = optional("alertAt", shares()),
+        /// wait, reject or alert.
+        on_exceed: Option<OnExceed> =
+            optional("onExceed", rule::one_of(&OnExceed::ALL, OnExceed::as_str)),
+    }
+}
+
+request! {
+    /// Which usage is told, and by what it is grouped.
+    #[derive(Debug, Clone, Copy)]
+    pub struct AskUsage as "AskUsage" {
+        /// tag, account, template, model or day (of the creation, in UTC).
+        group_by: GroupBy = required("groupBy", rule::one_of(&GroupBy::ALL, GroupBy::as_str)),
+        /// Of tasks created at this instant or later; by default 30 days before `to`.
+        from: Option<Timestamp> = optional("from", rule::instant()),
+        /// Of tasks created before this instant; by default now.
+        to: Option<Timestamp> = optional("to", rule::instant()),
+    }
+    check is_a_time
+}
+
+fn tag() -> impl Parse<String> {
+    rule::text(rule::characters(1..=MAX_TAG))
+}
+
+fn limit() -> impl Parse<f64> {
+    rule::number(0.0..=MAX_LIMIT)
+}
+
+fn zone() -> impl Parse<String> {
+    rule::text(rule::characters(1..=MAX_ZONE)).then(|zone| check_zone(&zone).map(|()| zone))
+}
+
+fn shares() -> impl Parse<Vec<f64>> {
+    let is_share = |share: &f64| *share > 0.0 && *share < 1.0;
+    let share = rule::number(0.0..=1.0).only(is_share, Rule::Range, "must be above 0 and below 1");
+    rule::list(0..=MAX_ALERTS, share).map(|mut shares: Vec<f64>| {
+        shares.sort_by(f64::total_cmp);
+        shares.dedup();
+        shares
+    })
+}
+
+fn is_a_time(asked: AskUsage, fields: &mut Fields<'_>) -> Result<AskUsage, Refused> {
+    match (asked.from, asked.to) {
+        (Some(from), Some(to)) if from >= to => {
+            Err(fields.refuse("from", Rule::Range, "must be before to"))
+        }
+        _ => Ok(asked),
+    }
+}
+
+impl AskUsage {
+    /// The time, with what was left out filled in.
+    #[must_use]
+    pub fn time(self, now: Timestamp) -> (Timestamp, Timestamp) {
+        let to = self.to.unwrap_or(now);
+        let usual = to.as_millis().saturating_sub(millis(USUAL_TIME));
+        (self.from.unwrap_or(Timestamp::from_millis(usual)), to)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl CreateBudget {
+    /// The budget with this identifier.
+    #[must_use]
+    pub fn budget(self, id: BudgetId) -> Budget {
+        let BudgetMatch { tags, account, template_id, model } = self.matches;
+        Budget {
+            id,
+            matches: Match { tags, account, template: template_id, model },
+            limit: Money::from_usd(self.limit),
+            period: self.period,
+            timezone: self.timezone.unwrap_or_else(|| "UTC".to_owned()),
+            alert_at: self.alert_at.unwrap_or_else(|| vec![0.5, 0.8]),
+            on_exceed: self.on_exceed.unwrap_or(OnExceed::Wait),
+        }
+    }
+}
+
+impl From<ChangeBudget> for BudgetChange {
+    fn from(change: ChangeBudget) -> Self {
+        let ChangeBudget { limit, alert_at, on_exceed } = change;
+        Self { limit: limit.map(Money::from_usd), alert_at, on_exceed }
+    }
+}
+
+/// The tasks that a budget is for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetMatchBody<'a> {
+    /// All of these tags.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tags: &'a [String],
+    /// The account that submits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    /// The template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_id: Option<&'a str>,
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+}
+
+/// A budget of many tasks.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetBody<'a> {
+    /// `bdg_…`
+    #[schema(value_type = String)]
+    id: Text<BudgetId>,
+    /// The tasks that it is for.
+    #[serde(rename = "match")]
+    matches: BudgetMatchBody<'a>,
+    /// What may be spent in a period, in USD.
+    limit: f64,
+    /// day, week, month or total.
+    period: &'static str,
+    /// The zone whose midnights count.
+    timezone: &'a str,
+    /// The shares of the limit at which `budget.alert` is sent.
+    alert_at: &'a [f64],
+    /// wait, reject or alert.
+    on_exceed: &'static str,
+    /// The costs in the period, in USD.
+    spent: f64,
+    /// The highest costs of tasks that have not ended, in USD; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reserved: Option<f64>,
+    /// The beginning of the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    period_start: Option<Iso>,
+    /// The end of the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    period_end: Option<Iso>,
+    /// The share that was passed, in `budget.alert`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<f64>,
+    /// When it was created.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Iso,
+}
+
+impl<'a> BudgetBody<'a> {
+    /// A budget as it stands.
+    #[must_use]
+    pub fn of(ledger: &'a Ledger) -> Self {
+        let Ledger { budget, since, until, spent, reserved } = ledger;
+        Self {
+            reserved: Some(reserved.as_usd()),
+            period_end: until.map(Iso),
+            ..Self::basic(budget, *since, *spent)
+        }
+    }
+
+    /// A budget as an event knows it.
+    #[must_use]
+    pub fn in_event(event: &'a BudgetEvent) -> Self {
+        Self { share: event.share, ..Self::basic(&event.budget, event.since, event.spent) }
+    }
+
+    fn basic(budget: &'a Budget, since: Timestamp, spent: Money) -> Self {
+        let Budget { id, matches, limit, period, timezone, alert_at, on_exceed } = budget;
+        let Match { tags, account, template, model } = matches;
+        Self {
+            id: Text(*id),
+            matches: BudgetMatchBody {
+                tags,
+                account: account.as_deref(),
+                template_id: template.as_deref(),
+                model: model.as_deref(),
+            },
+            limit: limit.as_usd(),
+            period: period.as_str(),
+            timezone,
+            alert_at,
+            on_exceed: on_exceed.as_str(),
+            spent: spent.as_usd(),
+            reserved: None,
+            period_start: (*period != Period::Total).then_some(Iso(since)),
+            period_end: None,
+            share: None,
+            created_at: Iso(id.created_at()),
+        }
+    }
+}
+
+/// What some tasks used.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageSumBody<'a> {
+    /// The tag, account, template, model or day; left out for tasks that have none, and of the total.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    /// Tasks with a result.
+    tasks: u64,
+    /// Input tokens.
+    input: u64,
+    /// Output tokens.
+    output: u64,
+    /// USD.
+    total_cost: f64,
+    /// A model had no price: it counts as 0.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    price_unknown: bool,
+}
+
+/// What tasks used, in groups.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageGroupsBody<'a> {
+    /// tag, account, template, model or day.
+    group_by: &'static str,
+    /// Of tasks created at this instant or later.
+    #[schema(value_type = String, format = DateTime)]
+    from: Iso,
+    /// Of tasks created before this instant.
+    #[schema(value_type = String, format = DateTime)]
+    to: Iso,
+    /// The groups, the highest cost first; at most 1,000.
+    groups: Vec<UsageSumBody<'a>>,
+    /// Whether groups are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// All tasks, each once.
+    total: UsageSumBody<'a>,
+}
+
+impl<'a> UsageSumBody<'a> {
+    fn of(key: Option<&'a str>, sum: &Sum) -> Self {
+        let Sum { tasks, input, output, cost, price_unknown } = *sum;
+        Self { key, tasks, input, output, total_cost: cost.as_usd(), price_unknown }
+    }
+}
+
+impl<'a> UsageGroupsBody<'a> {
+    /// The groups of a time.
+    #[must_use]
+    pub fn of(group_by: GroupBy, (from, to): (Timestamp, Timestamp), usages: &'a Usages) -> Self {
+        let groups = usages.groups.iter();
+        Self {
+            group_by: group_by.as_str(),
+            from: Iso(from),
+            to: Iso(to),
+            groups: groups.map(|(key, sum)| UsageSumBody::of(key.as_deref(), sum)).collect(),
+            truncated: usages.truncated,
+            total: UsageSumBody::of(None, &usages.total),
+        }
+    }
+}

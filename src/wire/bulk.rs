@@ -1,0 +1,183 @@
+//! Bulk jobs on the wire (PROTOCOL.md 16).
+
+use callboard_domain::bulk::{Action, Job};
+use callboard_domain::id::BulkId;
+use callboard_domain::query::Tasks;
+use callboard_domain::task::Status;
+use callboard_domain::{Rule, Timestamp};
+use callboard_runtime::handle::BulkOrder;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::common::{Iso, Paging, Text};
+use super::read::rule::{self, Parse};
+use super::read::{Fields, Refused, shape};
+use super::tasks::{name, tags};
+use crate::request;
+
+request! {
+    /// Which bulk jobs to list; the newest first.
+    #[derive(Debug)]
+    pub struct ListBulk as "ListBulk" {
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+request! {
+    /// Which tasks a job acts on: those that match now, by all members.
+    #[derive(Debug, Clone, Default)]
+    pub struct BulkFilter as "BulkFilter" {
+        /// One of these statuses.
+        status: Option<Vec<Option<Status>>> = optional("status", statuses()),
+        /// Of this model.
+        model: Option<String> = optional("model", name()),
+        /// Of this queue.
+        queue: Option<String> = optional("queue", name()),
+        /// With all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tags()),
+        /// Created at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Created before this instant.
+        created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+    }
+}
+
+request! {
+    /// An action on every task that matches; there is none that approves.
+    #[derive(Debug, Clone)]
+    pub struct StartBulk as "StartBulk" {
+        /// cancel, retry or reprioritize.
+        action: Action = required("action", rule::one_of(&Action::ALL, Action::as_str)),
+        /// The tasks; an empty filter needs `expect`.
+        filter: BulkFilter = required("filter", rule::object::<BulkFilter>()),
+        /// The new priority, for reprioritize.
+        priority: Option<u8> = optional("priority", rule::whole(1..=10)),
+        /// The number of tasks that must match; with another one nothing is done.
+        expect: Option<u64> = optional("expect", rule::whole(0..=u64::from(u32::MAX))),
+        /// Whether only the number is told; by default false.
+        dry_run: bool = or_default("dryRun", rule::flag()),
+    }
+    check is_whole
+}
+
+fn statuses() -> impl Parse<Vec<Option<Status>>> {
+    rule::list(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str).map(Some))
+}
+
+fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refused> {
+    let reprioritizes = bulk.action == Action::Reprioritize;
+    if reprioritizes && bulk.priority.is_none() {
+        return Err(fields.refuse("priority", Rule::Required, "is required to reprioritize"));
+    }
+    if !reprioritizes && bulk.priority.is_some() {
+        return Err(fields.refuse("priority", Rule::Unknown, "is only for reprioritize"));
+    }
+    if bulk.filter.is_empty() && bulk.expect.is_none() && !bulk.dry_run {
+        let says = "is required for a filter that matches every task";
+        return Err(fields.refuse("expect", Rule::Required, says));
+    }
+    Ok(bulk)
+}
+
+impl BulkFilter {
+    fn is_empty(&self) -> bool {
+        let Self { status, model, queue, tags, created_after, created_before } = self;
+        let texts = model.is_none() && queue.is_none() && tags.as_ref().is_none_or(Vec::is_empty);
+        status.is_none() && texts && created_after.is_none() && created_before.is_none()
+    }
+}
+
+impl From<StartBulk> for BulkOrder {
+    fn from(bulk: StartBulk) -> Self {
+        let BulkFilter { status, model, queue, tags, created_after, created_before } = bulk.filter;
+        let filter = Tasks {
+            statuses: status.into_iter().flatten().flatten().collect(),
+            model,
+            queue,
+            tags: tags.unwrap_or_default(),
+            created_after,
+            created_before,
+            ..Tasks::default()
+        };
+        Self { action: bulk.action, priority: bulk.priority, filter, expect: bulk.expect }
+    }
+}
+
+/// A bulk job, or what a dry run found.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkBody<'a> {
+    /// `blk_…`; not in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    id: Option<Text<BulkId>>,
+    /// cancel, retry or reprioritize.
+    action: &'static str,
+    /// The new priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<u8>,
+    /// running or completed; `dry_run` of a dry run.
+    status: &'static str,
+    /// The tasks that matched.
+    total: u64,
+    /// The tasks that were acted on.
+    done: u32,
+    /// Those that are as the action wants them.
+    succeeded: u32,
+    /// Those that the action does not fit, such as ended ones for cancel.
+    skipped: u32,
+    /// Those on which the action failed.
+    failed: u32,
+    /// The account that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_by: Option<&'a str>,
+    /// The start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    created_at: Option<Iso>,
+    /// The end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    completed_at: Option<Iso>,
+}
+
+impl<'a> BulkBody<'a> {
+    /// A job as it is.
+    #[must_use]
+    pub fn of(job: &'a Job) -> Self {
+        Self {
+            id: Some(Text(job.id)),
+            action: job.action.as_str(),
+            priority: job.priority,
+            status: if job.ended_at.is_some() { "completed" } else { "running" },
+            total: job.total.into(),
+            done: job.done(),
+            succeeded: job.succeeded,
+            skipped: job.skipped,
+            failed: job.failed,
+            created_by: Some(&job.account),
+            created_at: Some(Iso(job.id.created_at())),
+            completed_at: job.ended_at.map(Iso),
+        }
+    }
+
+    /// A dry run that matched so many tasks.
+    #[must_use]
+    pub fn dry_run(order: &BulkOrder, total: usize) -> Self {
+        Self {
+            id: None,
+            action: order.action.as_str(),
+            priority: order.priority,
+            status: "dry_run",
+            total: total as u64,
+            done: 0,
+            succeeded: 0,
+            skipped: 0,
+            failed: 0,
+            created_by: None,
+            created_at: None,
+            completed_at: None,
+        }
+    }
+}

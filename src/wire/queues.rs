@@ -1,0 +1,124 @@
+//! Queues on the wire (PROTOCOL.md 16).
+
+use std::str::FromStr;
+
+use callboard_domain::queue::{MAX_CONCURRENT, MAX_REQUESTS, QueueChange, QueueSettings};
+use callboard_domain::task::MAX_TARGET;
+use callboard_domain::{Error, Timestamp};
+use callboard_runtime::handle::QueueView;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::common::{Iso, Paging};
+use super::read::rule;
+use super::read::shape;
+use crate::request;
+
+request! {
+    /// Which queues to list, by name.
+    #[derive(Debug)]
+    pub struct ListQueues as "ListQueues" {
+        /// Which page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+request! {
+    /// A change of a queue; what is left out stays as it is.
+    #[derive(Debug, Clone, Copy)]
+    pub struct ChangeQueue as "ChangeQueue" {
+        /// Whether it gives out no leases.
+        paused: Option<bool> = optional("paused", rule::flag()),
+        /// The most of its tasks that run at the same time; 0 removes the limit.
+        concurrent: Option<u32> = optional("concurrent", rule::whole(0..=MAX_CONCURRENT)),
+        /// The most leases in any 60 seconds; 0 removes the limit.
+        requests_per_minute: Option<u32> =
+            optional("requestsPerMinute", rule::whole(0..=MAX_REQUESTS)),
+    }
+}
+
+impl From<ChangeQueue> for QueueChange {
+    fn from(change: ChangeQueue) -> Self {
+        let ChangeQueue { paused, concurrent, requests_per_minute } = change;
+        Self { paused, concurrent, requests_per_minute }
+    }
+}
+
+/// The name of a queue in a path.
+#[derive(Debug)]
+pub struct QueueName(pub String);
+
+impl FromStr for QueueName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if (1..=MAX_TARGET).contains(&text.chars().count()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::not_found("queue", text))
+        }
+    }
+}
+
+/// The settings of a queue.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueSettingsBody<'a> {
+    /// Its name.
+    name: &'a str,
+    /// Whether it gives out no leases.
+    paused: bool,
+    /// The most of its tasks that run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrent: Option<u32>,
+    /// The most leases in any 60 seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests_per_minute: Option<u32>,
+}
+
+impl<'a> QueueSettingsBody<'a> {
+    /// The settings of the queue `name`.
+    #[must_use]
+    pub const fn of(name: &'a str, settings: QueueSettings) -> Self {
+        let QueueSettings { paused, concurrent, requests_per_minute } = settings;
+        Self { name, paused, concurrent, requests_per_minute }
+    }
+}
+
+/// A queue as it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueBody<'a> {
+    /// Name and settings.
+    #[serde(flatten)]
+    settings: QueueSettingsBody<'a>,
+    /// The tasks that are ready and wait for a lease.
+    depth: usize,
+    /// The creation of the oldest of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    oldest_at: Option<Iso>,
+    /// The time since then, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_age_ms: Option<u64>,
+    /// The tasks that a worker has.
+    running: u64,
+    /// The connected workers that serve it.
+    workers: usize,
+}
+
+impl<'a> QueueBody<'a> {
+    /// A queue as it is at `now`.
+    #[must_use]
+    pub fn at(view: &'a QueueView, now: Timestamp) -> Self {
+        let age = |oldest| u64::try_from(now.since(oldest).as_millis()).unwrap_or(u64::MAX);
+        Self {
+            settings: QueueSettingsBody::of(&view.name, view.settings),
+            depth: view.depth,
+            oldest_at: view.oldest.map(Iso),
+            oldest_age_ms: view.oldest.map(age),
+            running: view.running,
+            workers: view.workers,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Control of the work by operators: queues, retries, keys that bound tasks or take turns.
+
+mod budgets;
+mod bulk;
+mod flow;
+mod queues;
+mod retries;

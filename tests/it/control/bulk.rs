@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server};
+
+async fn ended(client: &Client, id: &str) -> Value {
+    for _ in 0..1_200 {
+        let job = client.get(&format!("/api/bulk/{id}")).await.expect_ok();
+        if job["status"] == "completed" {
+            return job;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the job does not end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_goes_on_after_a_kill_and_retries_each_task_once() {
+    let mut server = Server::start();
+    let operator = server.client("operator").await;
+    let tasks: Vec<_> = (0..100)
+        .map(|n| json!({"prompt": n.to_string(), "queue": "idle", "tags": ["bulk"]}))
+        .collect();
+    for _ in 0..5 {
+        operator.post("/api/tasks/batch", &json!({"tasks": tasks})).await.expect(201);
+    }
+    operator.submit(&json!({"prompt": "another", "queue": "idle"})).await;
+
+    let filter = json!({"tags": ["bulk"], "status": ["pending"]});
+    let cancel = json!({"action": "cancel", "filter": filter, "expect": 499});
+    assert_eq!(operator.post("/api/bulk", &cancel).await.refused(409), "INVALID_STATE");
+    let dry = json!({"action": "cancel", "filter": filter, "dryRun": true});
+    let dry = operator.post("/api/bulk", &dry).await.expect_ok();
+    assert_eq!((&dry["total"], &dry["status"]), (&json!(500), &json!("dry_run")));
+    let cancel = json!({"action": "cancel", "filter": filter, "expect": 500});
+    let job = operator.post("/api/bulk", &cancel).await.expect_ok();
+    let mut id = job["id"].as_str().expect("an id").to_owned();
+    let mut operator = operator;
+    for round in 0..2 {
+        server.kill();
+        server.restart();
+        operator = operator.at(&server.url);
+        let job = ended(&operator, &id).await;
+        assert_eq!((&job["succeeded"], &job["skipped"]), (&json!(500), &json!(0)), "{job}");
+        if round == 0 {
+            let filter = json!({"tags": ["bulk"], "status": ["cancelled"]});
+            let retry = json!({"action": "retry", "filter": filter});
+            let job = operator.post("/api/bulk", &retry).await.expect_ok();
+            id = job["id"].as_str().expect("an id").to_owned();
+        }
+    }
+    let total = |page: crate::support::Answer| page.body["pagination"]["total"].clone();
+    let again = operator.get("/api/tasks?tags=bulk&status=pending&limit=1").await;
+    assert_eq!(total(again), 500);
+    assert_eq!(total(operator.get("/api/tasks?limit=1").await), 1001);
+    let admin = server.admin().await;
+    let audit = admin.get("/api/audit?action=bulk.started").await.expect_ok();
+    assert_eq!(audit.as_array().map(Vec::len), Some(2));
+    assert_eq!(operator.get("/api/bulk").await.expect_ok()[0]["action"], "retry");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_job_is_refused_before_anything_is_done() {
+    let server = Server::start();
+    let operator = server.client("operator").await;
+    let waiting = operator.submit(&json!({"prompt": "p", "queue": "idle"})).await;
+    for (body, fault) in [
+        (json!({"filter": {"queue": "idle"}}), ("action", "required")),
+        (json!({"action": "approve", "filter": {"queue": "idle"}}), ("action", "enum")),
+        (json!({"action": "cancel"}), ("filter", "required")),
+        (json!({"action": "cancel", "filter": {}}), ("expect", "required")),
+        (json!({"action": "cancel", "filter": {"status": ["x"]}}), ("filter.status[0]", "enum")),
+        (json!({"action": "cancel", "filter": {"limit": 1}}), ("filter.limit", "unknown")),
+        (
+            json!({"action": "cancel", "filter": {"queue": "idle"}, "priority": 3}),
+            ("priority", "unknown"),
+        ),
+        (json!({"action": "reprioritize", "filter": {"queue": "idle"}}), ("priority", "required")),
+    ] {
+        let (field, rule) = operator.post("/api/bulk", &body).await.fault();
+        assert_eq!((field.as_str(), rule.as_str()), fault, "{body}");
+    }
+    let viewer = server.client("viewer").await;
+    let cancel = json!({"action": "cancel", "filter": {"queue": "idle"}});
+    assert_eq!(viewer.post("/api/bulk", &cancel).await.refused(403), "FORBIDDEN");
+    assert_eq!(operator.task(&waiting).await["status"], "pending");
+    assert_eq!(operator.get("/api/bulk/blk_none").await.refused(404), "NOT_FOUND");
+    let urgent = json!({"action": "reprioritize", "filter": {"queue": "idle"}, "priority": 9});
+    let job = operator.post("/api/bulk", &urgent).await.expect_ok();
+    ended(&operator, job["id"].as_str().expect("an id")).await;
+    assert_eq!(operator.task(&waiting).await["priority"], 9);
+}
