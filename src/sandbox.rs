@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::access::Role;
-use callboard_domain::fuel::Fuel;
 use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::schema::{self, Schema};
 use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken};
-use callboard_domain::usage::{Tokens, Usage, estimate_tokens};
+use callboard_domain::usage::Usage;
 use callboard_domain::worker::Profile;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::{Assignment, WorkerCommand, WorkerMessage};
@@ -33,8 +31,6 @@ const WORKER: WorkerId = WorkerId::from_u128(0);
 const CONCURRENCY: usize = 64;
 /// The pause before another connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The model that answers with its prompt, whatever schema the output must fit.
-const ECHO: &str = "simulated-echo";
 /// The most pieces of an output that are sent as one.
 const PIECES: usize = 64;
 
@@ -116,7 +112,7 @@ impl Worker {
 
     fn start(&mut self, assignment: Assignment) {
         let lease = assignment.lease;
-        let call = call(self.handle.clone(), Arc::clone(&self.link), assignment);
+        let call = call(Arc::clone(&self.link), assignment);
         self.held.insert(lease, self.calls.spawn(async move { (lease, call.await) }));
     }
 
@@ -127,21 +123,18 @@ impl Worker {
     }
 }
 
-/// Runs a task to its result. An output that has to fit a schema is an example of it.
-async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
+/// Runs a task to its result.
+async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
     let Assignment { lease, task, inputs, .. } = assignment;
-    let schema = match handle.output_schema(Environment::Test, &task).await {
-        Ok(schema) => schema.filter(|_| task.spec.model != ECHO),
-        Err(error) => return failed(lease, provider::Failure::broken(error.to_string())),
-    };
     let request = Request {
         model: task.spec.model.clone(),
         system_prompt: inputs.system_prompt,
         context: inputs.context,
         messages: inputs.messages,
         prompt: inputs.prompt,
-        max_tokens: task.spec.max_tokens,
+        max_tokens: task.max_tokens(),
         temperature: task.spec.temperature,
+        output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
     };
     let (deltas, mut pieces) = mpsc::channel(PIECES);
     let complete = async {
@@ -149,30 +142,15 @@ async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> 
         drop(deltas);
         result
     };
-    let result = if let Some(schema) = schema.clone() {
-        drop(pieces);
-        match complete.await {
-            // The schema is a caller's, and may take a while.
-            Ok(completion) => tokio::task::spawn_blocking(move || fitted(completion, &schema))
-                .await
-                .unwrap_or_else(|_| Err(provider::Failure::broken("the simulated model broke"))),
-            Err(failure) => Err(failure),
+    let tell = async {
+        let mut some = Vec::new();
+        while pieces.recv_many(&mut some, PIECES).await > 0 {
+            link.say(WorkerMessage::Delta(lease, some.concat()));
+            some.clear();
         }
-    } else {
-        let tell = async {
-            let mut some = Vec::new();
-            while pieces.recv_many(&mut some, PIECES).await > 0 {
-                link.say(WorkerMessage::Delta(lease, some.concat()));
-                some.clear();
-            }
-        };
-        tokio::join!(complete, tell).0
     };
-    match result {
+    match tokio::join!(complete, tell).0 {
         Ok(completion) => {
-            if schema.is_some() {
-                link.say(WorkerMessage::Delta(lease, completion.output.clone()));
-            }
             let usage = Usage {
                 input: completion.usage.input,
                 output: completion.usage.output,
@@ -196,20 +174,4 @@ fn failed(lease: LeaseToken, failure: provider::Failure) -> WorkerMessage {
     let ending = Ending { code: EndingCode::of_worker(code.as_str()), message };
     let retry_after = retry_after_ms.map(Duration::from_millis);
     WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after })
-}
-
-/// The completion with an example of the schema in place of the text, unless `maxTokens` cut it.
-fn fitted(
-    completion: provider::Completion,
-    schema: &Schema,
-) -> Result<provider::Completion, provider::Failure> {
-    if completion.finish_reason.as_deref() != Some("stop") {
-        return Ok(completion);
-    }
-    let example = schema.example(&mut Fuel::new(schema::FUEL)).map_err(|_| {
-        provider::Failure::refused("the simulated model finds no short value of the schema")
-    })?;
-    let output = example.to_string();
-    let usage = Tokens { output: estimate_tokens(&output), ..completion.usage };
-    Ok(provider::Completion { output, usage, ..completion })
 }

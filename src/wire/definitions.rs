@@ -62,6 +62,11 @@ pub(super) fn steps() -> impl Parse<Vec<StepSource>> {
         .with(|| json!({"minItems": 1, "maxItems": MAX_STEPS}))
 }
 
+/// A JSON Schema, which the domain checks.
+pub(super) fn schema() -> impl Parse<Value> {
+    rule::any().with(move || json!({"type": "object"}))
+}
+
 /// A time limit in milliseconds.
 pub(super) fn timeout() -> impl Parse<u64> {
     rule::whole(1..=MAX_TIMEOUT_MS)
@@ -95,6 +100,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The JSON Schema (2020-12) of the output (+).
+        output_schema = optional("outputSchema", schema()),
     }
 }
 
@@ -243,6 +250,10 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// The JSON Schema of its output; not in lists of plans (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
 }
 
 /// How often a step is tried.
@@ -279,13 +290,20 @@ impl<'a> StepBody<'a> {
             retry,
             max_tokens: step.max_tokens,
             temperature: step.temperature,
+            output_schema: step.output_schema.as_ref(),
         }
     }
 
     /// A step without its texts, as lists show it.
     #[must_use]
     pub fn summary(step: &'a StepSource) -> Self {
-        Self { prompt: None, system_prompt: None, messages: None, ..Self::whole(step) }
+        Self {
+            prompt: None,
+            system_prompt: None,
+            messages: None,
+            output_schema: None,
+            ..Self::whole(step)
+        }
     }
 }
 

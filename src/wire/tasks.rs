@@ -1,14 +1,16 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
+use callboard_domain::Rule;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     Asks, Channels, Ending, Gate, Inputs, MAX_TARGET, Message, Request, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
@@ -64,6 +66,8 @@ request! {
         max_tokens: Option<u64> = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
+        /// The JSON Schema (2020-12) of the output (+).
+        output_schema: Option<Value> = optional("outputSchema", output_schema()),
         /// Where a webhook is sent when the task ends.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
         /// When a reviewer must approve the output.
@@ -100,6 +104,12 @@ request! {
 /// The name of a model or a queue.
 pub(super) fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_TARGET))
+}
+
+/// `outputSchema` in a body; the rest of its faults are found when the task is submitted.
+fn output_schema() -> impl Parse<Value> {
+    let is_object = |schema: &Value| schema.is_object();
+    rule::any().only(is_object, Rule::Type, "must be an object").with(|| json!({"type": "object"}))
 }
 
 /// `tags` in a body.
@@ -145,6 +155,7 @@ impl NewTask {
                 system_prompt: self.system_prompt,
                 context: self.context,
                 messages: self.messages,
+                output_schema: self.output_schema.as_ref().map(Schema::checked_before),
             },
         }
     }
@@ -253,6 +264,10 @@ pub struct TaskBody<'a> {
     /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    /// The JSON Schema of the output; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
     /// Who is told of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
@@ -353,6 +368,7 @@ impl<'a> TaskBody<'a> {
             timeout_ms: spec.timeout_ms,
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
+            output_schema: None,
             callback_url: spec.callback_url.as_deref(),
         }
     }
@@ -366,6 +382,7 @@ impl<'a> TaskBody<'a> {
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),
             output: detail.output.as_deref(),
+            output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),
             ..Self::summary(&detail.task, waiting_for)
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::Iso;
-use super::definitions::{self, HitlBody, StepBody, steps, target, text, timeout};
+use super::definitions::{self, HitlBody, StepBody, schema, steps, target, text, timeout};
 use super::read::rule::{self, Parse};
 use super::read::{self, Format};
 use crate::request;
@@ -68,6 +68,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The JSON Schema (2020-12) of the output; the template's own holds for the last step (+).
+        output_schema = optional("outputSchema", schema()),
     }
 }
 
@@ -80,11 +82,6 @@ fn version() -> impl Parse<String> {
 fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<String> {
     let names = move || all.iter().map(|one| name(*one)).collect::<Vec<_>>();
     rule::text(rule::bytes(0..=usize::MAX)).with(move || json!({"enum": names()}))
-}
-
-/// A JSON Schema, which the domain checks.
-fn schema() -> impl Parse<Value> {
-    rule::any().with(move || json!({"type": "object"}))
 }
 
 /// The template that a parsed document holds.
@@ -212,6 +209,10 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// The JSON Schema of the output (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
 }
 
 impl<'a> TemplateBody<'a> {
@@ -252,6 +253,7 @@ impl<'a> TemplateBody<'a> {
             timeout_ms: defaults.timeout_ms,
             max_tokens: defaults.max_tokens,
             temperature: defaults.temperature,
+            output_schema: defaults.output_schema.as_ref(),
         });
         Self {
             input_schema: Some(&source.input_schema),

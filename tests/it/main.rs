@@ -29,6 +29,7 @@ mod sandbox;
 mod sessions;
 mod soak;
 mod structure;
+mod structured;
 mod templates;
 mod tls;
 mod traces;

@@ -23,8 +23,10 @@ use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
 use crate::retry::Policy;
+use crate::schema::Schema;
 use crate::task::Role;
 
+pub use check::compile_schema;
 pub(crate) use check::{Checker, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
@@ -54,6 +56,7 @@ pub struct Step {
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
     condition: Option<Condition>,
+    output_schema: Option<Schema>,
 }
 
 impl Plan {
@@ -154,6 +157,12 @@ impl Step {
     #[must_use]
     pub const fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
+    }
+
+    /// The schema of the output.
+    #[must_use]
+    pub const fn output_schema(&self) -> Option<&Schema> {
+        self.output_schema.as_ref()
     }
 
     /// The retry policy, with defaults filled in.

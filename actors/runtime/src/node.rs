@@ -206,7 +206,15 @@ impl Node {
         max_tokens: Option<u64>,
     ) -> Option<Money> {
         let texts = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
-        self.settings.prices.worst_case(model, texts, max_tokens).map(Money::from_usd)
+        // The provider counts a schema as a part of the prompt.
+        let schema = inputs.output_schema.as_ref().map_or(0, |schema| schema.length() as u64 / 4);
+        let prompt = texts.saturating_add(schema);
+        self.settings.prices.worst_case(model, prompt, max_tokens).map(Money::from_usd)
+    }
+
+    /// The most tokens that a model can answer with, if the price table knows it.
+    pub(crate) fn longest_output(&self, model: &str) -> Option<u64> {
+        self.settings.prices.get(model).and_then(|price| price.max_output_tokens)
     }
 
     /// From now on no task is given out.

@@ -13,6 +13,7 @@ use callboard_domain::Error;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
+use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     self, Chance, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
@@ -45,6 +46,8 @@ pub(crate) struct TaskItem {
     inputs: Option<Inputs>,
     /// The share of the account's concurrent tasks.
     running: Option<Running>,
+    /// The schema of the output, while a worker holds the task; the execution knows that of a step.
+    schema: Option<Schema>,
 }
 
 /// `Ok(Err(_))` is a refusal.
@@ -160,6 +163,7 @@ impl Held<TaskItem> {
             let before = self.item.task.replace(committed.task);
             if self.item.is_idle() {
                 self.item.running = None;
+                self.item.schema = None;
             }
             self.report_attempt(before.as_ref());
         }))
@@ -203,6 +207,10 @@ impl Held<TaskItem> {
             let store = &*self.node.shard(partition).store;
             Box::pin(tables::inputs(store, environment, self.address.task)).await?
         };
+        if task.spec.origin.step.is_none() {
+            self.item.schema.clone_from(&inputs.output_schema);
+        }
+        let inputs = task.amended(inputs);
         let trace = self.node.trace_of_attempt(&task, lease);
         let lease = LeaseToken { task: self.address.task, lease };
         slot.assign(Assignment { lease, deadline, task, inputs, trace });
@@ -223,12 +231,34 @@ impl Held<TaskItem> {
                 unit::Event::Task { event, output: None }
             }
         };
+        let event = self.checked(event).await?;
         ack.send(match self.join(Join::alone(event), false).await? {
             Ok(()) => AckResult::Applied,
             Err(Refusal::Task(task::Refusal::Duplicate)) => AckResult::Duplicate,
             Err(Refusal::Task(_) | Refusal::Approval(_)) => AckResult::Stale,
         });
         Ok(())
+    }
+
+    /// Checks an answer whose output must match a schema; the execution checks that of a step.
+    async fn checked(&self, event: unit::Event) -> Result<unit::Event, ActorProcessingErr> {
+        let is_due = |task: &&Task| task.spec.checked && task.spec.origin.step.is_none();
+        let Some(task) = self.item.task.as_ref().filter(is_due) else { return Ok(event) };
+        let schema = if let Some(schema) = &self.item.schema {
+            Some(schema.clone())
+        } else {
+            // The server was started again while a worker held the task.
+            let store = &*self.node.shard(self.partition()).store;
+            let (environment, id) = (self.address.environment, self.address.task);
+            Box::pin(tables::inputs(store, environment, id)).await?.output_schema
+        };
+        let Some(schema) = schema else { return Ok(event) };
+        let longest = self.node.longest_output(&task.spec.model);
+        let checked = self.node.compute.check_answer(&schema, task, event, longest).await?;
+        Ok(match checked {
+            (event, Some(fault)) => event.faulted(fault),
+            (event, None) => event,
+        })
     }
 
     fn price(&self, usage: &mut Usage) {

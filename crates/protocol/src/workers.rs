@@ -248,6 +248,9 @@ pub struct Task {
     /// 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The JSON Schema of the output. The server checks the output, whatever the worker does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// The execution that the task is a step of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_execution_id: Option<String>,

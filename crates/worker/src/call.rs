@@ -112,6 +112,7 @@ fn request(task: Task) -> Request {
         prompt: task.prompt,
         max_tokens: task.max_tokens,
         temperature: task.temperature,
+        output_schema: task.output_schema,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod failure;
 mod http;
 pub mod openai;
 mod quirks;
+mod schema;
 pub mod simulated;
 #[cfg(test)]
 mod testing;
@@ -71,6 +72,8 @@ pub struct Request {
     pub max_tokens: Option<u64>,
     /// 0 to 1. `None` leaves it to the provider.
     pub temperature: Option<f64>,
+    /// The JSON Schema of the output. A provider enforces of it what it can.
+    pub output_schema: Option<Value>,
 }
 
 /// A whole answer.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Execution, Stage};
+use super::{Execution, Stage, StepState};
 use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::Graph;
@@ -75,7 +75,15 @@ impl CompiledPlan {
         self.plan.source().size() + schemas.map(Schema::length).sum::<usize>()
     }
 
-    /// The step whose output is checked against the schema.
+    /// The schema of a step's output: the template's for the last step, else the step's own.
+    #[must_use]
+    pub fn schema_of(&self, step: u16) -> Option<&Schema> {
+        let of_template = self.output_schema.as_ref().filter(|_| self.checked() == Some(step));
+        let own = || self.plan.steps().get(usize::from(step))?.output_schema();
+        of_template.or_else(own)
+    }
+
+    /// The step whose output is checked against the template's schema.
     #[must_use]
     pub fn checked(&self) -> Option<u16> {
         let last = u16::try_from(self.plan.steps().len()).ok()?.checked_sub(1)?;
@@ -156,18 +164,6 @@ impl Program {
         self.compiled.plan.position(name).and_then(|at| u16::try_from(at).ok())
     }
 
-    /// Checks the output of a step against the output schema; the inner error is a message for the
-    /// model. `None` if that takes more than the effort allows.
-    #[must_use]
-    pub fn check(&self, step: u16, output: &str, effort: Effort) -> Option<Result<(), String>> {
-        match &self.compiled.output_schema {
-            Some(schema) if self.compiled.checked() == Some(step) => {
-                check_output(schema, output, effort)
-            }
-            Some(_) | None => Some(Ok(())),
-        }
-    }
-
     /// The values that prompts can refer to before any step ran.
     #[must_use]
     pub fn scope_at_start(&self) -> impl Scope + '_ {
@@ -208,13 +204,13 @@ impl Program {
                 return Some(failed(EndingCode::RenderFailed, &error));
             }
         };
-        if let Some(message) = execution.step(number).and_then(|row| row.correction.as_ref()) {
-            prompt.push_str("\n\nYour previous answer did not have the required structure: ");
-            prompt.push_str(message);
-            prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
-        }
-        let inputs = Inputs { prompt, system_prompt, context: None, messages };
-        Some(Evaluation::Run(Box::new(self.request(step, inputs)), step.retry()))
+        let amendment = execution.step(number).map(StepState::amendment).unwrap_or_default();
+        amendment.amend(&mut prompt);
+        let output_schema = self.compiled.schema_of(number).cloned();
+        let inputs = Inputs { prompt, system_prompt, context: None, messages, output_schema };
+        let mut request = self.request(step, inputs);
+        request.max_tokens = amendment.max_tokens.or(request.max_tokens);
+        Some(Evaluation::Run(Box::new(request), step.retry()))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the signature of Scope::meta")]
@@ -242,9 +238,14 @@ impl Program {
     }
 }
 
-/// Checks an output against a schema. `None` if that takes more than the effort allows.
+/// Checks an output against a schema; the result is as of [`Schema::check_output`]. `None` if that
+/// takes more than the effort allows.
 #[must_use]
-pub fn check_output(schema: &Schema, output: &str, effort: Effort) -> Option<Result<(), String>> {
+pub fn check_output(
+    schema: &Schema,
+    output: &str,
+    effort: Effort,
+) -> Option<Result<Option<String>, String>> {
     let fuel = match effort {
         Effort::Brief if !schema.is_brief() => return None,
         Effort::Brief => schema::BRIEF_FUEL,

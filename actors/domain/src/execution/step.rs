@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::id::TaskId;
-use crate::task::Ending;
+use crate::task::{Amendment, Ending};
 use crate::usage::Usage;
 
 /// The most bytes that a message takes in a row, as JSON.
@@ -96,6 +96,9 @@ pub struct StepState {
     /// What was wrong with its first output, for the prompt of the second try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<String>,
+    /// The token limit of the next try, after an output that was cut at the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
     /// The worst case that waits for budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Money>,
@@ -134,9 +137,16 @@ impl StepState {
             + self.finish_reason.as_ref().map_or(0, |text| 19 + written(text))
             + error
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
+            + self.max_tokens.map_or(0, |limit| 14 + digits(limit))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
+    }
+
+    /// The changes that the faults of its outputs make to its next try.
+    #[must_use]
+    pub fn amendment(&self) -> Amendment {
+        Amendment { mismatch: self.correction.clone(), max_tokens: self.max_tokens }
     }
 
     /// As it was before its first dispatch, but for what must not be forgotten.
@@ -230,6 +240,7 @@ mod tests {
                 finish_reason: Some(word.chars().cycle().take(64).collect()),
                 error: Some(Ending { code: EndingCode::ProviderRateLimited, message }),
                 correction: None,
+                max_tokens: Some(u64::MAX),
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],

@@ -13,7 +13,7 @@ use crate::budget::{Fit, Money};
 use crate::graph::StepSet;
 use crate::id::TaskId;
 use crate::machine::Step;
-use crate::task::{Ending, EndingCode};
+use crate::task::{Amendment, Ending, EndingCode, OutputFault};
 
 pub(super) struct Turn {
     /// What was due before.
@@ -107,15 +107,16 @@ impl Turn {
         self.ended_badly(step, Stage::Cancelled, Ending { code: EndingCode::Cancelled, message });
     }
 
-    pub(super) fn mismatched(&mut self, step: u16, report: &Report, message: String) {
-        let again = self.next.step(step).is_some_and(|row| row.correction.is_none());
+    pub(super) fn mismatched(&mut self, step: u16, report: &Report, fault: &OutputFault) {
+        let again = self.next.step(step).and_then(|row| row.amendment().after(fault));
         self.record_attempt(step, report);
-        if again {
+        if let Some(Amendment { mismatch, max_tokens }) = again {
             self.facts.push(Fact::StepRetrying(step));
-            self.enter(step, Stage::Ready).correction = Some(clipped(message));
+            let row = self.enter(step, Stage::Ready);
+            row.correction = mismatch;
+            row.max_tokens = max_tokens;
         } else {
-            let ending = Ending { code: EndingCode::OutputInvalid, message };
-            self.ended_badly(step, Stage::Failed, ending);
+            self.ended_badly(step, Stage::Failed, fault.ending());
         }
     }
 
@@ -218,6 +219,7 @@ impl Turn {
         let row = self.enter(step, stage);
         row.completed_at = Some(now);
         row.correction = None;
+        row.max_tokens = None;
         let skipped = stage == Stage::Skipped;
         let fact = if skipped { Fact::StepSkipped(step) } else { Fact::StepCompleted(step) };
         self.facts.push(fact);
@@ -269,6 +271,7 @@ impl Turn {
         let row = self.enter(step, stage);
         row.completed_at = Some(now);
         row.correction = None;
+        row.max_tokens = None;
         row.error = Some(ending);
         let cancelled = stage == Stage::Cancelled;
         let fact = if cancelled { Fact::StepCancelled(step) } else { Fact::StepFailed(step) };

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde_json::Value;
+
 use super::Step;
 use super::limits::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_fraction,
@@ -95,8 +97,9 @@ impl<'a> Checker<'a> {
             checked.cycle(sources, cycle);
             let condition = checked.condition();
             checked.numbers();
+            let output_schema = checked.output_schema();
             let source = source.clone();
-            steps.push(Step { source, prompt, system_prompt, messages, condition });
+            steps.push(Step { source, prompt, system_prompt, messages, condition, output_schema });
         }
         for index in downstream {
             let id = shortened(&sources[usize::from(index)].id, MAX_ID);
@@ -108,6 +111,18 @@ impl<'a> Checker<'a> {
             ));
         }
         (steps, graph)
+    }
+}
+
+/// Compiles the schema in `field`, which must be an object.
+///
+/// # Errors
+/// As [`Schema::compile`].
+pub fn compile_schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
+    if source.is_object() {
+        Schema::compile(field, source)
+    } else {
+        Err(vec![Problem::rule(Rule::Type, field, "must be an object")])
     }
 }
 
@@ -320,6 +335,12 @@ impl StepChecker<'_, '_, '_> {
                 None
             }
         }
+    }
+
+    fn output_schema(&mut self) -> Option<Schema> {
+        let source = self.source.output_schema.as_ref()?;
+        let compiled = compile_schema(&self.field("outputSchema"), source);
+        compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
     }
 
     fn numbers(&mut self) {

@@ -3,8 +3,10 @@
 //! Deliberately absent: defaults. A source holds only the fields that the client set.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::retry::Policy;
+use crate::schema::is_brief_source;
 use crate::task::Message;
 
 /// The source of a plan (SPEC.md, Plan).
@@ -62,6 +64,9 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The JSON Schema of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 /// The source of a retry policy.
@@ -95,11 +100,16 @@ const BRIEF_STEPS: usize = 64 * 1024;
 /// The most text of conditions that is parsed in about a millisecond, in bytes.
 const BRIEF_CONDITIONS: usize = 256;
 
+/// The most schemas of steps that are compiled in a few milliseconds.
+const BRIEF_SCHEMAS: usize = 4;
+
 /// True if the steps are compiled in about a millisecond.
 pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
     let condition = |step: &StepSource| step.condition.as_ref().map_or(0, String::len);
     steps.iter().map(StepSource::size).sum::<usize>() <= BRIEF_STEPS
         && steps.iter().map(condition).sum::<usize>() <= BRIEF_CONDITIONS
+        && steps.iter().filter_map(|step| step.output_schema.as_ref()).all(is_brief_source)
+        && steps.iter().filter(|step| step.output_schema.is_some()).count() <= BRIEF_SCHEMAS
 }
 
 impl StepSource {
@@ -108,7 +118,8 @@ impl StepSource {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
-        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on
+        let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + schema
     }
 }
 

@@ -102,6 +102,8 @@ pub enum EndingCode {
     ConditionFailed,
     /// The output does not match what was asked for.
     OutputInvalid,
+    /// The output was cut at the token limit.
+    OutputTruncated,
     /// A step that it stands behind did not end well.
     DependencyFailed,
     /// The execution took longer than `options.timeoutMs`.
@@ -118,7 +120,7 @@ pub enum EndingCode {
 
 impl EndingCode {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TaskTimeout,
         Self::WorkerLost,
         Self::ProviderError,
@@ -126,6 +128,7 @@ impl EndingCode {
         Self::RenderFailed,
         Self::ConditionFailed,
         Self::OutputInvalid,
+        Self::OutputTruncated,
         Self::DependencyFailed,
         Self::ExecutionTimeout,
         Self::BudgetExceeded,
@@ -145,6 +148,7 @@ impl EndingCode {
             Self::RenderFailed => "RENDER_FAILED",
             Self::ConditionFailed => "CONDITION_FAILED",
             Self::OutputInvalid => "OUTPUT_INVALID",
+            Self::OutputTruncated => "OUTPUT_TRUNCATED",
             Self::DependencyFailed => "DEPENDENCY_FAILED",
             Self::ExecutionTimeout => "EXECUTION_TIMEOUT",
             Self::BudgetExceeded => "BUDGET_EXCEEDED",

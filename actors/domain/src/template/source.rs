@@ -64,13 +64,17 @@ pub struct Defaults {
     /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The JSON Schema of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 impl TemplateSource {
     /// True if the template is compiled in about a millisecond.
     #[must_use]
     pub fn is_brief(&self) -> bool {
-        let schemas = [Some(&self.input_schema), self.output_schema.as_ref()];
+        let of_defaults = self.defaults.as_ref().and_then(|it| it.output_schema.as_ref());
+        let schemas = [Some(&self.input_schema), self.output_schema.as_ref(), of_defaults];
         are_brief(&self.steps) && schemas.into_iter().flatten().all(is_brief_source)
     }
 
@@ -84,9 +88,15 @@ impl TemplateSource {
             timeout_ms: step.timeout_ms.or(defaults.timeout_ms),
             max_tokens: step.max_tokens.or(defaults.max_tokens),
             temperature: step.temperature.or(defaults.temperature),
+            output_schema: step.output_schema.as_ref().or(defaults.output_schema.as_ref()).cloned(),
             ..step.clone()
         };
-        self.steps.iter().map(filled).collect()
+        let mut steps: Vec<_> = self.steps.iter().map(filled).collect();
+        // The template's own schema is the last step's.
+        if let (Some(_), Some(last)) = (&self.output_schema, steps.last_mut()) {
+            last.output_schema = None;
+        }
+        steps
     }
 
     /// A member of `metadata.estimates`.

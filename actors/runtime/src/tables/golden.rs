@@ -34,7 +34,7 @@ use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::task::{
     Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Message,
-    Origin, Spec, State as TaskState, Task, Why,
+    Origin, OutputFault, Spec, State as TaskState, Task, Why,
 };
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
@@ -102,6 +102,18 @@ fn full_task() -> Task {
     running.transition(event, NOW).expect("it runs").next
 }
 
+/// A task whose first output missed its schema.
+fn corrected_task() -> Task {
+    let (lease, worker) = (LeaseId::from_random(42), WorkerId::from_u128(ID));
+    let spec = Spec { origin: Origin::default(), ..(*full_task().spec).clone() };
+    let leased = Task::submitted(spec).next.transition(Event::Leased { lease, worker }, NOW);
+    let running = leased.expect("it is ready").next;
+    let completion = full_task().result.expect("it is completed");
+    let fault = OutputFault::Mismatch("output.a is required".into());
+    let event = Event::OutputInvalid { lease, completion, fault };
+    running.transition(event, NOW).expect("it runs").next
+}
+
 /// A task that waits for a reviewer.
 fn held_task() -> Task {
     let (lease, worker) = (LeaseId::from_random(42), WorkerId::from_u128(ID));
@@ -157,6 +169,11 @@ fn the_rows_of_tasks_are_pinned() {
         "task-fresh-v1-traced",
         &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &TaskRow::from(&traced), None)),
     );
+    let corrected = TaskRow::from(&corrected_task());
+    pinned(
+        "task-fresh-v1-corrected",
+        &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &corrected, None)),
+    );
     let held = TaskRow::from(&held_task());
     pinned("task-held-v1-squeezed", &bytes(LIVE_TASKS.put(0, &ID, &held, None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
@@ -171,6 +188,12 @@ fn the_rows_of_tasks_are_pinned() {
     made.inputs = Some(Inputs { messages: messages(), ..inputs });
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
+    let schema = serde_json::from_str(r#"{"type":"object"}"#).expect("JSON");
+    let inputs = made.inputs.map(|inputs| Inputs { output_schema: Some(schema), ..inputs });
+    made.inputs = inputs;
+    let golden =
+        pinned("made-v1-with-schema", serde_json::to_string(&made).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
 }
 
@@ -451,6 +474,8 @@ fn the_rows_of_executions_are_pinned() {
     pinned("step-v1-squeezed", &bytes(STEPS.put(0, &(ID, 0), step, None)));
     let stopped = StepState { finish_reason: Some("length".into()), ..step.clone() };
     pinned("step-v1-with-finish-reason", &bytes(plain.put(0, &(ID, 0), &stopped, None)));
+    let cut = StepState { max_tokens: Some(200), ..step.clone() };
+    pinned("step-v1-with-max-tokens", &bytes(plain.put(0, &(ID, 0), &cut, None)));
     let hitl = HitlSource {
         required_for: Some(vec!["a".into()]),
         confidence_threshold: Some(0.5),
@@ -539,6 +564,9 @@ fn the_rows_of_plans_and_templates_are_pinned() {
     source.steps[0].messages = messages();
     let json = serde_json::to_string(&source).expect("JSON");
     pinned("plan-source-v1-with-messages", json.as_bytes());
+    source.steps[0].output_schema = Some(serde_json::json!({"type": "object"}));
+    let json = serde_json::to_string(&source).expect("JSON");
+    pinned("plan-source-v1-with-schema", json.as_bytes());
 }
 
 fn messages() -> Vec<Message> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
-use callboard_domain::task::{Completion, Ending, Inputs, LeaseId, Spec, Status, Task};
+use callboard_domain::task::{Completion, Correction, Ending, Inputs, LeaseId, Spec, Status, Task};
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,8 @@ pub(crate) struct TaskRow {
     error: Option<Ending>,
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     edited: bool,
+    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
+    correction: Option<Box<Correction>>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -57,6 +59,7 @@ impl From<&Task> for TaskRow {
             result: task.result.clone(),
             error: task.error.clone(),
             edited: task.edited,
+            correction: task.correction.clone(),
         }
     }
 }
@@ -82,6 +85,7 @@ impl TaskRow {
             result: self.result,
             error: self.error,
             edited: self.edited,
+            correction: self.correction,
         }
     }
 }

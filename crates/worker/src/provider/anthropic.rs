@@ -1,8 +1,8 @@
 //! Anthropic's messages API, streamed.
 //!
 //! It gives no log-probabilities, so there is no confidence. Stop reasons are told in the words
-//! of the rest of the field (`stop`, `length`). Deliberately absent: extended thinking, tools
-//! and cache control.
+//! of the rest of the field (`stop`, `length`). Deliberately absent: extended thinking, tools other
+//! than the one that shapes an answer, and cache control.
 
 use std::env;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
-use super::quirks::{Memory, Quirks};
+use super::quirks::{Memory, Quirks, Shape};
+use super::schema::{Dialect, instruction, reduced};
 use super::{Completion, Deltas, Failure, Output, Provider, Request};
 
 /// Where Anthropic itself answers.
@@ -24,6 +25,9 @@ pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
 /// The longest output, in tokens, of a model that the price table doesn't know.
 const DEFAULT_MAX_TOKENS: u64 = 4096;
+
+/// The name of the tool whose input is the answer.
+const TOOL: &str = "answer";
 
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
@@ -77,7 +81,8 @@ impl Anthropic {
             match message {
                 Message::Start { message } => usage.merge(&message.usage),
                 Message::BlockDelta { delta } => {
-                    output.push(delta.text.unwrap_or_default(), deltas).await?;
+                    let text = delta.text.or(delta.partial_json);
+                    output.push(text.unwrap_or_default(), deltas).await?;
                 }
                 Message::Delta { delta, usage: counted } => {
                     stop_reason = delta.stop_reason.or(stop_reason);
@@ -101,12 +106,15 @@ impl Anthropic {
                     return Ok(events);
                 }
                 Err(refusal) => {
-                    let learned =
-                        refusal.answer.and_then(|(status, words)| quirks.learn(status, &words));
-                    let temperature = |learned: &Quirks| {
-                        learned.without_temperature && !quirks.without_temperature
-                    };
-                    quirks = learned.filter(temperature).ok_or(refusal.failure)?;
+                    let learned = refusal.answer.and_then(|(status, words)| {
+                        let temperature = |learned: &Quirks| {
+                            learned.without_temperature && !quirks.without_temperature
+                        };
+                        let reshaped = || quirks.reshaped(status, &words);
+                        let shaped = || request.output_schema.as_ref().and_then(|_| reshaped());
+                        quirks.learn(status, &words).filter(temperature).or_else(shaped)
+                    });
+                    quirks = learned.ok_or(refusal.failure)?;
                     tracing::debug!(
                         model = request.model,
                         ?quirks,
@@ -125,8 +133,12 @@ impl Anthropic {
             "messages": request.turns().collect::<Vec<_>>(),
             "stream": true,
         });
-        let system =
-            request.system_messages().into_iter().map(|text| json!({"type": "text", "text": text}));
+        let asked = request
+            .output_schema
+            .as_ref()
+            .and_then(|schema| shape(schema, quirks.shape, &mut body).then(|| instruction(schema)));
+        let system = request.system_messages().into_iter().chain(asked);
+        let system = system.map(|text| json!({"type": "text", "text": text}));
         let system: Vec<Value> = system.collect();
         if !system.is_empty() {
             body["system"] = Value::Array(system);
@@ -152,9 +164,29 @@ impl Provider for Anthropic {
     }
 }
 
+/// Asks for the schema in `body`; true if a system message has to ask instead.
+///
+/// `output_config.format` takes closed objects alone. Where it cannot be used, a tool whose input is
+/// the answer is forced; the input of a tool is an object.
+fn shape(schema: &Value, shape: Shape, body: &mut Value) -> bool {
+    let native = reduced(schema, Dialect::Anthropic);
+    if shape <= Shape::Reduced && native.is_strict {
+        let format = json!({"type": "json_schema", "schema": native.schema});
+        body["output_config"] = json!({"format": format});
+    } else if shape <= Shape::Loose && schema.get("type") == Some(&json!("object")) {
+        let says = "Gives the answer.";
+        body["tools"] = json!([{"name": TOOL, "description": says, "input_schema": schema}]);
+        body["tool_choice"] = json!({"type": "tool", "name": TOOL});
+    } else {
+        return true;
+    }
+    false
+}
+
 fn completion(output: Output, usage: &Usage, stop_reason: Option<String>) -> Completion {
     let finish_reason = stop_reason.map(|reason| match reason.as_str() {
-        "end_turn" | "stop_sequence" => "stop".to_owned(),
+        // The one tool is the answer.
+        "end_turn" | "stop_sequence" | "tool_use" => "stop".to_owned(),
         "max_tokens" | "model_context_window_exceeded" => "length".to_owned(),
         _ => reason,
     });
@@ -191,10 +223,11 @@ struct Started {
     usage: Usage,
 }
 
-/// Only text has this member: thinking and the input of tools have others.
+/// Text, or the input of the one tool; thinking has other members.
 #[derive(Deserialize)]
 struct BlockDelta {
     text: Option<String>,
+    partial_json: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -40,6 +40,7 @@ fn assign(lease: &str) -> Box<Assign> {
             messages: Vec::new(),
             max_tokens: None,
             temperature: None,
+            output_schema: None,
             plan_execution_id: None,
             step_id: None,
             traceparent: None,

@@ -39,6 +39,7 @@ fn request() -> Request {
         prompt: " say hello\n".into(),
         max_tokens: None,
         temperature: Some(0.5),
+        output_schema: None,
     }
 }
 

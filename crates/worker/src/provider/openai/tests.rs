@@ -27,6 +27,7 @@ fn request() -> Request {
         prompt: " say hello\n".into(),
         max_tokens: Some(7),
         temperature: Some(0.5),
+        output_schema: None,
     }
 }
 
