@@ -11,16 +11,18 @@ use std::time::Duration;
 use callboard_domain::Error;
 use callboard_domain::access::Role;
 use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken};
-use callboard_domain::usage::Usage;
+use callboard_domain::task::{Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken};
+use callboard_domain::usage::{Tokens, Usage};
 use callboard_domain::worker::Profile;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::{Assignment, WorkerCommand, WorkerMessage};
 use callboard_runtime::{Handle, Owner, SANDBOX_QUEUE};
+use callboard_worker::confidence::{self, Measured};
 use callboard_worker::provider::simulated::Simulated;
-use callboard_worker::provider::{self, Provider, Request};
+use callboard_worker::provider::{self, Request};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 /// The worker's account and name.
 const NAME: &str = "sandbox";
@@ -31,6 +33,8 @@ const WORKER: WorkerId = WorkerId::from_u128(0);
 const CONCURRENCY: usize = 64;
 /// The pause before another connection.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The time for the calls besides the answer.
+const FURTHER: Duration = Duration::from_mins(1);
 /// The most pieces of an output that are sent as one.
 const PIECES: usize = 64;
 
@@ -135,10 +139,14 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         max_tokens: task.max_tokens(),
         temperature: task.spec.temperature,
         output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
+        without_logprobs: false,
     };
+    let (ask, until) = (inputs.confidence, Instant::now() + FURTHER);
     let (deltas, mut pieces) = mpsc::channel(PIECES);
     let complete = async {
-        let result = Simulated::default().complete(&request, &deltas).await;
+        let provider = Simulated::default();
+        let measured = confidence::complete(&provider, &request, ask.as_deref(), &deltas, until);
+        let result = measured.await;
         drop(deltas);
         result
     };
@@ -150,18 +158,18 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         }
     };
     match tokio::join!(complete, tell).0 {
-        Ok(completion) => {
-            let usage = Usage {
-                input: completion.usage.input,
-                output: completion.usage.output,
-                ..Usage::default()
-            };
+        Ok(Measured { completion, judge }) => {
+            let used =
+                |Tokens { input, output, .. }: Tokens| Usage { input, output, ..Usage::default() };
+            let judge = judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) });
+            let usage = used(completion.usage);
             let source = completion.confidence_source.as_str().to_owned();
             let completed = Completion {
                 usage,
                 confidence: completion.confidence,
                 confidence_source: Some(source),
                 finish_reason: completion.finish_reason,
+                judge: judge.map(Box::new),
             };
             WorkerMessage::Completed(lease, completion.output, completed)
         }

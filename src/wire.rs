@@ -5,6 +5,7 @@ pub mod approvals;
 pub mod audit;
 pub mod chat;
 pub mod common;
+pub mod confidence;
 pub mod definitions;
 pub mod events;
 pub mod executions;

@@ -49,6 +49,10 @@ pub struct ApprovalBody<'a> {
     /// How the confidence was made (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
+    /// Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
+    /// nobody knows how good such confidences are (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    untested: bool,
     /// The least confidence that passes (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
@@ -151,6 +155,7 @@ impl<'a> ApprovalBody<'a> {
     pub fn whole(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
         let mut body = Self::in_event(&detail.approval, now);
         body.confidence_source = detail.confidence_source.as_deref();
+        body.untested = detail.untested;
         body.summary = Some(summary(&detail.output));
         body.output = Some(&detail.output);
         body.prompt = Some(&detail.inputs.prompt);
@@ -190,6 +195,7 @@ impl<'a> ApprovalBody<'a> {
             queue: &task.queue,
             confidence: opening.confidence,
             confidence_source: None,
+            untested: false,
             threshold: opening.threshold,
             reason: opening.why.as_str(),
             sampled: opening.why == Why::Sampled,

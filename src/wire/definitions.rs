@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use callboard_domain::condition;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{
     HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
     RetrySource, StepSource,
@@ -20,6 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::confidence::ConfidenceBody;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
@@ -102,6 +104,8 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The JSON Schema (2020-12) of the output (+).
         output_schema = optional("outputSchema", schema()),
+        /// How its confidence is made (+).
+        confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
 
@@ -254,6 +258,9 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
+    /// How its confidence is made (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<ConfidenceBody<'a>>,
 }
 
 /// How often a step is tried.
@@ -291,6 +298,7 @@ impl<'a> StepBody<'a> {
             max_tokens: step.max_tokens,
             temperature: step.temperature,
             output_schema: step.output_schema.as_ref(),
+            confidence: step.confidence.as_ref().map(ConfidenceBody::from),
         }
     }
 

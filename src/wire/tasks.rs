@@ -1,6 +1,7 @@
 //! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
 
 use callboard_domain::Rule;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schema::Schema;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
+use super::confidence::ConfidenceBody;
 use super::hitl;
 use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
@@ -68,6 +70,8 @@ request! {
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
         /// The JSON Schema (2020-12) of the output (+).
         output_schema: Option<Value> = optional("outputSchema", output_schema()),
+        /// How the confidence is made; by default auto (+).
+        confidence: Option<Ask> = optional("confidence", rule::object::<Ask>()),
         /// Where a webhook is sent when the task ends.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
         /// When a reviewer must approve the output.
@@ -156,6 +160,7 @@ impl NewTask {
                 context: self.context,
                 messages: self.messages,
                 output_schema: self.output_schema.as_ref().map(Schema::checked_before),
+                confidence: self.confidence.map(Box::new),
             },
         }
     }
@@ -268,6 +273,9 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
+    /// How the confidence is to be made, as asked for; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_request: Option<ConfidenceBody<'a>>,
     /// Who is told of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
@@ -369,6 +377,7 @@ impl<'a> TaskBody<'a> {
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
             output_schema: None,
+            confidence_request: None,
             callback_url: spec.callback_url.as_deref(),
         }
     }
@@ -383,6 +392,7 @@ impl<'a> TaskBody<'a> {
             messages: MessageBody::all(&detail.inputs.messages),
             output: detail.output.as_deref(),
             output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),
+            confidence_request: detail.inputs.confidence.as_deref().map(ConfidenceBody::from),
             ..Self::summary(&detail.task, waiting_for)
         }
     }

@@ -1,6 +1,7 @@
 //! Templates on the wire (SPEC.md, Template; PROTOCOL.md 5).
 
 use callboard_domain::Error;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
 use callboard_domain::template::{
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::Iso;
+use super::confidence::ConfidenceBody;
 use super::definitions::{self, HitlBody, StepBody, schema, steps, target, text, timeout};
 use super::read::rule::{self, Parse};
 use super::read::{self, Format};
@@ -70,6 +72,8 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The JSON Schema (2020-12) of the output; the template's own holds for the last step (+).
         output_schema = optional("outputSchema", schema()),
+        /// How the confidence is made (+).
+        confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
 
@@ -213,6 +217,9 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
+    /// How the confidence is made (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<ConfidenceBody<'a>>,
 }
 
 impl<'a> TemplateBody<'a> {
@@ -254,6 +261,7 @@ impl<'a> TemplateBody<'a> {
             max_tokens: defaults.max_tokens,
             temperature: defaults.temperature,
             output_schema: defaults.output_schema.as_ref(),
+            confidence: defaults.confidence.as_ref().map(ConfidenceBody::from),
         });
         Self {
             input_schema: Some(&source.input_schema),

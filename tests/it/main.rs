@@ -10,6 +10,7 @@ mod bad_input;
 mod bench;
 mod budgets;
 mod cli;
+mod confidence;
 mod credentials;
 mod disk;
 mod durability;

@@ -55,6 +55,7 @@ fn completed(spec: Spec) -> Task {
         confidence: None,
         confidence_source: None,
         finish_reason: Some("stop".into()),
+        judge: None,
     };
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);

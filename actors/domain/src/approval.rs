@@ -35,6 +35,7 @@ pub use record::{Fate, Record};
 pub use reviewer::{Wanted, check_four_eyes, choose, decider, prompt_again};
 
 use crate::Timestamp;
+use crate::confidence::Source;
 use crate::digest::Digest;
 use crate::id::{TaskId, UserId};
 use crate::machine::{Machine, Step};
@@ -87,6 +88,9 @@ pub struct Opening {
     /// The model's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// How the confidence was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<Source>,
     /// The least confidence that passes, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
@@ -251,6 +255,7 @@ impl Approval {
             since: now,
             why: held.why,
             confidence: held.confidence,
+            method: held.method,
             threshold: gate.threshold,
             shown: held.shown,
             escalates_at: now.after(time.mul_f64(share)),
@@ -328,6 +333,8 @@ pub struct Held {
     pub why: Why,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
+    /// How the confidence was made.
+    pub method: Option<Source>,
     /// The hash of the output.
     pub shown: Digest,
 }

@@ -157,6 +157,18 @@ impl Schema {
             .any(|properties| properties.contains_key(field))
     }
 
+    /// The names of the properties that the schema declares for its root.
+    #[must_use]
+    pub fn declared(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for properties in refs::properties(self.source(), self.source()) {
+            let new = properties.keys().filter(|name| !names.contains(name)).cloned();
+            let new: Vec<_> = new.collect();
+            names.extend(new);
+        }
+        names
+    }
+
     /// The input with the `default` of each absent property, in nested objects too.
     ///
     /// # Errors
@@ -254,6 +266,12 @@ impl Schema {
         cache::keep(&compiled);
         Ok(compiled)
     }
+}
+
+/// The JSON of a model's output, perhaps in a Markdown fence or with a trailing comma.
+#[must_use]
+pub fn parsed_output(output: &str) -> Option<Value> {
+    repair::parse(output).ok().map(|(value, _)| value)
 }
 
 fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {

@@ -37,7 +37,7 @@ pub use event::{Effect, Event, Fact, Refusal};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
 pub use message::{MAX_MESSAGES, Message, Role};
-pub use outcome::{Completion, Ending, EndingCode, Failure, Status};
+pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status};
 pub use spec::{Inputs, MAX_TARGET, Origin, Request, Spec};
 
 use crate::Timestamp;

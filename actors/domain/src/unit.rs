@@ -338,7 +338,8 @@ impl Unit {
         match next.state {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
-                let held = Held { why, confidence, shown: Digest::of(output) };
+                let method = next.result.as_ref().and_then(Completion::method);
+                let held = Held { why, confidence, method, shown: Digest::of(output) };
                 let (asked, policy) = (sources.ask(&next.spec, Wanted::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);
                 let step = Approval::opened(spec, &held, policy, asked, self.now);

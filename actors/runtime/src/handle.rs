@@ -92,7 +92,7 @@ impl Handle {
     /// Tasks; PROTOCOL.md 3). After `Ok` they survive a power cut.
     ///
     /// # Errors
-    /// [`Error::InvalidDefinition`] for an output schema that is none, [`Error::IdempotencyKeyReused`],
+    /// [`Error::InvalidDefinition`] for an output schema or a confidence that is none, [`Error::IdempotencyKeyReused`],
     /// [`Error::IdempotencyKeyInUse`], [`Error::Unavailable`].
     pub async fn submit(
         &self,
@@ -102,9 +102,12 @@ impl Handle {
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
         for (index, task) in tasks.iter().enumerate() {
+            let place = || if as_batch { format!("tasks[{index}].") } else { String::new() };
             if let Some(schema) = &task.inputs.output_schema {
-                let place = if as_batch { format!("tasks[{index}].") } else { String::new() };
-                self.check_schema(format!("{place}outputSchema"), schema).await?;
+                self.check_schema(format!("{}outputSchema", place()), schema).await?;
+            }
+            if let Some(ask) = &task.inputs.confidence {
+                Problems::none_of(ask.faults(&format!("{}confidence", place())))?;
             }
         }
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };

@@ -10,6 +10,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval;
 use callboard_domain::budget::Money;
 use callboard_domain::caps::Caps;
+use callboard_domain::confidence::ask::Expected;
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
@@ -208,8 +209,14 @@ impl Node {
         let texts = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
         // The provider counts a schema as a part of the prompt.
         let schema = inputs.output_schema.as_ref().map_or(0, |schema| schema.length() as u64 / 4);
-        let prompt = texts.saturating_add(schema);
-        self.settings.prices.worst_case(model, prompt, max_tokens).map(Money::from_usd)
+        let call = Expected { prompt: texts.saturating_add(schema), max_tokens };
+        let prices = &self.settings.prices;
+        let worst = prices.worst_case(model, call.prompt, max_tokens)?;
+        let further = match &inputs.confidence {
+            Some(ask) => ask.worst_case(model, call, prices)?,
+            None => 0.0,
+        };
+        Some(Money::from_usd(worst + further))
     }
 
     /// The most tokens that a model can answer with, if the price table knows it.

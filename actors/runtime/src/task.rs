@@ -15,7 +15,7 @@ use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
-    self, Chance, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
+    self, Chance, Completion, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
 use callboard_domain::unit::{self, Refusal};
 use callboard_domain::usage::{Tokens, Usage};
@@ -221,7 +221,7 @@ impl Held<TaskItem> {
         let lease = lease.lease;
         let event = match answer {
             Answer::Output(output, mut completion) => {
-                self.price(&mut completion.usage);
+                self.price(&mut completion);
                 let chance = Chance((self.node.ports.entropy.bits() & 0xffff_ffff) as u32);
                 let event = Event::Completed { lease, completion, chance };
                 unit::Event::Task { event, output: Some(output) }
@@ -261,10 +261,18 @@ impl Held<TaskItem> {
         })
     }
 
-    fn price(&self, usage: &mut Usage) {
-        if let Some(task) = &self.item.task {
+    /// Fills in the cost: the model's own calls at its price, and those of a judge at the judge's.
+    fn price(&self, completion: &mut Completion) {
+        let priced = |model: &str, usage: Usage| {
             let tokens = Tokens { input: usage.input, output: usage.output, ..Tokens::default() };
-            *usage = self.node.settings.prices.usage(&task.spec.model, tokens);
+            self.node.settings.prices.usage(model, tokens)
+        };
+        if let Some(task) = &self.item.task {
+            completion.usage = priced(&task.spec.model, completion.usage);
+        }
+        if let Some(judge) = &mut completion.judge {
+            judge.usage = priced(&judge.model, judge.usage);
+            completion.usage += judge.usage;
         }
     }
 

@@ -272,6 +272,7 @@ pub(crate) fn completion() -> Completion {
         confidence: None,
         confidence_source: None,
         finish_reason: None,
+        judge: None,
     }
 }
 

@@ -14,6 +14,7 @@
 use std::fmt;
 
 use callboard_domain::confidence::Source;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::task::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -97,6 +98,19 @@ pub struct Complete {
     /// `stop`, `length`, or the provider's own word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// What a judge used, which `usage` leaves out: its price is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<JudgeUsage>,
+}
+
+/// What the calls of a judge used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeUsage {
+    /// The judge's model.
+    pub model: String,
+    /// Tokens of all its calls.
+    pub usage: Usage,
 }
 
 /// Tokens of a call.
@@ -251,6 +265,9 @@ pub struct Task {
     /// The JSON Schema of the output. The server checks the output, whatever the worker does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// How the confidence is to be made, in the same lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Box<Ask>>,
     /// The execution that the task is a step of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_execution_id: Option<String>,

@@ -16,6 +16,8 @@ pub mod anthropic;
 pub mod failure;
 mod http;
 pub mod openai;
+#[cfg(test)]
+mod published;
 mod quirks;
 mod schema;
 pub mod simulated;
@@ -74,6 +76,8 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The JSON Schema of the output. A provider enforces of it what it can.
     pub output_schema: Option<Value>,
+    /// True if no log-probabilities are wanted.
+    pub without_logprobs: bool,
 }
 
 /// A whole answer.
@@ -89,7 +93,12 @@ pub struct Completion {
     pub confidence_source: Source,
     /// `stop`, `length`, or the provider's own word.
     pub finish_reason: Option<String>,
+    /// The first tokens of the output with their natural log-probabilities, where there are any.
+    pub opening: Vec<(String, f64)>,
 }
+
+/// The most tokens of an output whose log-probabilities are kept one by one.
+const OPENING: usize = 8;
 
 impl Request {
     /// The system messages in their order: the system prompt, then the context as compact
@@ -195,6 +204,7 @@ mod tests {
             confidence: None,
             confidence_source: Source::None,
             finish_reason: None,
+            opening: vec![("secret".into(), -0.1)],
         };
         assert!(!format!("{request:?} {completion:?}").contains("secret"));
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use callboard_domain::id::WorkerId;
-use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken, MAX_TARGET};
+use callboard_domain::task::{
+    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET,
+};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
@@ -123,6 +125,11 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
         confidence: complete.confidence,
         confidence_source: source,
         finish_reason: complete.finish_reason.map(|reason| reason.chars().take(64).collect()),
+        judge: complete.judge.map(|judge| {
+            let (input, output) = (judge.usage.input, judge.usage.output);
+            let model = judge.model.chars().take(MAX_TARGET).collect();
+            Box::new(JudgeUsage { model, usage: Usage { input, output, ..Usage::default() } })
+        }),
     };
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
@@ -222,6 +229,7 @@ fn assign(assignment: Assignment) -> Assign {
             max_tokens: task.max_tokens(),
             temperature: spec.temperature,
             output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
+            confidence: inputs.confidence,
             plan_execution_id: execution.map(|id| id.to_string()),
             step_id: step,
             traceparent: trace.map(|trace| trace.to_string()),

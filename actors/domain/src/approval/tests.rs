@@ -35,8 +35,12 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
 }
 
 fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
-    let held =
-        Held { why: Why::BelowThreshold, confidence: Some(0.71), shown: Digest::of("the output") };
+    let held = Held {
+        why: Why::BelowThreshold,
+        confidence: Some(0.71),
+        method: None,
+        shown: Digest::of("the output"),
+    };
     Approval::opened(spec(Channels { email: true, dashboard: false }), &held, policy, asked, NOW)
 }
 

@@ -207,7 +207,9 @@ impl Program {
         let amendment = execution.step(number).map(StepState::amendment).unwrap_or_default();
         amendment.amend(&mut prompt);
         let output_schema = self.compiled.schema_of(number).cloned();
-        let inputs = Inputs { prompt, system_prompt, context: None, messages, output_schema };
+        let confidence = step.source().confidence.clone().map(Box::new);
+        let inputs =
+            Inputs { prompt, system_prompt, context: None, messages, output_schema, confidence };
         let mut request = self.request(step, inputs);
         request.max_tokens = amendment.max_tokens.or(request.max_tokens);
         Some(Evaluation::Run(Box::new(request), step.retry()))

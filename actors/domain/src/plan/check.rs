@@ -98,6 +98,7 @@ impl<'a> Checker<'a> {
             let condition = checked.condition();
             checked.numbers();
             let output_schema = checked.output_schema();
+            checked.confidence();
             let source = source.clone();
             steps.push(Step { source, prompt, system_prompt, messages, condition, output_schema });
         }
@@ -341,6 +342,13 @@ impl StepChecker<'_, '_, '_> {
         let source = self.source.output_schema.as_ref()?;
         let compiled = compile_schema(&self.field("outputSchema"), source);
         compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
+    }
+
+    fn confidence(&mut self) {
+        if let Some(ask) = &self.source.confidence {
+            let faults = ask.faults(&self.field("confidence"));
+            self.checker.problems.extend(faults);
+        }
     }
 
     fn numbers(&mut self) {

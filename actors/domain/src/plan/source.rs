@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::confidence::ask::Ask;
 use crate::retry::Policy;
 use crate::schema::is_brief_source;
 use crate::task::Message;
@@ -67,6 +68,9 @@ pub struct StepSource {
     /// The JSON Schema of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// How the confidence is to be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Ask>,
 }
 
 /// The source of a retry policy.
@@ -119,6 +123,7 @@ impl StepSource {
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
         size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + schema
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::confidence::Source;
 use crate::usage::Usage;
 
 /// The status on the wire (SPEC.md, States).
@@ -62,6 +63,26 @@ pub struct Completion {
     /// Why the model stopped, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// The part of the usage that a judge made. Boxed, because few answers have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Box<JudgeUsage>>,
+}
+
+impl Completion {
+    /// The method that made the confidence.
+    #[must_use]
+    pub fn method(&self) -> Option<Source> {
+        self.confidence_source.as_deref().and_then(Source::parse)
+    }
+}
+
+/// What the calls of another model used, which judged an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgeUsage {
+    /// The judge's model.
+    pub model: String,
+    /// Tokens and money.
+    pub usage: Usage,
 }
 
 /// Why an attempt failed.

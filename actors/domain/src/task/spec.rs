@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Gate, Message};
+use crate::confidence::ask::Ask;
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 use crate::schema::Schema;
@@ -135,6 +136,9 @@ pub struct Inputs {
     /// The JSON Schema that the output must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Schema>,
+    /// How the confidence is to be made. Boxed, because few tasks say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Box<Ask>>,
 }
 
 impl Inputs {

@@ -36,7 +36,13 @@ fn task() -> Task {
 }
 
 fn completion(confidence: Option<f64>) -> Completion {
-    Completion { usage: Usage::default(), confidence, confidence_source: None, finish_reason: None }
+    Completion {
+        usage: Usage::default(),
+        confidence,
+        confidence_source: None,
+        finish_reason: None,
+        judge: None,
+    }
 }
 
 fn completed(lease: LeaseId) -> Event {

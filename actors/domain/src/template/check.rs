@@ -130,7 +130,8 @@ fn check_last_schema(problems: &mut Vec<Problem>, source: &TemplateSource) {
 }
 
 fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
-    let Defaults { model, queue, timeout_ms, max_tokens, temperature, output_schema } = defaults;
+    let Defaults { model, queue, timeout_ms, max_tokens, temperature, output_schema, confidence } =
+        defaults;
     for (field, target) in [("defaults.model", model), ("defaults.queue", queue)] {
         if let Some(target) = target {
             check_length(problems, field, target, 1, MAX_TARGET);
@@ -142,6 +143,7 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
     if let Some(source) = output_schema {
         problems.extend(compile_schema("defaults.outputSchema", source).err().unwrap_or_default());
     }
+    problems.extend(confidence.iter().flat_map(|ask| ask.faults("defaults.confidence")));
 }
 
 fn check_estimates(problems: &mut Vec<Problem>, source: &TemplateSource) {

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::confidence::ask::Ask;
 use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
@@ -67,6 +68,9 @@ pub struct Defaults {
     /// The JSON Schema of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// How the confidence is to be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Ask>,
 }
 
 impl TemplateSource {
@@ -89,6 +93,7 @@ impl TemplateSource {
             max_tokens: step.max_tokens.or(defaults.max_tokens),
             temperature: step.temperature.or(defaults.temperature),
             output_schema: step.output_schema.as_ref().or(defaults.output_schema.as_ref()).cloned(),
+            confidence: step.confidence.as_ref().or(defaults.confidence.as_ref()).cloned(),
             ..step.clone()
         };
         let mut steps: Vec<_> = self.steps.iter().map(filled).collect();

@@ -91,6 +91,7 @@ fn completed(lease: LeaseId, output: &str) -> Event {
         confidence: Some(0.7),
         confidence_source: None,
         finish_reason: None,
+        judge: None,
     };
     let event = task::Event::Completed { lease, completion, chance: Chance(u32::MAX) };
     Event::Task { event, output: Some(output.into()) }

@@ -81,6 +81,7 @@ fn completion() -> Completion {
         confidence: None,
         confidence_source: None,
         finish_reason: Some("stop".into()),
+        judge: None,
     }
 }
 

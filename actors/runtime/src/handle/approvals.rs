@@ -1,6 +1,6 @@
 //! Human approval (SPEC.md, HITL; PROTOCOL.md 6).
 
-use callboard_domain::approval::{Approval, Decider, check_four_eyes};
+use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Approvals, Page};
@@ -52,7 +52,19 @@ impl Handle {
         query: &Approvals,
     ) -> Result<Page<ApprovalDetail>, Error> {
         let page = approvals::approvals(self.node.store(), environment, query).await;
-        page.map_err(|error| unreadable(&error))
+        let mut page = page.map_err(|error| unreadable(&error))?;
+        for detail in &mut page.items {
+            detail.untested = self.is_untested(environment, &detail.approval);
+        }
+        Ok(page)
+    }
+
+    /// True if an approval waits whose confidence is of an origin that few reviewers decided on.
+    fn is_untested(&self, environment: Environment, approval: &Approval) -> bool {
+        let record = Record::from(approval);
+        record.is_open()
+            && record.confidence.is_some()
+            && self.node.review_stats.is_untested(environment, &record)
     }
 
     /// The approval of a task, with all that a reviewer needs.
@@ -67,9 +79,11 @@ impl Handle {
     ) -> Result<ApprovalDetail, Error> {
         let store = &*self.node.shard(task.partition()).store;
         let found = approvals::approval(store, environment, task).await;
-        found
+        let mut detail = found
             .map_err(|error| unreadable(&error))?
-            .ok_or_else(|| Error::not_found("the approval of", task))
+            .ok_or_else(|| Error::not_found("the approval of", task))?;
+        detail.untested = self.is_untested(environment, &detail.approval);
+        Ok(detail)
     }
 
     /// The history of an approval, oldest first.

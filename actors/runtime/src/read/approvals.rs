@@ -28,6 +28,8 @@ pub struct ApprovalDetail {
     pub approval: Approval,
     /// How the confidence was made.
     pub confidence_source: Option<String>,
+    /// True if too few outputs like it were decided on for its confidence to count as tested.
+    pub untested: bool,
     /// What the model was asked.
     pub inputs: Inputs,
     /// What the model wrote.
@@ -86,7 +88,8 @@ pub(crate) async fn approval(
     }
     let (inputs, edit, remark, output) = read?;
     let confidence_source = found.task.result.and_then(|result| result.confidence_source);
-    Ok(Some(ApprovalDetail { approval, confidence_source, inputs, output, edit, remark }))
+    let untested = false;
+    Ok(Some(ApprovalDetail { approval, confidence_source, untested, inputs, output, edit, remark }))
 }
 
 async fn written(

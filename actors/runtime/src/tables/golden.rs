@@ -14,6 +14,7 @@ use callboard_domain::approval::{
 };
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
+use callboard_domain::confidence::Source;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
@@ -97,6 +98,7 @@ fn full_task() -> Task {
         confidence: Some(0.75),
         confidence_source: Some("logprobs".into()),
         finish_reason: Some("stop".into()),
+        judge: None,
     };
     let event = Event::Completed { lease, completion, chance: Chance(0) };
     running.transition(event, NOW).expect("it runs").next
@@ -352,8 +354,12 @@ fn the_rows_of_deliveries_are_pinned() {
 /// of its history.
 fn full_approval() -> (Approval, Approval, Vec<Entry>) {
     let user = |number: u128| Some(UserId::from_u128(number << 10));
-    let held =
-        Held { why: Why::BelowThreshold, confidence: Some(0.75), shown: Digest::of("an output") };
+    let held = Held {
+        why: Why::BelowThreshold,
+        confidence: Some(0.75),
+        method: None,
+        shown: Digest::of("an output"),
+    };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Asked { reviewer: user(number), by_mail: false };
     let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
@@ -396,7 +402,10 @@ fn the_rows_of_approvals_are_pinned() {
     let plain = Table::<(u128, u16), Vec<Entry>>::new(0x1e, 2);
     pinned("history-v2", &bytes(plain.put(0, &(ID, 1), &history, None)));
     pinned("history-v2-squeezed", &bytes(HISTORY.put(0, &(ID, 1), &history, None)));
-    let mut record = approval::Record::from(&decided);
+    let with_model =
+        approval::Record { method: Some(Source::Samples), ..approval::Record::from(&decided) };
+    pinned("track-approved-v1-with-model", &bytes(REVIEW_RECORDS.put(0, &ID, &with_model, None)));
+    let mut record = approval::Record { method: None, model: None, ..with_model };
     pinned("track-approved-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
     record.fate = Fate::Passed;
     pinned("track-passed-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));

@@ -42,6 +42,7 @@ impl Provider for Scripted {
                     confidence: Some(0.5),
                     confidence_source: Source::Logprobs,
                     finish_reason: Some("stop".into()),
+                    opening: Vec::new(),
                 }),
                 End::Panic => panic!("planted"),
                 End::Never => std::future::pending().await,
@@ -86,6 +87,7 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
         confidence: Some(0.5),
         confidence_source: Some(ConfidenceSource::Logprobs),
         finish_reason: Some("stop".into()),
+        judge: None,
     };
     assert_eq!(frame, FromWorker::Complete(expected));
 }

@@ -99,6 +99,8 @@ impl Anthropic {
     /// Asks, and again without what the model refuses: a refusal has generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
+        // There is one dialect here, which the whole schema is reduced to.
+        quirks.shape = quirks.shape.max(Shape::Reduced);
         loop {
             match self.endpoint.post(&self.body(request, quirks)).await {
                 Ok(events) => {
@@ -196,6 +198,7 @@ fn completion(output: Output, usage: &Usage, stop_reason: Option<String>) -> Com
         confidence: None,
         confidence_source: Source::None,
         finish_reason,
+        opening: Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
 use super::quirks::{Memory, Quirks, Shape};
 use super::schema::{Dialect, Reduced, instruction, reduced};
-use super::{Completion, Deltas, Failure, Output, Provider, Request};
+use super::{Completion, Deltas, Failure, OPENING, Output, Provider, Request};
 
 /// Where `OpenAI` itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -28,7 +28,7 @@ pub struct OpenAi {
     endpoint: Endpoint,
     quirks: Memory,
     /// True for `OpenAI` itself, which takes schemas in its strict dialect alone.
-    is_strict: bool,
+    pub(super) is_strict: bool,
 }
 
 impl OpenAi {
@@ -139,7 +139,7 @@ fn body(request: &Request, quirks: Quirks) -> Value {
         "stream": true,
         "stream_options": {"include_usage": true},
     });
-    if !quirks.without_logprobs {
+    if !quirks.without_logprobs && !request.without_logprobs {
         body["logprobs"] = json!(true);
     }
     if let (Some(temperature), false) = (request.temperature, quirks.without_temperature) {
@@ -175,6 +175,7 @@ fn format(schema: &Value, shape: Shape) -> Option<Value> {
 struct Answer {
     output: Output,
     logprobs: MeanLogprob,
+    opening: Vec<(String, f64)>,
     finish_reason: Option<String>,
     usage: Option<ChunkUsage>,
 }
@@ -194,8 +195,14 @@ impl Answer {
             && (is_text(delta.reasoning.as_ref()) || is_text(delta.reasoning_content.as_ref()));
         if !hidden {
             let tokens = choice.logprobs.and_then(|logprobs| logprobs.content).unwrap_or_default();
-            // A token without a figure spoils the mean: NaN says so.
-            self.logprobs.extend(tokens.into_iter().map(|token| token.logprob.unwrap_or(f64::NAN)));
+            for TokenLogprob { token, logprob } in tokens {
+                // A token without a figure spoils the mean: NaN says so.
+                let logprob = logprob.unwrap_or(f64::NAN);
+                self.logprobs.push(logprob);
+                if self.opening.len() < OPENING {
+                    self.opening.push((token.unwrap_or_default(), logprob));
+                }
+            }
         }
         // A refusal is the model's answer too, in a member of its own.
         text.or(delta.refusal).unwrap_or_default()
@@ -226,6 +233,7 @@ impl Answer {
             confidence,
             confidence_source: confidence.map_or(Source::None, |_| Source::Logprobs),
             finish_reason: self.finish_reason,
+            opening: self.opening,
         }
     }
 }
@@ -263,6 +271,7 @@ struct Logprobs {
 
 #[derive(Deserialize)]
 struct TokenLogprob {
+    token: Option<String>,
     logprob: Option<f64>,
 }
 

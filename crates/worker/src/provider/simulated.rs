@@ -95,6 +95,7 @@ impl Simulated {
             confidence,
             confidence_source: confidence.map_or(Source::None, |_| Source::Reported),
             finish_reason: Some(finish_reason.to_owned()),
+            opening: Vec::new(),
         })
     }
 

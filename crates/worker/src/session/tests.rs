@@ -41,6 +41,7 @@ fn assign(lease: &str) -> Box<Assign> {
             max_tokens: None,
             temperature: None,
             output_schema: None,
+            confidence: None,
             plan_execution_id: None,
             step_id: None,
             traceparent: None,
@@ -56,6 +57,7 @@ fn complete(lease: &str) -> FromWorker {
         confidence: None,
         confidence_source: None,
         finish_reason: None,
+        judge: None,
     })
 }
 

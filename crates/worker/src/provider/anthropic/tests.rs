@@ -40,6 +40,7 @@ fn request() -> Request {
         max_tokens: None,
         temperature: Some(0.5),
         output_schema: None,
+        without_logprobs: false,
     }
 }
 

@@ -28,6 +28,7 @@ fn request() -> Request {
         max_tokens: Some(7),
         temperature: Some(0.5),
         output_schema: None,
+        without_logprobs: false,
     }
 }
 
