@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Events, Server, until};
 
-const SAMPLES: [(&str, &str, &str); 4] = [
+const SAMPLES: [(&str, &str, &str); 5] = [
     (
         "contract-review-v1",
         include_str!("../../config/templates/samples/contract-review-v1.json"),
@@ -24,6 +24,11 @@ const SAMPLES: [(&str, &str, &str); 4] = [
         "risk-assessment-v1",
         include_str!("../../config/templates/samples/risk-assessment-v1.json"),
         "risk-report",
+    ),
+    (
+        "support-reply-v1",
+        include_str!("../../config/templates/samples/support-reply-v1.json"),
+        "answer",
     ),
 ];
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-const SAMPLES: [(&str, &str); 4] = [
+const SAMPLES: [(&str, &str); 5] = [
     (
         "contract-review-v1",
         include_str!("../../../../config/templates/samples/contract-review-v1.json"),
@@ -20,6 +20,10 @@ const SAMPLES: [(&str, &str); 4] = [
     (
         "risk-assessment-v1",
         include_str!("../../../../config/templates/samples/risk-assessment-v1.json"),
+    ),
+    (
+        "support-reply-v1",
+        include_str!("../../../../config/templates/samples/support-reply-v1.json"),
     ),
 ];
 
