@@ -1,5 +1,5 @@
 //! Measures how well each confidence tells right answers from wrong ones, on a model behind an
-//! OpenAI-compatible server: AUROC and the expected calibration error, as a table.
+//! `OpenAI`-compatible server: AUROC and the expected calibration error, as a table.
 //!
 //! ```text
 //! cargo run -p callboard-worker --example calibration -- http://127.0.0.1:PORT/v1 MODEL [ITEMS]
@@ -8,6 +8,8 @@
 //! The items are made here: sums, differences, products, comparisons and capitals, each with one
 //! right answer, in a fixed order. Deliberately absent: items of the kind that people bring to a
 //! gate; these only show what the figures are worth on one model.
+
+#![expect(clippy::print_stdout, reason = "the table is the result")]
 
 use callboard_domain::confidence::agreement::agreement;
 use callboard_domain::confidence::verdict::{JUDGE, probability, question, verdict};

@@ -11,7 +11,7 @@ use crate::input::{self, Body};
 
 /// What is asked of the output.
 #[derive(Debug, Clone, Args)]
-pub struct Shape {
+pub(super) struct Shape {
     /// A file with the JSON Schema that the output must match, in JSON or YAML.
     #[arg(long, value_name = "FILE")]
     output_schema: Option<PathBuf>,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The keywords of a provider's dialect, besides those of the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// OpenAI's structured outputs with `strict`: every object closed, every property required
+    /// `OpenAI`'s structured outputs with `strict`: every object closed, every property required
     /// (<https://platform.openai.com/docs/guides/structured-outputs>, "Supported schemas").
     OpenAi,
     /// Anthropic's `output_config.format`: every object closed, no bounds
@@ -51,16 +51,18 @@ impl Reducing {
         for (keyword, value) in given {
             match keyword.as_str() {
                 "const" => drop(kept.insert("enum".into(), json!([value]))),
-                "oneOf" => drop(kept.insert("anyOf".into(), self.schemas(value))),
-                "anyOf" => drop(kept.insert("anyOf".into(), self.schemas(value))),
+                // A value of one is a value of any.
+                "oneOf" | "anyOf" => drop(kept.insert("anyOf".into(), self.schemas(value))),
                 "items" => drop(kept.insert("items".into(), self.schema(value))),
                 "properties" | "$defs" | "definitions" => {
                     kept.insert(keyword.clone(), self.members(value));
                 }
                 "$ref" => {
-                    self.is_strict &= value.as_str().is_some_and(|to| to.starts_with('#'))
-                        && (value == "#" || value.as_str().is_some_and(|to| to.starts_with("#/")));
-                    self.is_strict &= self.dialect == Dialect::OpenAi || !self.is_recursive(value);
+                    let is_root = value == "#";
+                    let is_pointer = value.as_str().is_some_and(|to| to.starts_with("#/"));
+                    // A definition that refers to itself is refused by a provider that takes none,
+                    // which is then asked in another way.
+                    self.is_strict &= is_pointer || is_root && self.dialect == Dialect::OpenAi;
                     kept.insert("$ref".into(), value.clone());
                 }
                 _ if self.keeps(keyword, value) => {
@@ -82,12 +84,6 @@ impl Reducing {
     fn members(&mut self, schemas: &Value) -> Value {
         let members = schemas.as_object().into_iter().flatten();
         Value::Object(members.map(|(name, schema)| (name.clone(), self.schema(schema))).collect())
-    }
-
-    /// The root itself is the one recursion that can be seen from a reference alone; a definition
-    /// that refers to itself is refused by the provider, which is then asked in another way.
-    fn is_recursive(&self, to: &Value) -> bool {
-        to == "#"
     }
 
     fn keeps(&self, keyword: &str, value: &Value) -> bool {
