@@ -149,25 +149,23 @@ impl Event {
     /// The event with the repaired output in place of the one that came.
     #[must_use]
     pub fn repaired(self, text: String) -> Self {
-        match self {
-            Self::Task { event, output: Some(_) } => Self::Task { event, output: Some(text) },
-            other => other,
+        if let Self::Task { event, output: Some(_) } = self {
+            return Self::Task { event, output: Some(text) };
         }
+        self
     }
 
     /// The event of an answer whose output has a fault; the output stays with it, to be shown.
     #[must_use]
     pub fn faulted(self, fault: OutputFault) -> Self {
-        match self {
-            Self::Task { event: task::Event::Completed { lease, completion, .. }, output } => {
-                // A broken or cut output has no confidence.
-                let completion =
-                    Completion { confidence: None, confidence_source: None, ..completion };
-                let event = task::Event::OutputInvalid { lease, completion, fault };
-                Self::Task { event, output }
-            }
-            other => other,
+        if let Self::Task { event: task::Event::Completed { lease, completion, .. }, output } = self
+        {
+            // A broken or cut output has no confidence.
+            let completion = Completion { confidence: None, confidence_source: None, ..completion };
+            let event = task::Event::OutputInvalid { lease, completion, fault };
+            return Self::Task { event, output };
         }
+        self
     }
 }
 

@@ -56,9 +56,9 @@ pub fn agreement(
 fn at<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
     value.get(field).or_else(|| {
         let mut parts = field.split('.');
-        parts.try_fold(value, |value, part| match value {
-            Value::Array(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
-            other => other.get(part),
+        parts.try_fold(value, |value, part| match value.as_array() {
+            Some(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
+            None => value.get(part),
         })
     })
 }

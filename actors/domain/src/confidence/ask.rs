@@ -44,6 +44,7 @@ names! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "the macro that declares the enum derives no default")]
 impl Default for Method {
     fn default() -> Self {
         Self::Auto

@@ -145,7 +145,12 @@ mod tests {
                 };
                 format!("{{{} ,\n}}", members.iter().map(member).collect::<Vec<_>>().join(","))
             }
-            other => other.to_string(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.to_string(),
         }
     }
 
