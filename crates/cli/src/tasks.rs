@@ -128,7 +128,7 @@ pub struct Submit {
     #[command(flatten)]
     gate: Gate,
     #[command(flatten)]
-    shape: shape::Shape,
+    shape: Box<shape::Shape>,
     /// Prevents a duplicate, and makes it safe to try again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,

@@ -66,7 +66,7 @@ impl Reducing {
                     kept.insert("$ref".into(), value.clone());
                 }
                 _ if self.keeps(keyword, value) => {
-                    drop(kept.insert(keyword.clone(), value.clone()))
+                    kept.insert(keyword.clone(), value.clone());
                 }
                 _ => {}
             }
@@ -139,7 +139,7 @@ impl Reducing {
         let undeclared = required.iter().any(|name| !names.iter().any(|known| known == name));
         let optional = names.iter().any(|name| !required.contains(&name.as_str()));
         let needs_all = self.dialect == Dialect::OpenAi;
-        self.is_strict &= !is_open && !undeclared && !names.is_empty() && !(needs_all && optional);
+        self.is_strict &= !(is_open || undeclared || names.is_empty() || needs_all && optional);
         kept.insert("required".into(), json!(required));
         kept.insert("additionalProperties".into(), json!(false));
     }

@@ -177,9 +177,10 @@ async fn example(schema: Value) -> Result<String, Failure> {
         let example = schema.example(&mut Fuel::new(schema::FUEL)).ok()?;
         Some(example.to_string())
     };
-    let made = tokio::task::spawn_blocking(make).await;
-    let made = made.map_err(|_| Failure::broken("the simulated model broke"))?;
-    made.ok_or_else(|| Failure::refused("the simulated model finds no short value of the schema"))
+    let example = tokio::task::spawn_blocking(make).await;
+    let example = example.map_err(|_| Failure::broken("the simulated model broke"))?;
+    example
+        .ok_or_else(|| Failure::refused("the simulated model finds no short value of the schema"))
 }
 
 async fn pause(time: Duration) {
