@@ -25,6 +25,7 @@ const SUMMARY: usize = 140;
 /// An approval as it is told (SPEC.md, HITL approval record).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the answer")]
 pub struct ApprovalBody<'a> {
     /// The task whose output waits; also the approval's identifier.
     #[schema(value_type = String)]
