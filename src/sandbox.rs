@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::access::Role;
-use callboard_domain::fuel::Fuel;
 use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::schema::{self, Schema};
-use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken};
-use callboard_domain::usage::{Tokens, Usage, estimate_tokens};
+use callboard_domain::task::{Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken};
+use callboard_domain::usage::{Tokens, Usage};
 use callboard_domain::worker::Profile;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::{Assignment, WorkerCommand, WorkerMessage};
 use callboard_runtime::{Handle, Owner, SANDBOX_QUEUE};
+use callboard_worker::confidence::{self, Measured};
 use callboard_worker::provider::simulated::Simulated;
-use callboard_worker::provider::{self, Provider, Request};
+use callboard_worker::provider::{self, Request};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 /// The worker's account and name.
 const NAME: &str = "sandbox";
@@ -33,8 +33,8 @@ const WORKER: WorkerId = WorkerId::from_u128(0);
 const CONCURRENCY: usize = 64;
 /// The pause before another connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The model that answers with its prompt, whatever schema the output must fit.
-const ECHO: &str = "simulated-echo";
+/// The time for the calls besides the answer.
+const FURTHER: Duration = Duration::from_mins(1);
 /// The most pieces of an output that are sent as one.
 const PIECES: usize = 64;
 
@@ -116,7 +116,7 @@ impl Worker {
 
     fn start(&mut self, assignment: Assignment) {
         let lease = assignment.lease;
-        let call = call(self.handle.clone(), Arc::clone(&self.link), assignment);
+        let call = call(Arc::clone(&self.link), assignment);
         self.held.insert(lease, self.calls.spawn(async move { (lease, call.await) }));
     }
 
@@ -127,8 +127,8 @@ impl Worker {
     }
 }
 
-/// Runs a task to its result. An output that has to fit a schema is an example of it.
-async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
+/// Runs a task to its result.
+async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
     let Assignment { lease, task, inputs, .. } = assignment;
     let schema = match handle.output_schema(Environment::Test, &task).await {
         Ok(schema) => schema.filter(|_| task.model() != ECHO),
@@ -140,45 +140,34 @@ async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> 
         context: inputs.context,
         messages: inputs.messages,
         prompt: inputs.prompt,
-        max_tokens: task.spec.max_tokens,
+        max_tokens: task.max_tokens(),
         temperature: task.spec.temperature,
         service_tier: task.spec.service_tier(),
+        output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
+        without_logprobs: false,
     };
+    let (ask, until) = (inputs.confidence, Instant::now() + FURTHER);
     let (deltas, mut pieces) = mpsc::channel(PIECES);
     let complete = async {
-        let result = Simulated::default().complete(&request, &deltas).await;
+        let provider = Simulated::default();
+        let measured = confidence::complete(&provider, &request, ask.as_deref(), &deltas, until);
+        let result = measured.await;
         drop(deltas);
         result
     };
-    let result = if let Some(schema) = schema.clone() {
-        drop(pieces);
-        match complete.await {
-            // The schema is a caller's, and may take a while.
-            Ok(completion) => tokio::task::spawn_blocking(move || fitted(completion, &schema))
-                .await
-                .unwrap_or_else(|_| Err(provider::Failure::broken("the simulated model broke"))),
-            Err(failure) => Err(failure),
+    let tell = async {
+        let mut some = Vec::new();
+        while pieces.recv_many(&mut some, PIECES).await > 0 {
+            link.say(WorkerMessage::Delta(lease, some.concat()));
+            some.clear();
         }
-    } else {
-        let tell = async {
-            let mut some = Vec::new();
-            while pieces.recv_many(&mut some, PIECES).await > 0 {
-                link.say(WorkerMessage::Delta(lease, some.concat()));
-                some.clear();
-            }
-        };
-        tokio::join!(complete, tell).0
     };
-    match result {
-        Ok(completion) => {
-            if schema.is_some() {
-                link.say(WorkerMessage::Delta(lease, completion.output.clone()));
-            }
-            let usage = Usage {
-                input: completion.usage.input,
-                output: completion.usage.output,
-                ..Usage::default()
-            };
+    match tokio::join!(complete, tell).0 {
+        Ok(Measured { completion, judge }) => {
+            let used =
+                |Tokens { input, output, .. }: Tokens| Usage { input, output, ..Usage::default() };
+            let judge = judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) });
+            let usage = used(completion.usage);
             let source = completion.confidence_source.as_str().to_owned();
             let completed = Completion {
                 usage,
@@ -186,6 +175,7 @@ async fn call(handle: Handle, link: Arc<WorkerLink>, assignment: Assignment) -> 
                 confidence_source: Some(source),
                 finish_reason: completion.finish_reason,
                 service_tier: completion.service_tier,
+                judge: judge.map(Box::new),
             };
             WorkerMessage::Completed(lease, completion.output, completed)
         }
@@ -198,20 +188,4 @@ fn failed(lease: LeaseToken, failure: provider::Failure) -> WorkerMessage {
     let ending = Ending { code: EndingCode::of_worker(code.as_str()), message };
     let retry_after = retry_after_ms.map(Duration::from_millis);
     WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after })
-}
-
-/// The completion with an example of the schema in place of the text, unless `maxTokens` cut it.
-fn fitted(
-    completion: provider::Completion,
-    schema: &Schema,
-) -> Result<provider::Completion, provider::Failure> {
-    if completion.finish_reason.as_deref() != Some("stop") {
-        return Ok(completion);
-    }
-    let example = schema.example(&mut Fuel::new(schema::FUEL)).map_err(|_| {
-        provider::Failure::refused("the simulated model finds no short value of the schema")
-    })?;
-    let output = example.to_string();
-    let usage = Tokens { output: estimate_tokens(&output), ..completion.usage };
-    Ok(provider::Completion { output, usage, ..completion })
 }

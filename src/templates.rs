@@ -20,6 +20,12 @@ const FILES: &[(&str, &str)] = embedded![
     "due-diligence-v1.yaml",
     "risk-assessment-v1.yaml",
     "extraction-v1.yaml",
+    "support-reply-v1.yaml",
+    // Executions of earlier versions go on with what they were deployed from.
+    "earlier/contract-review-1.0.0.yaml",
+    "earlier/financial-analysis-1.0.0.yaml",
+    "earlier/due-diligence-1.0.0.yaml",
+    "earlier/risk-assessment-1.0.0.yaml",
 ];
 
 /// A file that holds no template.
@@ -47,6 +53,7 @@ pub fn built_in(env_allow: &[String]) -> Result<Vec<Template>, Faulty> {
 mod tests {
     use callboard_domain::fuel::Fuel;
     use callboard_domain::schema;
+    use callboard_domain::template::Overrides;
     use serde_json::{Map, Value, json};
 
     use super::*;
@@ -162,11 +169,11 @@ mod tests {
     #[test]
     fn the_built_in_templates_are_those_of_the_specification() {
         let templates = built_in(&[]).expect("they are valid");
-        assert_eq!(templates.len(), expected().len());
+        assert_eq!(templates.len(), FILES.len());
         for (template, expected) in templates.iter().zip(expected()) {
             let (source, id) = (template.source(), expected.id);
             assert_eq!(template.id(), id);
-            assert_eq!(template.version().to_string(), "1.0.0");
+            assert_eq!(template.version().to_string(), "1.1.0");
             assert_eq!(template.industry().as_str(), expected.industry);
             assert_eq!(template.visibility().as_str(), "public");
             let steps: Vec<_> = source.steps.iter().map(|step| step.id.as_str()).collect();
@@ -188,6 +195,25 @@ mod tests {
             }
             for (field, default) in expected.defaults.as_object().expect("an object") {
                 assert_eq!(&properties[field]["default"], default, "{id} {field}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_step_of_the_newest_versions_has_an_output_schema() {
+        let templates = built_in(&[]).expect("they are valid");
+        for template in templates.iter().take(5) {
+            let deployed = template.deploy(&Overrides::default(), &[]).expect("it deploys");
+            let last = deployed.plan.steps().len() - 1;
+            for (number, step) in deployed.plan.steps().iter().enumerate() {
+                let of_template = template.output_schema().filter(|_| number == last);
+                let schema = step.output_schema().or(of_template);
+                assert!(schema.is_some(), "{} {}", template.id(), step.id());
+                let schema = schema.expect("it has one");
+                let mut fuel = Fuel::new(schema::FUEL);
+                let example = schema.example(&mut fuel).expect("it has a short value");
+                let checked = schema.check_output(&example.to_string(), &mut fuel);
+                assert_eq!(checked, Ok(Ok(None)), "{} {}", template.id(), step.id());
             }
         }
     }

@@ -7,6 +7,7 @@ pub mod budgets;
 pub mod bulk;
 pub mod chat;
 pub mod common;
+pub mod confidence;
 pub mod definitions;
 pub mod events;
 pub mod executions;

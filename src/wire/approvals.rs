@@ -25,6 +25,7 @@ const SUMMARY: usize = 140;
 /// An approval as it is told (SPEC.md, HITL approval record).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the answer")]
 pub struct ApprovalBody<'a> {
     /// The task whose output waits; also the approval's identifier.
     #[schema(value_type = String)]
@@ -52,6 +53,10 @@ pub struct ApprovalBody<'a> {
     /// How the confidence was made (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
+    /// Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
+    /// nobody knows how good such confidences are (+).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    untested: bool,
     /// Minimum confidence to skip review (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
@@ -158,6 +163,7 @@ impl<'a> ApprovalBody<'a> {
     pub fn whole(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
         let mut body = Self::in_event(&detail.approval, now);
         body.confidence_source = detail.confidence_source.as_deref();
+        body.untested = detail.untested;
         body.summary = Some(summary(&detail.output));
         body.output = Some(&detail.output);
         body.prompt = Some(&detail.inputs.prompt);
@@ -199,6 +205,7 @@ impl<'a> ApprovalBody<'a> {
             queue: &task.queue,
             confidence: opening.confidence,
             confidence_source: None,
+            untested: false,
             threshold: opening.threshold,
             reason: opening.why.as_str(),
             sampled: opening.why == Why::Sampled,

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 
 use callboard_domain::condition;
 use callboard_domain::execution::MAX_ITEMS;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{
     HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
     MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource, WaitSource,
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::flow::FlowBody;
+use super::confidence::ConfidenceBody;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};
@@ -67,6 +69,11 @@ pub(super) fn steps() -> impl Parse<Vec<StepSource>> {
         .with(|| json!({"minItems": 1, "maxItems": MAX_STEPS}))
 }
 
+/// A JSON Schema, which the domain checks.
+pub(super) fn schema() -> impl Parse<Value> {
+    rule::any().with(move || json!({"type": "object"}))
+}
+
 /// A time limit in milliseconds.
 pub(super) fn timeout() -> impl Parse<u64> {
     rule::whole(1..=MAX_TIMEOUT_MS)
@@ -108,6 +115,10 @@ request! {
         routing = flat(shape::<Routing>()),
         /// Which tasks run together, and which take turns (+).
         flow = flat(shape::<FlowSource>()),
+        /// The JSON Schema (2020-12) of the output (+).
+        output_schema = optional("outputSchema", schema()),
+        /// How its confidence is made (+).
+        confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
 
@@ -328,6 +339,13 @@ pub struct StepBody<'a> {
     /// Keys that bound its tasks, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
+    /// The JSON Schema of its output; not in lists of plans (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
+    /// How its confidence is made (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<ConfidenceBody<'a>>,
 }
 
 /// How often a step is tried.
@@ -375,13 +393,21 @@ impl<'a> StepBody<'a> {
             min_success: step.map.min_success,
             routing: RoutingBody::from(&step.routing),
             flow: FlowBody::given(&step.flow),
+            output_schema: step.output_schema.as_ref(),
+            confidence: step.confidence.as_ref().map(ConfidenceBody::from),
         }
     }
 
     /// A step without its texts, as lists show it.
     #[must_use]
     pub fn summary(step: &'a StepSource) -> Self {
-        Self { prompt: None, system_prompt: None, messages: None, ..Self::whole(step) }
+        Self {
+            prompt: None,
+            system_prompt: None,
+            messages: None,
+            output_schema: None,
+            ..Self::whole(step)
+        }
     }
 }
 

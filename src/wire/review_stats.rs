@@ -5,6 +5,7 @@
 //! [`callboard_domain::calibration`] say.
 
 use callboard_domain::calibration::{Backtest, Calibration, MissRate, Outcomes, Query, Threshold};
+use callboard_domain::confidence::Source;
 use callboard_domain::review_stats::{Reviewer, Summary, WINDOW_DAYS};
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
@@ -60,6 +61,12 @@ pub struct CalibrationBody<'a> {
     /// The step that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
+    /// The method that was asked for (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'static str>,
+    /// The model that was asked for (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
     /// What became of outputs by confidence: ten ranges of 0.1.
     deciles: Vec<DecileBody>,
     /// What became of those without a confidence; they count in no threshold.
@@ -139,6 +146,10 @@ request! {
         template_id: Option<String> = optional("templateId", name()),
         /// Of this step.
         step_id: Option<String> = optional("stepId", name()),
+        /// Of confidences made by this method: logprobs, samples, judge, reported or none (+).
+        method: Option<Source> = optional("method", rule::one_of(&Source::ALL, Source::as_str)),
+        /// Of this model (+).
+        model: Option<String> = optional("model", name()),
         /// A multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+).
         threshold: Option<Threshold> = optional("threshold", threshold()),
     }
@@ -157,9 +168,9 @@ fn threshold() -> impl Parse<Threshold> {
 
 impl From<Calibrate> for Query {
     fn from(asked: Calibrate) -> Self {
-        let Calibrate { template_id, step_id, threshold } = asked;
+        let Calibrate { template_id, step_id, method, model, threshold } = asked;
         let thresholds = threshold.map_or_else(Threshold::defaults, |threshold| vec![threshold]);
-        Self { template: template_id, step: step_id, thresholds }
+        Self { template: template_id, step: step_id, method, model, thresholds }
     }
 }
 
@@ -198,6 +209,8 @@ impl<'a> CalibrationBody<'a> {
         Self {
             template_id: asked.template.as_deref(),
             step_id: asked.step.as_deref(),
+            method: asked.method.map(Source::as_str),
+            model: asked.model.as_deref(),
             deciles: (0..).zip(&found.deciles).map(decile).collect(),
             no_confidence: TallyBody::from(&found.unknown),
             thresholds: found.thresholds.iter().map(ThresholdBody::from).collect(),

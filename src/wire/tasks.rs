@@ -4,19 +4,23 @@ use callboard_domain::Timestamp;
 use std::sync::Arc;
 
 use callboard_domain::Rule;
+use callboard_domain::Rule;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request, Routing, Status, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
 use super::flow::FlowBody;
+use super::confidence::ConfidenceBody;
 use super::hitl;
 use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
@@ -72,6 +76,10 @@ request! {
         max_tokens: Option<u64> = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
+        /// The JSON Schema (2020-12) of the output (+).
+        output_schema: Option<Value> = optional("outputSchema", output_schema()),
+        /// How the confidence is made; by default auto (+).
+        confidence: Option<Ask> = optional("confidence", rule::object::<Ask>()),
         /// Where a webhook is sent when the task ends.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
         /// When a reviewer must approve the output.
@@ -124,6 +132,12 @@ pub(super) fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_TARGET))
 }
 
+/// `outputSchema` in a body; the rest of its faults are found when the task is submitted.
+fn output_schema() -> impl Parse<Value> {
+    let is_object = |schema: &Value| schema.is_object();
+    rule::any().only(is_object, Rule::Type, "must be an object").with(|| json!({"type": "object"}))
+}
+
 /// `tags` in a body.
 pub(super) fn tags() -> impl Parse<Vec<String>> {
     rule::list(0..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
@@ -169,6 +183,8 @@ impl NewTask {
                 system_prompt: self.system_prompt,
                 context: self.context,
                 messages: self.messages,
+                output_schema: self.output_schema.as_ref().map(Schema::checked_before),
+                confidence: self.confidence.map(Box::new),
             },
         }
     }
@@ -297,6 +313,13 @@ pub struct TaskBody<'a> {
     /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    /// The JSON Schema of the output; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
+    /// How the confidence is to be made, as asked for; not in lists (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_request: Option<ConfidenceBody<'a>>,
     /// Who is told of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
@@ -419,6 +442,8 @@ impl<'a> TaskBody<'a> {
             timeout_ms: spec.timeout_ms,
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
+            output_schema: None,
+            confidence_request: None,
             callback_url: spec.callback_url.as_deref(),
             flow: FlowBody::of(spec.flow.as_deref()),
         }
@@ -439,6 +464,8 @@ impl<'a> TaskBody<'a> {
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),
             output: detail.output.as_deref(),
+            output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),
+            confidence_request: detail.inputs.confidence.as_deref().map(ConfidenceBody::from),
             ..Self::summary(&detail.task, waiting_for)
         }
     }

@@ -1,6 +1,7 @@
 //! Templates on the wire (SPEC.md, Template; PROTOCOL.md 5).
 
 use callboard_domain::Error;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
 use callboard_domain::task::Routing;
@@ -14,7 +15,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::Iso;
-use super::definitions::{self, HitlBody, StepBody, steps, target, text, timeout};
+use super::confidence::ConfidenceBody;
+use super::definitions::{self, HitlBody, StepBody, schema, steps, target, text, timeout};
 use super::flow::FlowBody;
 use super::read::rule::{self, Parse};
 use super::read::{self, Format, shape};
@@ -77,6 +79,10 @@ request! {
         routing = flat(shape::<Routing>()),
         /// Which tasks run together, and which take turns (+).
         flow = flat(shape::<FlowSource>()),
+        /// The JSON Schema (2020-12) of the output; the template's own holds for the last step (+).
+        output_schema = optional("outputSchema", schema()),
+        /// How the confidence is made (+).
+        confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
 
@@ -89,11 +95,6 @@ fn version() -> impl Parse<String> {
 fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<String> {
     let names = move || all.iter().map(|one| name(*one)).collect::<Vec<_>>();
     rule::text(rule::bytes(0..=usize::MAX)).with(move || json!({"enum": names()}))
-}
-
-/// A JSON Schema, which the domain checks.
-fn schema() -> impl Parse<Value> {
-    rule::any().with(move || json!({"type": "object"}))
 }
 
 /// The template that a parsed document holds.
@@ -227,6 +228,13 @@ pub struct DefaultsBody<'a> {
     /// Keys that bound tasks, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
+    /// The JSON Schema of the output (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
+    /// How the confidence is made (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<ConfidenceBody<'a>>,
 }
 
 impl<'a> TemplateBody<'a> {
@@ -269,6 +277,8 @@ impl<'a> TemplateBody<'a> {
             temperature: defaults.temperature,
             routing: RoutingBody::from(&defaults.routing),
             flow: FlowBody::given(&defaults.flow),
+            output_schema: defaults.output_schema.as_ref(),
+            confidence: defaults.confidence.as_ref().map(ConfidenceBody::from),
         });
         Self {
             input_schema: Some(&source.input_schema),

@@ -9,10 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::confidence::Source;
+use callboard_domain::confidence::ask::{Ask, Method};
+use callboard_domain::fuel::Fuel;
+use callboard_domain::schema::{self, Schema};
 use callboard_domain::usage::Prices;
+use callboard_worker::confidence;
 use callboard_worker::provider::anthropic::Anthropic;
 use callboard_worker::provider::openai::OpenAi;
 use callboard_worker::provider::{Completion, Failure, Provider, Request};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
@@ -99,6 +104,57 @@ async fn dropping_the_call_ends_the_generation() {
     timeout(PATIENCE, stopped).await.expect("the model went on after nobody listened");
     let made = metric(&model.url, "llamacpp:tokens_predicted_total").await;
     assert!(made < 1500.0, "the model wrote the story to its end: {made} tokens");
+}
+
+#[tokio::test]
+async fn a_real_model_keeps_to_a_schema_that_its_server_enforces() {
+    let Some(model) = start().await else { return };
+    let source = json!({
+        "type": "object", "required": ["city", "vowels"], "additionalProperties": false,
+        "properties": {
+            "city": {"type": "string", "maxLength": 20},
+            "vowels": {"type": "integer"},
+        },
+    });
+    let schema = Schema::compile("outputSchema", &source).expect("a schema");
+    let shaped = Request {
+        output_schema: Some(source),
+        max_tokens: Some(60),
+        ..ask("Name the capital of France and its number of vowels, as JSON.")
+    };
+    let openai = OpenAi::new(&format!("{}/v1", model.url), None).unwrap();
+    let (result, deltas) = call(&openai, &shaped).await;
+    let completion = result.unwrap();
+    assert_eq!(deltas.concat(), completion.output);
+    let checked = schema.check_output(&completion.output, &mut Fuel::new(schema::FUEL));
+    assert_eq!(checked, Ok(Ok(None)), "{}", completion.output);
+}
+
+#[tokio::test]
+async fn a_real_model_is_sampled_and_judged_in_one_call_of_the_worker() {
+    let Some(model) = start().await else { return };
+    let provider = OpenAi::new(&format!("{}/v1", model.url), None).unwrap();
+    let request = Request { max_tokens: Some(200), ..ask("What is 1 + 1? Answer with a number.") };
+    let judge_model = Some("smollm2-135m".to_owned());
+    for (method, source) in [(Method::Samples, Source::Samples), (Method::Judge, Source::Judge)] {
+        let ask = Ask { method, n: Some(2), judge_model: judge_model.clone(), ..Ask::default() };
+        let (sender, receiver) = mpsc::channel(1);
+        drop(receiver);
+        let until = tokio::time::Instant::now() + PATIENCE;
+        let measured = confidence::complete(&provider, &request, Some(&ask), &sender, until).await;
+        let measured = measured.unwrap();
+        // A small judge may give no verdict; what it gives is a share.
+        match measured.completion.confidence {
+            Some(share) => {
+                assert!((0.0..=1.0).contains(&share), "{share}");
+                assert_eq!(measured.completion.confidence_source, source);
+            }
+            None => assert_eq!(measured.completion.confidence_source, Source::None),
+        }
+        let judged = measured.judge.map_or(0, |(_, used)| used.input);
+        assert_eq!(judged > 0, method == Method::Judge);
+        assert!(measured.completion.usage.input > 0);
+    }
 }
 
 fn ask(prompt: &str) -> Request {

@@ -26,6 +26,11 @@ const SAMPLES: [(&str, &str, &str); 5] = [
         include_str!("../../config/templates/samples/risk-assessment-v1.json"),
         "risk-report",
     ),
+    (
+        "support-reply-v1",
+        include_str!("../../config/templates/samples/support-reply-v1.json"),
+        "answer",
+    ),
 ];
 
 /// A client with a fresh test key of this role.

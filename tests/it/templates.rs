@@ -127,7 +127,7 @@ async fn the_built_in_templates_are_listed_read_and_read_only() {
     let versions = client.get("/api/templates/due-diligence-v1/versions").await.expect_ok();
     assert_eq!(
         (versions.as_array().map(Vec::len), &versions[0]["version"]),
-        (Some(1), &json!("1.0.0"))
+        (Some(2), &json!("1.1.0"))
     );
     let fault = client.get("/api/templates/due-diligence-v1?version=one").await.fault();
     assert_eq!(fault, ("version".into(), "pattern".into()));

@@ -58,6 +58,7 @@ fn completed(spec: Spec) -> Task {
         confidence_source: None,
         finish_reason: Some("stop".into()),
         service_tier: None,
+        judge: None,
     };
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);

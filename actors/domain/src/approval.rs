@@ -37,6 +37,7 @@ pub use reviewer::{Wanted, check_four_eyes, choose, decider, prompt_again};
 pub use salt::{InvalidSalt, Salt};
 
 use crate::Timestamp;
+use crate::confidence::Source;
 use crate::digest::Digest;
 use crate::id::{TaskId, UserId};
 use crate::machine::{Machine, Step};
@@ -92,6 +93,9 @@ pub struct Opening {
     /// The model's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// How the confidence was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<Source>,
     /// Minimum confidence to skip review, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
@@ -256,6 +260,7 @@ impl Approval {
             since: now,
             why: held.why,
             confidence: held.confidence,
+            method: held.method,
             threshold: gate.threshold,
             shown: Salt::commit(held.salt, held.output),
             escalates_at: now.after(time.mul_f64(share)),
@@ -340,6 +345,8 @@ pub struct Held<'a> {
     pub why: Why,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
+    /// How the confidence was made.
+    pub method: Option<Source>,
     /// The output.
     pub output: &'a str,
     /// The salt of the commitments to the output and to what reviewers write.

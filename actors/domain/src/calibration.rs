@@ -1,8 +1,8 @@
 //! Calibration: how well confidences predict rejections, and what another threshold would have done
 //! (PROTOCOL.md 6).
 //!
-//! Every output that a gate examined is counted by its template, step and confidence, in bins of
-//! 0.01; a confidence of exactly 1 has the last bin to itself, so that every threshold that is a
+//! Every output that a gate examined is counted by its template, step, method, model and confidence,
+//! in bins of 0.01; a confidence of exactly 1 has the last bin to itself, so that every threshold that is a
 //! multiple of 0.01 lies between two bins. The effect of a threshold is known for outputs that a
 //! reviewer decided on, and estimated for the others, see [`MissRate`].
 //!
@@ -16,8 +16,8 @@
 //! An edit counts as an approval: a threshold is judged by rejections, and edits are shown beside
 //! them.
 //!
-//! Deliberately absent: time. The counts cover all records, of any model, prompt or gate; a threshold
-//! for another model needs records of that model.
+//! Deliberately absent: time. The counts cover all records of any prompt or gate; a threshold for
+//! another model or method needs records of that model and method, which a query can ask for.
 
 mod backtest;
 #[cfg(test)]
@@ -28,13 +28,13 @@ use std::collections::BTreeMap;
 pub use backtest::{Backtest, MissRate, Threshold};
 
 use crate::approval::{Fate, Record, SYSTEM};
+use crate::confidence::Source;
 
 /// One bin for each hundredth, and one for 1.
 const BINS: usize = 101;
 /// Bins per decile; the last decile has the bin of 1 too.
 const DECILE: usize = 10;
-/// The most pairs of template and step with counts of their own; outputs of further pairs count only
-/// in the whole, so that steps with invented names do not fill the memory.
+/// The most origins with counts of their own; outputs of further ones count only in the whole, so that steps with invented names do not fill the memory.
 const MAX_SERIES: usize = 10_000;
 
 /// A set of outputs, counted by outcome.
@@ -59,13 +59,37 @@ pub struct Outcomes {
 /// The counts of an environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
-    series: BTreeMap<Source, Series>,
+    series: BTreeMap<Origin, Series>,
     /// The outputs of pairs beyond [`MAX_SERIES`].
     others: Series,
 }
 
-/// The template and the step of outputs; a task of no template or execution has none.
-type Source = (Option<String>, Option<String>);
+/// The origin of outputs that have a calibration of their own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Origin {
+    /// The template; a task of no template has none.
+    pub template: Option<String>,
+    /// The step; a task of no execution has none.
+    pub step: Option<String>,
+    /// The name of the method that made the confidences; unknown for older records.
+    pub method: Option<&'static str>,
+    /// The model that answered; unknown for older records.
+    pub model: Option<String>,
+}
+
+impl From<&Record> for Origin {
+    fn from(record: &Record) -> Self {
+        Self {
+            template: record.template.clone(),
+            step: record.step.clone(),
+            method: record.method.map(Source::as_str),
+            model: record.model.clone(),
+        }
+    }
+}
+
+/// The fewest decisions of reviewers with which a confidence counts as tested.
+pub const TESTED: u32 = 20;
 
 /// Outcomes by bin; `None` is the bin of outputs without a confidence.
 type Series = BTreeMap<Option<u8>, Outcomes>;
@@ -77,6 +101,10 @@ pub struct Query {
     pub template: Option<String>,
     /// Restricts to steps with this id; of any template, if none is named.
     pub step: Option<String>,
+    /// Restricts to confidences made by this method.
+    pub method: Option<Source>,
+    /// Restricts to outputs of this model.
+    pub model: Option<String>,
     /// The thresholds to backtest.
     pub thresholds: Vec<Threshold>,
 }
@@ -149,12 +177,18 @@ impl Counts {
     pub fn view(&self, query: &Query) -> Calibration {
         let mut bins = [Outcomes::default(); BINS];
         let mut unknown = Outcomes::default();
-        let asked = |(template, step): &Source| {
-            (query.template.is_none() || *template == query.template)
-                && (query.step.is_none() || *step == query.step)
+        let method = query.method.map(Source::as_str);
+        let asked = |of: &Origin| {
+            (query.template.is_none() || of.template == query.template)
+                && (query.step.is_none() || of.step == query.step)
+                && (method.is_none() || of.method == method)
+                && (query.model.is_none() || of.model == query.model)
         };
-        let whole = query.template.is_none() && query.step.is_none();
-        let matching = self.series.iter().filter(|(source, _)| asked(source));
+        let whole = query.template.is_none()
+            && query.step.is_none()
+            && method.is_none()
+            && query.model.is_none();
+        let matching = self.series.iter().filter(|(origin, _)| asked(origin));
         let matching = matching.map(|(_, series)| series).chain(whole.then_some(&self.others));
         for (bin, outcomes) in matching.flatten() {
             let sum = bin.map_or(&mut unknown, |bin| &mut bins[usize::from(bin)]);
@@ -166,8 +200,16 @@ impl Counts {
         Calibration { deciles, unknown, thresholds }
     }
 
+    /// True if reviewers decided on fewer than [`TESTED`] outputs of this origin.
+    #[must_use]
+    pub fn is_untested(&self, origin: &Origin) -> bool {
+        let outcomes = self.series.get(origin).into_iter().flatten();
+        let decided = outcomes.map(|(_, outcomes)| outcomes.reviewed());
+        decided.fold(0, u32::saturating_add) < TESTED
+    }
+
     fn count(&mut self, record: &Record, count: fn(u32, u32) -> u32) {
-        let source = (record.template.clone(), record.step.clone());
+        let source = Origin::from(record);
         let full = self.series.len() >= MAX_SERIES;
         // A series is never dropped, so a record is subtracted where it was added.
         let series = match self.series.get_mut(&source) {

@@ -1,9 +1,16 @@
 //! Confidence: how sure a model was of its output, from 0 to 1.
 //!
-//! Computed as exp(mean token log-probability) over the tokens of the output. Without
-//! log-probabilities there is no confidence: `None`, never 1.0. Deliberately absent: a gate's
-//! treatment of a missing confidence ([`crate::task::Gate`]), and other methods (samples, a judge, the
-//! model's own statement), whose results workers report.
+//! ```text
+//!   log-probabilities ─▶ MeanLogprob     samples ─▶ agreement     a judge's tokens ─▶ verdict
+//! ```
+//!
+//! Of log-probabilities it is exp(mean) over the tokens of the output. Without a signal there is no
+//! confidence: `None`, never 1.0. Deliberately absent: a gate's treatment of a missing confidence
+//! ([`crate::task::Gate`]), the calls, which workers make, and a figure that a model states itself.
+
+pub mod agreement;
+pub mod ask;
+pub mod verdict;
 
 use crate::names::names;
 

@@ -12,6 +12,7 @@
 mod dry_run;
 mod items;
 
+use crate::confidence::ask::Expected;
 use crate::names::names;
 use crate::plan::{Plan, Step};
 use crate::render::Reference;
@@ -91,7 +92,10 @@ pub fn of_step(
         Some(past) => (past.cost, past.duration_ms, Basis::History),
         None => (usage.total_cost, by_time, Basis::Prices),
     };
-    let worst = prices.worst_case(model, input.saturating_add(received), max_tokens);
+    let call = Expected { prompt: input.saturating_add(received), max_tokens };
+    let ask = step.source().confidence.clone().unwrap_or_default();
+    let further = ask.worst_case(model, call, prices).unwrap_or(0.0);
+    let worst = prices.worst_case(model, call.prompt, max_tokens).map(|worst| worst + further);
     Estimate {
         cost,
         cost_high: worst.unwrap_or(0.0).max(cost),

@@ -340,15 +340,10 @@ impl Machine for Execution {
             (S::Running, E::StepCancelled { step, report }) if self.is_out(step, &report) => {
                 Ok(self.then(now, |turn| turn.cancelled_alone(step, &report)))
             }
-            (S::Running, E::OutputMismatched { step, report, .. })
-                if self.is_out(step, &report) && self.head.spec.output_checked != Some(step) =>
-            {
-                Err(Refusal::NotChecked)
-            }
-            (S::Running, E::OutputMismatched { step, report, message })
+            (S::Running, E::OutputMismatched { step, report, fault })
                 if self.is_out(step, &report) =>
             {
-                Ok(self.then(now, |turn| turn.mismatched(step, &report, message)))
+                Ok(self.then(now, |turn| turn.mismatched(step, &report, &fault)))
             }
             (_, E::StepRejected { step, report, retried_as, .. }) if self.knows(step, &report) => {
                 Ok(self.then(now, |turn| turn.swept(step, &report, retried_as)))

@@ -25,8 +25,10 @@ use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
 use crate::retry::Policy;
+use crate::schema::Schema;
 use crate::task::Role;
 
+pub use check::compile_schema;
 pub(crate) use check::{Checker, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
@@ -60,6 +62,7 @@ pub struct Step {
     condition: Option<Condition>,
     for_each: Option<ForEach>,
     wait: Option<Wait>,
+    output_schema: Option<Schema>,
 }
 
 impl Plan {
@@ -172,6 +175,12 @@ impl Step {
     #[must_use]
     pub const fn wait(&self) -> Option<&Wait> {
         self.wait.as_ref()
+    }
+
+    /// The schema of the output.
+    #[must_use]
+    pub const fn output_schema(&self) -> Option<&Schema> {
+        self.output_schema.as_ref()
     }
 
     /// The retry policy, with defaults filled in.

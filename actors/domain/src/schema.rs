@@ -15,11 +15,13 @@ mod input;
 mod keywords;
 mod metered;
 mod refs;
+mod repair;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::error::Rule;
@@ -74,6 +76,21 @@ struct Compiled {
     validator: Validator<Metered>,
     per_name: u64,
     size: usize,
+}
+
+impl Eq for Schema {}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    /// A schema that passed the checks when it was stored.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::checked_before(&Value::deserialize(deserializer)?))
+    }
 }
 
 impl PartialEq for Schema {
@@ -140,6 +157,18 @@ impl Schema {
             .any(|properties| properties.contains_key(field))
     }
 
+    /// The names of the properties that the schema declares for its root.
+    #[must_use]
+    pub fn declared(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for properties in refs::properties(self.source(), self.source()) {
+            let new = properties.keys().filter(|name| !names.contains(name)).cloned();
+            let new: Vec<_> = new.collect();
+            names.extend(new);
+        }
+        names
+    }
+
     /// The input with the `default` of each absent property, in nested objects too.
     ///
     /// # Errors
@@ -176,9 +205,9 @@ impl Schema {
         Ok(if faults.is_empty() { Ok(()) } else { Err(faults) })
     }
 
-    /// Checks a model's output, which is JSON, or a Markdown fence with JSON and nothing around it.
-    /// The inner error has all faults in one text, which goes to the model with the request for a
-    /// correction (`OUTPUT_INVALID`).
+    /// Checks a model's output: JSON, perhaps in a Markdown fence or with a trailing comma. Returns
+    /// the repaired text if the output is not JSON as it came. The inner error has all faults in one
+    /// text, which goes to the model with the request for a correction (`OUTPUT_INVALID`).
     ///
     /// # Errors
     /// The fuel does not last.
@@ -186,15 +215,15 @@ impl Schema {
         &self,
         output: &str,
         fuel: &mut Fuel,
-    ) -> Result<Result<(), String>, OutOfFuel> {
-        fuel.burn_for(output.len(), 2)?;
-        let value = match serde_json::from_str(unfenced(output)) {
-            Ok(value) => value,
+    ) -> Result<Result<Option<String>, String>, OutOfFuel> {
+        fuel.burn_for(output.len(), 4)?;
+        let (value, repaired) = match repair::parse(output) {
+            Ok(parsed) => parsed,
             Err(error) => return Ok(Err(format!("the output is not valid JSON: {error}"))),
         };
         let faults = self.faults("output", &value, fuel)?;
         if faults.is_empty() {
-            return Ok(Ok(()));
+            return Ok(Ok(repaired));
         }
         let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
         Ok(Err(format!("the output does not match its schema: {}", messages.join("; "))))
@@ -239,6 +268,12 @@ impl Schema {
     }
 }
 
+/// The JSON of a model's output, perhaps in a Markdown fence or with a trailing comma.
+#[must_use]
+pub fn parsed_output(output: &str) -> Option<Value> {
+    repair::parse(output).ok().map(|(value, _)| value)
+}
+
 fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {
     let figures = refs::check(field, source)?;
     let patterns = Arc::new(Mutex::new(Patterns::with_budget(keywords::MAX_PATTERNS)));
@@ -269,18 +304,6 @@ fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Probl
 /// True if a schema is compiled in about a millisecond.
 pub(crate) fn is_brief_source(source: &Value) -> bool {
     source.to_string().len() <= BRIEF_LENGTH
-}
-
-/// The content of the fence, if the output is a single fence.
-fn unfenced(output: &str) -> &str {
-    let whole = output.trim();
-    let Some(inside) = whole.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
-        return whole;
-    };
-    match inside.split_once('\n') {
-        Some((language, text)) if !language.contains(['{', '[', '"']) => text.trim(),
-        Some(_) | None => inside.trim(),
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 //! and the expiry of leases, which the worker's machine watches.
 
 mod erasure;
+mod answer;
 mod event;
 pub mod flow;
 mod gate;
@@ -37,12 +38,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use erasure::ERASED;
+pub use answer::{Amendment, Correction, OutputFault, is_cut};
 pub use event::{Effect, Event, Fact, Refusal};
 pub use flow::{Concurrency, Fairness, Flow, FlowSource, OnConflict};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
 pub use lease::{LeaseId, LeaseToken};
 pub use message::{MAX_MESSAGES, Message, Role};
-pub use outcome::{Completion, Ending, EndingCode, Failure, Status};
+pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status};
 pub use route::Route;
 pub use routing::{FailureKind, MODELS, Routing, ServiceTier};
 pub use spec::{Called, Inputs, MAX_TARGET, Origin, Request, Spec};
@@ -95,6 +97,9 @@ pub struct Task {
     /// The priority that an operator gave it, in place of the one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// What remains of answers that did not count, until one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Box<Correction>>,
 }
 
 /// How far a task is.
@@ -189,6 +194,7 @@ impl Task {
             erased_at: None,
             route: Route::default(),
             priority: None,
+            correction: None,
         };
         Step::to(task).tell(Fact::Created).order(Effect::Enqueue)
     }
@@ -265,7 +271,8 @@ impl Task {
         };
         let mut next = self.with(state);
         next.last_result_lease = Some(lease);
-        next.result = Some(completion);
+        next.result = Some(self.with_earlier(completion));
+        next.correction = None;
         next.error = None;
         Step::to(next).tell(fact).order(Effect::ForgetWake)
     }
@@ -309,6 +316,7 @@ impl Task {
     fn failed(&self, ending: Ending, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Failed { at: now });
         next.error = Some(ending);
+        next.keep_paid_answer();
         Step::to(next).tell(Fact::Failed).order(Effect::ForgetWake)
     }
 
@@ -366,6 +374,7 @@ impl Task {
     fn cancelled(&self, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Cancelled { at: now });
         next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });
+        next.keep_paid_answer();
         Step::to(next).tell(Fact::Cancelled).order(Effect::ForgetWake)
     }
 
@@ -378,14 +387,65 @@ impl Task {
         &self,
         lease: LeaseId,
         completion: Completion,
-        message: &str,
+        fault: &OutputFault,
         now: Timestamp,
     ) -> Step<Self> {
-        let message = format!("the output does not match the output schema: {message}");
-        let mut step = self.failed(Ending { code: EndingCode::OutputInvalid, message }, now);
+        let answer = self.with_earlier(completion);
+        let mut step = if let Some(amendment) = self.amendment_after(fault) {
+            let mut step = self.again();
+            step.next.retries += 1;
+            step.next.error = Some(fault.ending());
+            step.next.correction = Some(Box::new(Correction { amendment, answer }));
+            step
+        } else {
+            let mut step = self.failed(fault.ending(), now);
+            step.next.correction = None;
+            step.next.result = Some(answer);
+            step
+        };
         step.next.last_result_lease = Some(lease);
-        step.next.result = Some(completion);
         step
+    }
+
+    /// The changes to another attempt after this fault; `None` if the task has no other attempt. The
+    /// execution of a step makes another task instead, for which it needs budget.
+    fn amendment_after(&self, fault: &OutputFault) -> Option<Amendment> {
+        if self.spec.origin.step.is_some() {
+            return None;
+        }
+        let so_far = self.correction.as_ref().map(|correction| correction.amendment.clone());
+        so_far.unwrap_or_default().after(fault)
+    }
+
+    /// The token limit of the next or current attempt.
+    #[must_use]
+    pub fn max_tokens(&self) -> Option<u64> {
+        let amended = self.correction.as_ref().and_then(|it| it.amendment.max_tokens);
+        amended.or(self.spec.max_tokens)
+    }
+
+    /// The texts of the next or current attempt.
+    #[must_use]
+    pub fn amended(&self, mut inputs: Inputs) -> Inputs {
+        if let Some(correction) = &self.correction {
+            correction.amendment.amend(&mut inputs.prompt);
+        }
+        inputs
+    }
+
+    /// An answer with the usage of the earlier ones, which did not count.
+    fn with_earlier(&self, mut completion: Completion) -> Completion {
+        if let Some(correction) = &self.correction {
+            completion.usage += correction.answer.usage;
+        }
+        completion
+    }
+
+    /// An answer that did not count was paid for: it is shown if no other came.
+    fn keep_paid_answer(&mut self) {
+        if let Some(correction) = self.correction.take() {
+            self.result.get_or_insert(correction.answer);
+        }
     }
 
     /// True if the task runs under `lease`.
@@ -447,10 +507,11 @@ impl Machine for Task {
             {
                 Ok(self.answered(answered, completion, chance, now))
             }
-            (
-                S::Running { lease, .. },
-                E::OutputInvalid { lease: answered, completion, message },
-            ) if *lease == answered => Ok(self.output_invalid(answered, completion, &message, now)),
+            (S::Running { lease, .. }, E::OutputInvalid { lease: answered, completion, fault })
+                if *lease == answered =>
+            {
+                Ok(self.output_invalid(answered, completion, &fault, now))
+            }
             (S::Running { lease, .. }, E::AttemptFailed { lease: answered, failure, jitter })
                 if *lease == answered =>
             {

@@ -30,7 +30,7 @@ use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::spending;
-use crate::task::{self, Called, Inputs, Origin, Spec, Task};
+use crate::task::{self, Called, Completion, Inputs, Origin, OutputFault, Spec, Task};
 
 /// One unit of work.
 #[derive(Debug)]
@@ -141,6 +141,54 @@ pub enum Event {
         /// The task's event: a cancellation, or giving up.
         event: task::Event,
     },
+}
+
+/// An answer whose output must match a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer<'e> {
+    /// The output.
+    pub output: &'e str,
+    /// True if the output was cut at the token limit.
+    pub is_cut: bool,
+}
+
+impl Event {
+    /// The answer that the event is for `task`, if its output must match a schema and the lease is
+    /// the task's current one. The owner checks the output before it decides.
+    #[must_use]
+    pub fn answer_to_check(&self, task: &Task) -> Option<Answer<'_>> {
+        if let Self::Task { event: answer, output: Some(output) } = self
+            && let task::Event::Completed { lease, completion, .. } = answer
+            && task.spec.checked
+            && task.is_held_under(*lease)
+        {
+            let is_cut = task::is_cut(completion.finish_reason.as_deref());
+            return Some(Answer { output, is_cut });
+        }
+        None
+    }
+
+    /// The event with the repaired output in place of the one that came.
+    #[must_use]
+    pub fn repaired(self, text: String) -> Self {
+        if let Self::Task { event, output: Some(_) } = self {
+            return Self::Task { event, output: Some(text) };
+        }
+        self
+    }
+
+    /// The event of an answer whose output has a fault; the output stays with it, to be shown.
+    #[must_use]
+    pub fn faulted(self, fault: OutputFault) -> Self {
+        if let Self::Task { event: task::Event::Completed { lease, completion, .. }, output } = self
+        {
+            // A broken or cut output has no confidence.
+            let completion = Completion { confidence: None, confidence_source: None, ..completion };
+            let event = task::Event::OutputInvalid { lease, completion, fault };
+            return Self::Task { event, output };
+        }
+        self
+    }
 }
 
 /// The reason why an event changes nothing.
@@ -327,7 +375,8 @@ impl Unit {
         match next.state {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
-                let held = Held { why, confidence, output, salt: Some(sources.salt()) };
+                let method = next.result.as_ref().and_then(Completion::method);
+                let held = Held { why, confidence, method, output, salt: Some(sources.salt()) };
                 let (asked, policy) = (sources.ask(&next.spec, Wanted::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);
                 let step = Approval::opened(spec, &held, policy, asked, self.now);

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use callboard_domain::execution::Due;
-use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program};
-use callboard_domain::unit::Joint;
+use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program, check_output};
+use callboard_domain::schema::Schema;
+use callboard_domain::task::{OutputFault, Task};
+use callboard_domain::unit::{self, Joint};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
@@ -51,23 +53,46 @@ impl Compute {
         if is_brief { Ok(computation()) } else { self.run(computation).await }
     }
 
-    /// Checks an output of a step against the schema: here and now if that is brief, else on a thread
-    /// of its own. Returns the mismatch.
+    /// Checks an output against a schema, as [`check_output`] does: here and now if that is brief,
+    /// else on a thread of its own.
     ///
     /// # Errors
     /// As [`Self::run`].
     pub(crate) async fn check(
         &self,
-        program: &Arc<Program>,
-        step: u16,
+        schema: &Schema,
         output: &str,
-    ) -> Result<Option<String>, JoinError> {
-        if let Some(checked) = program.check(step, output, Effort::Brief) {
-            return Ok(checked.err());
+    ) -> Result<Result<Option<String>, String>, JoinError> {
+        if let Some(checked) = check_output(schema, output, Effort::Brief) {
+            return Ok(checked);
         }
-        let (program, output) = (Arc::clone(program), output.to_owned());
-        let checked = self.run(move || program.check(step, &output, Effort::Full)).await?;
-        Ok(checked.and_then(Result::err))
+        let (schema, output) = (schema.clone(), output.to_owned());
+        let checked = self.run(move || check_output(&schema, &output, Effort::Full)).await?;
+        Ok(checked.expect("a full check always ends"))
+    }
+
+    /// Checks the answer that an event is for a task whose output must match `schema`. Returns the
+    /// event, with a repaired output if one was needed, and the fault. `longest` is the most tokens
+    /// that the model can answer with.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn check_answer(
+        &self,
+        schema: &Schema,
+        task: &Task,
+        event: unit::Event,
+        longest: Option<u64>,
+    ) -> Result<(unit::Event, Option<OutputFault>), JoinError> {
+        let Some(answer) = event.answer_to_check(task) else { return Ok((event, None)) };
+        if answer.is_cut {
+            return Ok((event, Some(OutputFault::truncated(task.max_tokens(), longest))));
+        }
+        Ok(match self.check(schema, answer.output).await? {
+            Ok(None) => (event, None),
+            Ok(Some(text)) => (event.repaired(text), None),
+            Err(mismatch) => (event, Some(OutputFault::Mismatch(mismatch))),
+        })
     }
 
     /// Evaluates a due step or item: here and now if that is brief, else on a thread of its own.

@@ -261,13 +261,15 @@ impl Held<ExecutionItem> {
                         task: task.as_deref(),
                         approval: approval.as_deref(),
                     };
-                    let mismatch = match joint.to_check(items.task, &event) {
-                        Some((step, output)) => {
-                            node.compute.check(&own.program, step, output).await?
+                    let checked = items.task.and_then(|task| Some((task, joint.schema_of(task)?)));
+                    let (event, fault) = match checked {
+                        Some((task, schema)) => {
+                            let longest = node.longest_output(&task.spec.model);
+                            node.compute.check_answer(schema, task, event, longest).await?
                         }
-                        None => None,
+                        None => (event, None),
                     };
-                    match joint.join(items, event, mismatch, &mut own.outputs, &mut sources) {
+                    match joint.join(items, event, fault, &mut own.outputs, &mut sources) {
                         Ok(()) => waiting.joins.push(participants),
                         Err(refusal) => participants.tell(&Err(refusal)),
                     }

@@ -26,7 +26,10 @@ use std::time::Duration;
 use callboard_domain::access::Role;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::plan::compile_schema;
+use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Tasks};
+use callboard_domain::schema::Schema;
 use callboard_domain::task::{Request, State, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::Monotonic;
@@ -102,7 +105,8 @@ impl Handle {
     /// Tasks; PROTOCOL.md 3). After `Ok` they survive a power cut.
     ///
     /// # Errors
-    /// [`Error::IdempotencyKeyReused`], [`Error::IdempotencyKeyInUse`], [`Error::Unavailable`].
+    /// [`Error::InvalidDefinition`] for an output schema or a confidence that is none, [`Error::IdempotencyKeyReused`],
+    /// [`Error::IdempotencyKeyInUse`], [`Error::Unavailable`].
     pub async fn submit(
         &self,
         owner: &Owner,
@@ -110,9 +114,27 @@ impl Handle {
         as_batch: bool,
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
+        for (index, task) in tasks.iter().enumerate() {
+            let place = || if as_batch { format!("tasks[{index}].") } else { String::new() };
+            if let Some(schema) = &task.inputs.output_schema {
+                self.check_schema(format!("{}outputSchema", place()), schema).await?;
+            }
+            if let Some(ask) = &task.inputs.confidence {
+                Problems::none_of(ask.faults(&format!("{}confidence", place())))?;
+            }
+        }
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
         let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
         self.make(owner, Order::Tasks(tasks, as_batch), key).await
+    }
+
+    /// Compiles the schema in `field` once, to see that it is one.
+    async fn check_schema(&self, field: String, schema: &Schema) -> Result<(), Error> {
+        let (is_brief, schema) = (schema.is_brief(), schema.clone());
+        let compile = move || compile_schema(&field, schema.source()).map(drop);
+        let compiled = self.node.compute.run_unless(is_brief, compile).await;
+        let Err(problems) = compiled.map_err(|_| Error::Internal)? else { return Ok(()) };
+        Ok(Problems::none_of(problems)?)
     }
 
     /// Makes something durable. After `Ok` it survives a power cut.

@@ -11,6 +11,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval;
 use callboard_domain::budget::Money;
 use callboard_domain::caps::Caps;
+use callboard_domain::confidence::ask::Expected;
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
@@ -231,11 +232,26 @@ impl Node {
         max_tokens: Option<u64>,
     ) -> Option<Money> {
         let texts = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
+        // The provider counts a schema as a part of the prompt.
+        let schema = inputs.output_schema.as_ref().map_or(0, |schema| schema.length() as u64 / 4);
+        let call = Expected { prompt: texts.saturating_add(schema), max_tokens };
         let prices = &self.settings.prices;
-        let of = |model| prices.worst_case_in(model, called.tier, texts, max_tokens);
+        let of = |model| {
+            let worst = prices.worst_case_in(model, called.tier, call.prompt, max_tokens)?;
+            let further = match &inputs.confidence {
+                Some(ask) => ask.worst_case(model, call, prices)?,
+                None => 0.0,
+            };
+            Some(worst + further)
+        };
         // The dearest of the models; a model without a price makes the whole unpriced.
         let dearest = called.models().map(of).collect::<Option<Vec<_>>>()?;
         dearest.into_iter().reduce(f64::max).map(Money::from_usd)
+    }
+
+    /// The most tokens that a model can answer with, if the price table knows it.
+    pub(crate) fn longest_output(&self, model: &str) -> Option<u64> {
+        self.settings.prices.get(model).and_then(|price| price.max_output_tokens)
     }
 
     /// From now on no task is given out.

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::approval::Record;
-use callboard_domain::calibration::{Calibration, Query};
+use callboard_domain::calibration::{Calibration, Origin, Query};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::review_stats::Summary;
 use callboard_domain::{Error, Timestamp};
@@ -127,6 +127,13 @@ impl ReviewStats {
     ) -> Result<Calibration, Error> {
         self.loaded().await?;
         Ok(self.sums(environment).counts.view(query))
+    }
+
+    /// True if reviewers decided on too few outputs like this one for its confidence to count as
+    /// tested. False while the records are being read.
+    pub(crate) fn is_untested(&self, environment: Environment, record: &Record) -> bool {
+        let is_loaded = *self.progress.borrow() == Progress::Loaded;
+        is_loaded && self.sums(environment).counts.is_untested(&Origin::from(record))
     }
 
     async fn read(&self, store: &dyn Store) -> Result<usize, StoreError> {

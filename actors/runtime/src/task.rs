@@ -14,6 +14,7 @@ use callboard_domain::Error;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
+use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     self, Chance, Completion, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
@@ -51,6 +52,8 @@ pub(crate) struct TaskItem {
     call: Option<CallPermit>,
     /// The shares of the limits that hold for it.
     shares: Vec<Share>,
+    /// The schema of the output, while a worker holds the task; the execution knows that of a step.
+    schema: Option<Schema>,
 }
 
 /// `Ok(Err(_))` is a refusal.
@@ -172,6 +175,7 @@ impl Held<TaskItem> {
                 self.item.running = None;
                 self.item.call = None;
                 self.item.shares.clear();
+                self.item.schema = None;
             }
             self.report_attempt(before.as_ref());
         }))
@@ -228,6 +232,10 @@ impl Held<TaskItem> {
             let store = &*self.node.shard(partition).store;
             Box::pin(tables::inputs(store, environment, self.address.task)).await?
         };
+        if task.spec.origin.step.is_none() {
+            self.item.schema.clone_from(&inputs.output_schema);
+        }
+        let inputs = task.amended(inputs);
         let trace = self.node.trace_of_attempt(&task, lease);
         let lease = LeaseToken { task: self.address.task, lease };
         slot.assign(Assignment { lease, deadline, task, inputs, trace });
@@ -264,6 +272,7 @@ impl Held<TaskItem> {
                 unit::Event::Task { event, output: None }
             }
         };
+        let event = self.checked(event).await?;
         ack.send(match self.join(Join::alone(event), false).await? {
             Ok(()) => AckResult::Applied,
             Err(Refusal::Task(task::Refusal::Duplicate)) => AckResult::Duplicate,
@@ -272,13 +281,41 @@ impl Held<TaskItem> {
         Ok(())
     }
 
-    /// Prices a call by the model that was used, in the service tier that the provider says it gave,
-    /// or else the one that was asked for.
+    /// Checks an answer whose output must match a schema; the execution checks that of a step.
+    async fn checked(&self, event: unit::Event) -> Result<unit::Event, ActorProcessingErr> {
+        let is_due = |task: &&Task| task.spec.checked && task.spec.origin.step.is_none();
+        let Some(task) = self.item.task.as_ref().filter(is_due) else { return Ok(event) };
+        let schema = if let Some(schema) = &self.item.schema {
+            Some(schema.clone())
+        } else {
+            // The server was started again while a worker held the task.
+            let store = &*self.node.shard(self.partition()).store;
+            let (environment, id) = (self.address.environment, self.address.task);
+            Box::pin(tables::inputs(store, environment, id)).await?.output_schema
+        };
+        let Some(schema) = schema else { return Ok(event) };
+        let longest = self.node.longest_output(&task.spec.model);
+        let checked = self.node.compute.check_answer(&schema, task, event, longest).await?;
+        Ok(match checked {
+            (event, Some(fault)) => event.faulted(fault),
+            (event, None) => event,
+        })
+    }
+
+    /// Fills in the cost: the model's own calls at the price of the model that was used, in the service
+    /// tier that the provider says it gave, or else the one that was asked for; those of a judge at the
+    /// judge's price.
     fn price(&self, completion: &mut Completion) {
+        let prices = &self.node.settings.prices;
+        let tier = completion.service_tier;
+        let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
+        let priced = |model: &str, usage: Usage| prices.usage_in(model, tier, usage.tokens());
         if let Some(task) = &self.item.task {
-            let tier = completion.service_tier.or(task.spec.service_tier());
-            let (prices, tokens) = (&self.node.settings.prices, completion.usage.tokens());
-            completion.usage = prices.usage_in(task.model(), tier, tokens);
+            completion.usage = priced(task.model(), completion.usage);
+        }
+        if let Some(judge) = &mut completion.judge {
+            judge.usage = priced(&judge.model, judge.usage);
+            completion.usage += judge.usage;
         }
     }
 

@@ -286,6 +286,7 @@ pub(crate) fn completion() -> Completion {
         confidence_source: None,
         finish_reason: None,
         service_tier: None,
+        judge: None,
     }
 }
 

@@ -122,6 +122,12 @@ pub struct Backtest {
     /// Outputs of this step.
     #[arg(long, value_name = "ID")]
     step: Option<String>,
+    /// Confidences made by this method: logprobs, samples, judge, reported, none.
+    #[arg(long)]
+    method: Option<String>,
+    /// Outputs of this model.
+    #[arg(long)]
+    model: Option<String>,
 }
 
 /// Does it.
@@ -144,6 +150,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), 
             let call = Call::get(&["hitl", "calibration"])
                 .query("templateId", wanted.template.as_ref())
                 .query("stepId", wanted.step.as_ref())
+                .query("method", wanted.method.as_ref())
+                .query("model", wanted.model.as_ref())
                 .query("threshold", Some(wanted.threshold));
             backtest::show(&access, &client.data(call).await?)
         }

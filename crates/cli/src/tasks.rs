@@ -14,6 +14,7 @@ use super::input::{self, Body};
 use super::output::{Column, Format, details};
 use super::wait;
 
+mod shape;
 mod stream;
 
 const COLUMNS: [Column; 9] = [
@@ -65,10 +66,16 @@ const BATCH: [Column; 8] = [
 
 const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
 
+const SUBMIT_EXAMPLES: &str = "Examples:
+  callboard tasks submit 'Say hello.' --wait
+  callboard tasks submit --file invoice.txt --output-schema invoice.json --max-tokens 300 --wait
+  callboard tasks submit 'Is 91 prime?' --confidence samples --samples 5";
+
 /// What to do with tasks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Tasks {
     /// Submit a prompt.
+    #[command(after_help = SUBMIT_EXAMPLES)]
     Submit(Submit),
     /// List tasks, the newest first.
     List(List),
@@ -170,6 +177,8 @@ pub struct Submit {
     gate: Gate,
     #[command(flatten)]
     flow: Flow,
+    #[command(flatten)]
+    shape: Box<shape::Shape>,
     /// Prevents a duplicate, and makes it safe to try again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -320,7 +329,7 @@ impl Submit {
             (None, None) => return Err(Failure::Usage("a prompt is needed".into())),
         };
         let hitl = Body::default().flag("required", self.require_approval);
-        Ok(Body::default()
+        let task = Body::default()
             .set("prompt", Some(prompt))
             .set("model", self.model.clone())
             .set("queue", self.queue.clone())
@@ -330,8 +339,8 @@ impl Submit {
             .set("maxTokens", self.max_tokens)
             .set("temperature", self.temperature)
             .set("timeoutMs", self.timeout.map(input::millis))
-            .object("hitl", self.gate.add_to(hitl))
-            .set("concurrencyKey", self.flow.concurrency_key.clone())
+            .object("hitl", self.gate.add_to(hitl));
+        Ok(self.shape.add_to(task)?.set("concurrencyKey", self.flow.concurrency_key.clone())
             .set("concurrencyLimit", self.flow.concurrency_limit)
             .set("onConflict", self.flow.on_conflict.clone())
             .set("fairnessKey", self.flow.fairness_key.clone())

@@ -15,6 +15,7 @@ use std::fmt;
 
 use callboard_domain::confidence::Source;
 use callboard_domain::model_limits::Reported;
+use callboard_domain::confidence::ask::Ask;
 use callboard_domain::task::{Message, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -104,6 +105,19 @@ pub struct Complete {
     /// The provider's own limits, from the headers of its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Reported>>,
+    /// What a judge used, which `usage` leaves out: its price is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<JudgeUsage>,
+}
+
+/// What the calls of a judge used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeUsage {
+    /// The judge's model.
+    pub model: String,
+    /// Tokens of all its calls.
+    pub usage: Usage,
 }
 
 /// Tokens of a call.
@@ -272,6 +286,12 @@ pub struct Task {
     /// The service tier to ask the provider for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
+    /// The JSON Schema of the output. The server checks the output, whatever the worker does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How the confidence is to be made, in the same lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Box<Ask>>,
     /// The execution that the task is a step of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_execution_id: Option<String>,

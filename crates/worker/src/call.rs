@@ -2,7 +2,7 @@
 //!
 //! Text is gathered for a moment before it goes out, and for longer while the way is full: a slow
 //! server gets fewer and larger deltas, and the model is not held up. Deliberately absent: a
-//! second call for the same lease.
+//! second answer under the same lease; further calls measure the one answer ([`confidence`]).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,9 +17,17 @@ use callboard_otlp::Spans;
 
 use callboard_domain::model_limits::Reported;
 
+use crate::confidence::{self, Measured};
 use crate::provider::{Code, Completion, Failure, Provider, Request};
-use callboard_protocol::workers::{Assign, Complete, ErrorBody, Fail, FromWorker, Task, Usage};
+use callboard_domain::confidence::Source;
+use callboard_domain::confidence::ask::Ask;
+use callboard_domain::usage::Tokens;
+use callboard_protocol::workers::{
+    Assign, Complete, ErrorBody, Fail, FromWorker, JudgeUsage, Task, Usage,
+};
 
+/// The time before the deadline in which no further call is made, at most.
+const DELIVERY: Duration = Duration::from_secs(5);
 /// How long text is gathered.
 const GATHER: Duration = Duration::from_millis(50);
 /// How much text goes out at once without waiting, in bytes.
@@ -47,10 +55,13 @@ pub(super) struct Means {
 /// the attempt's deadline. Dropping the future drops the model call.
 pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> FromWorker {
     let Assign { lease, mut task, .. } = assign;
-    let context = task.traceparent.take();
-    let request = request(task);
+    let (context, ask) = (task.traceparent.take(), task.confidence.take());
+    let request = request(task, ask.as_deref());
     let span = CallSpan::begin(&means, context.as_deref(), &request);
-    let called = AssertUnwindSafe(limited(&lease, &request, &means)).catch_unwind();
+    // Further calls leave the answer time to be sent.
+    let until = Instant::now() + remaining.saturating_sub((remaining / 10).min(DELIVERY));
+    let measured = limited(&lease, (&request, ask.as_deref(), until), &means);
+    let called = AssertUnwindSafe(measured).catch_unwind();
     let result = match timeout(remaining, called).await {
         Ok(Ok(result)) => result,
         // The panic's own words are not told: they may hold what the prompt held.
@@ -63,17 +74,23 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
             true,
         )),
     };
-    span.end(&result);
+    let result = result.map(|Measured { completion, judge }| (completion, judge));
+    span.end(result.as_ref().map(|(completion, _)| completion));
     match result {
-        Ok(completion) => complete(lease, completion),
+        Ok((completion, judge)) => complete(lease, completion, judge),
         Err(failure) => fail(lease, failure),
     }
 }
 
-async fn limited(lease: &str, request: &Request, means: &Means) -> Result<Completion, Failure> {
+async fn limited(
+    lease: &str,
+    (request, ask, until): (&Request, Option<&Ask>, Instant),
+    means: &Means,
+) -> Result<Measured, Failure> {
     let _slot = means.slots.acquire().await.expect("the semaphore is never closed");
     let (sender, mut pieces) = mpsc::channel(PIECES);
-    let mut call = means.provider.complete(request, &sender);
+    let provider = &*means.provider;
+    let mut call = Box::pin(confidence::complete(provider, request, ask, &sender, until));
     let mut gathered = String::new();
     let mut since = Instant::now();
     let mut due = false;
@@ -105,7 +122,7 @@ async fn limited(lease: &str, request: &Request, means: &Means) -> Result<Comple
     result
 }
 
-fn request(task: Task) -> Request {
+fn request(task: Task, ask: Option<&Ask>) -> Request {
     Request {
         model: task.model,
         system_prompt: task.system_prompt,
@@ -115,24 +132,23 @@ fn request(task: Task) -> Request {
         max_tokens: task.max_tokens,
         temperature: task.temperature,
         service_tier: task.service_tier,
+        output_schema: task.output_schema,
+        without_logprobs: ask.is_some_and(|ask| ask.source() != Source::Logprobs),
     }
 }
 
-fn complete(lease: String, completion: Completion) -> FromWorker {
+fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens)>) -> FromWorker {
+    let used = |Tokens { input, output, .. }: Tokens| Usage { input, output };
     FromWorker::Complete(Complete {
         lease,
         output: completion.output,
-        usage: Usage {
-            input: completion.usage.input,
-            output: completion.usage.output,
-            cache_read: completion.usage.cache_read,
-            cache_write: completion.usage.cache_write,
-        },
+        usage: used(completion.usage),
         confidence: completion.confidence,
         confidence_source: Some(completion.confidence_source.into()),
         finish_reason: completion.finish_reason,
         service_tier: completion.service_tier,
         limits: told(completion.limits),
+        judge: judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) }),
     })
 }
 

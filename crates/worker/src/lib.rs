@@ -16,6 +16,7 @@
 
 mod backoff;
 mod call;
+pub mod confidence;
 mod dial;
 mod outbox;
 pub mod provider;

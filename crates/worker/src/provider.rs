@@ -18,8 +18,11 @@ mod http;
 mod limits;
 pub mod openai;
 #[cfg(test)]
+mod described;
+#[cfg(test)]
 mod published;
 mod quirks;
+mod schema;
 pub mod simulated;
 #[cfg(test)]
 mod testing;
@@ -77,6 +80,10 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The service tier to ask for. `None` leaves it to the provider.
     pub service_tier: Option<ServiceTier>,
+    /// The JSON Schema of the output. A provider enforces of it what it can.
+    pub output_schema: Option<Value>,
+    /// True if no log-probabilities are wanted.
+    pub without_logprobs: bool,
 }
 
 /// A whole answer.
@@ -96,7 +103,12 @@ pub struct Completion {
     pub service_tier: Option<ServiceTier>,
     /// The provider's own limits, from the headers of the answer.
     pub limits: Reported,
+    /// The first tokens of the output with their natural log-probabilities, where there are any.
+    pub opening: Vec<(String, f64)>,
 }
+
+/// The most tokens of an output whose log-probabilities are kept one by one.
+const OPENING: usize = 8;
 
 impl Request {
     /// The system messages in their order: the system prompt, then the context as compact
@@ -204,6 +216,7 @@ mod tests {
             finish_reason: None,
             service_tier: None,
             limits: Reported::default(),
+            opening: vec![("secret".into(), -0.1)],
         };
         assert!(!format!("{request:?} {completion:?}").contains("secret"));
     }

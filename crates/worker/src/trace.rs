@@ -44,7 +44,7 @@ impl CallSpan {
     }
 
     /// The call has this result.
-    pub(super) fn end(mut self, result: &Result<Completion, Failure>) {
+    pub(super) fn end(mut self, result: Result<&Completion, &Failure>) {
         let Some(open) = self.0.take() else { return };
         let (spans, span) = (open.spans.clone(), open.span());
         spans.end(match result {

@@ -33,6 +33,8 @@ fn record(confidence: Option<f64>, fate: Fate) -> Record {
         template: Some("t-v1".into()),
         step: Some("s".into()),
         confidence,
+        method: None,
+        model: None,
         sampled: false,
         since: Timestamp::default(),
         escalated: false,

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use callboard_domain::id::WorkerId;
-use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken, MAX_TARGET};
+use callboard_domain::task::{
+    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET,
+};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
@@ -143,6 +145,11 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
         confidence_source: source,
         finish_reason: complete.finish_reason.map(|reason| reason.chars().take(64).collect()),
         service_tier: complete.service_tier,
+        judge: complete.judge.map(|judge| {
+            let (input, output) = (judge.usage.input, judge.usage.output);
+            let model = judge.model.chars().take(MAX_TARGET).collect();
+            Box::new(JudgeUsage { model, usage: Usage { input, output, ..Usage::default() } })
+        }),
     };
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
@@ -240,9 +247,11 @@ fn assign(assignment: Assignment) -> Assign {
             system_prompt: inputs.system_prompt,
             context: inputs.context,
             messages: inputs.messages,
-            max_tokens: spec.max_tokens,
+            max_tokens: task.max_tokens(),
             temperature: spec.temperature,
             service_tier: spec.service_tier(),
+            output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
+            confidence: inputs.confidence,
             plan_execution_id: execution.map(|id| id.to_string()),
             step_id: step,
             item: spec.origin.item,

@@ -118,6 +118,39 @@ async fn a_task_is_submitted_listed_and_waited_for() {
 }
 
 #[tokio::test]
+async fn a_task_is_submitted_with_a_schema_and_a_confidence() {
+    let server = Server::start();
+    let home = home(&server, "operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let schema = home.file("schema.yaml", "type: object\nrequired: [n]\n");
+    let arguments = [
+        "tasks",
+        "submit",
+        "p",
+        "--output-schema",
+        &schema,
+        "--confidence",
+        "judge",
+        "--samples",
+        "2",
+        "--judge",
+        "j",
+        "--rubric",
+        "It counts.",
+        "--confidence-field",
+        "n",
+    ];
+    home.run(&arguments).await.ok();
+    let task = worker.assignment().await["task"].clone();
+    assert_eq!(task["outputSchema"], json!({"type": "object", "required": ["n"]}));
+    let expected = json!({
+        "method": "judge", "n": 2, "fields": ["n"], "judgeModel": "j", "rubric": "It counts.",
+    });
+    assert_eq!(task["confidence"], expected);
+    home.run(&["tasks", "submit", "p", "--samples", "2"]).await.failed(2);
+}
+
+#[tokio::test]
 async fn a_wait_outlives_a_restart_of_the_server() {
     // The port must be the same again, so the settings choose it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Approval, Outcome, State};
 use crate::Timestamp;
-use crate::task::{Task, Why};
+use crate::confidence::Source;
+use crate::task::{Completion, Task, Why};
 
 /// What became of one output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,12 @@ pub struct Record {
     /// The model's confidence, 0 to 1.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// How the confidence was made; unknown for older records.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<Source>,
+    /// The model that answered; unknown for older records.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Whether it was only held to learn how good confident outputs are.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
@@ -76,6 +83,8 @@ impl Record {
             template: task.spec.origin.template.clone(),
             step: task.spec.origin.step.as_ref().map(|(_, step)| step.clone()),
             confidence: task.result.as_ref().and_then(|result| result.confidence),
+            method: task.result.as_ref().and_then(Completion::method),
+            model: Some(task.spec.model.clone()),
             sampled: false,
             since: now,
             escalated: false,
@@ -110,6 +119,8 @@ impl From<&Approval> for Record {
             template: origin.template.clone(),
             step: origin.step.as_ref().map(|(_, step)| step.clone()),
             confidence: approval.opening.confidence,
+            method: approval.opening.method,
+            model: Some(approval.task.model.clone()),
             sampled: approval.opening.why == Why::Sampled,
             since: approval.opening.since,
             escalated: approval.escalated_at.is_some(),

@@ -37,8 +37,13 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
 }
 
 fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
-    let held =
-        Held { why: Why::BelowThreshold, confidence: Some(0.71), output: "the output", salt: None };
+    let held = Held {
+        why: Why::BelowThreshold,
+        confidence: Some(0.71),
+        method: None,
+        output: "the output",
+        salt: None,
+    };
     Approval::opened(spec(Channels { email: true, dashboard: false }), &held, policy, asked, NOW)
 }
 

@@ -10,6 +10,8 @@ fn record(confidence: impl Into<Option<f64>>, fate: Fate) -> Record {
         template: Some("t-v1".into()),
         step: Some("s".into()),
         confidence: confidence.into(),
+        method: None,
+        model: None,
         sampled: false,
         since: AT,
         escalated: false,
@@ -125,7 +127,7 @@ fn only_what_is_asked_for_is_counted() {
     ]);
     let count = |template: Option<&str>, step: Option<&str>| {
         let (template, step) = (template.map(Into::into), step.map(Into::into));
-        let query = Query { template, step, thresholds: Vec::new() };
+        let query = Query { template, step, ..Query::default() };
         counts.view(&query).deciles[5].approved
     };
     assert_eq!((count(None, None), count(Some("a"), None), count(None, Some("x"))), (5, 2, 3));

@@ -7,7 +7,7 @@ use crate::Timestamp;
 use crate::budget::Money;
 use crate::event::EventName;
 use crate::id::TaskId;
-use crate::task::{Ending, FailureKind};
+use crate::task::{Ending, FailureKind, OutputFault};
 use crate::usage::Usage;
 
 /// What happened to an execution.
@@ -63,14 +63,14 @@ pub enum Event {
         /// How the task went.
         report: Report,
     },
-    /// The task of the step whose output is checked is completed, and the output does not match.
+    /// The task of a step with an output schema answered, and the output does not count.
     OutputMismatched {
         /// The step.
         step: u16,
         /// How the task went.
         report: Report,
-        /// What is wrong with the output, for the model to read.
-        message: String,
+        /// The fault of the output.
+        fault: OutputFault,
     },
     /// A signal came.
     Signalled(signal::Sent),
@@ -297,8 +297,6 @@ pub enum Refusal {
     StaleTask,
     /// The step does not wait for a decision.
     NotReady,
-    /// The output of this step is not checked.
-    NotChecked,
     /// It is final.
     Finished(Status),
     /// Nothing is due.

@@ -20,7 +20,7 @@ use naive::{Naive, Own, bad, well};
 use super::*;
 use crate::budget::Money;
 use crate::id::{ExecutionId, PlanId};
-use crate::task::Ending;
+use crate::task::{Ending, OutputFault};
 
 const EXECUTIONS: u64 = 10_000;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -98,7 +98,6 @@ impl World {
         let naive = Naive {
             dependencies: lists.clone(),
             fail_fast: spec.fail_fast,
-            checked: spec.output_checked,
             max,
             timeout_ms: spec.timeout_ms,
             deadline: spec.timeout_ms.map(|ms| NOW.after(Duration::from_millis(ms))),
@@ -256,7 +255,7 @@ impl World {
         let end = match self.chance.below(100) {
             _ if cancel && self.chance.percent(70) => Event::StepCancelled { step, report },
             0..15 if self.committed.head.spec.output_checked == Some(step) => {
-                Event::OutputMismatched { step, report, message }
+                Event::OutputMismatched { step, report, fault: OutputFault::Mismatch(message) }
             }
             55..75 => Event::StepFailed { step, report, ending: ending(EndingCode::ProviderError) },
             20..35 => {

@@ -83,7 +83,15 @@ impl CompiledPlan {
         self.plan.source().size() + schemas.map(Schema::length).sum::<usize>()
     }
 
-    /// The step whose output is checked against the schema.
+    /// The schema of a step's output: the template's for the last step, else the step's own.
+    #[must_use]
+    pub fn schema_of(&self, step: u16) -> Option<&Schema> {
+        let of_template = self.output_schema.as_ref().filter(|_| self.checked() == Some(step));
+        let own = || self.plan.steps().get(usize::from(step))?.output_schema();
+        of_template.or_else(own)
+    }
+
+    /// The step whose output is checked against the template's schema.
     #[must_use]
     pub fn checked(&self) -> Option<u16> {
         let last = u16::try_from(self.plan.steps().len()).ok()?.checked_sub(1)?;
@@ -183,18 +191,6 @@ impl Program {
         self.compiled.plan.position(name).and_then(|at| u16::try_from(at).ok())
     }
 
-    /// Checks the output of a step against the output schema; the inner error is a message for the
-    /// model. `None` if that takes more than the effort allows.
-    #[must_use]
-    pub fn check(&self, step: u16, output: &str, effort: Effort) -> Option<Result<(), String>> {
-        match &self.compiled.output_schema {
-            Some(schema) if self.compiled.checked() == Some(step) => {
-                check_output(schema, output, effort)
-            }
-            Some(_) | None => Some(Ok(())),
-        }
-    }
-
     /// The values that prompts can refer to before any step ran.
     #[must_use]
     pub fn scope_at_start(&self) -> impl Scope + '_ {
@@ -241,13 +237,13 @@ impl Program {
             Some(item) => execution.item(due.step, item),
             None => execution.step(due.step),
         };
-        if let Some(message) = row.and_then(|row| row.correction.as_ref()) {
-            let prompt = &mut inputs.prompt;
-            prompt.push_str("\n\nYour previous answer did not have the required structure: ");
-            prompt.push_str(message);
-            prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
-        }
-        Some(Evaluation::Run(Box::new(self.request(step, inputs)), step.retry()))
+        let amendment = row.map(StepState::amendment).unwrap_or_default();
+        amendment.amend(&mut inputs.prompt);
+        inputs.output_schema = self.compiled.schema_of(due.step).cloned();
+        inputs.confidence = step.source().confidence.clone().map(Box::new);
+        let mut request = self.request(step, inputs);
+        request.max_tokens = amendment.max_tokens.or(request.max_tokens);
+        Some(Evaluation::Run(Box::new(request), step.retry()))
     }
 
     /// The list of a step, and what its items cost at most. `None` if that takes more than the effort
@@ -338,9 +334,14 @@ impl Program {
     }
 }
 
-/// Checks an output against a schema. `None` if that takes more than the effort allows.
+/// Checks an output against a schema; the result is as of [`Schema::check_output`]. `None` if that
+/// takes more than the effort allows.
 #[must_use]
-pub fn check_output(schema: &Schema, output: &str, effort: Effort) -> Option<Result<(), String>> {
+pub fn check_output(
+    schema: &Schema,
+    output: &str,
+    effort: Effort,
+) -> Option<Result<Option<String>, String>> {
     let fuel = match effort {
         Effort::Brief if !schema.is_brief() => return None,
         Effort::Brief => schema::BRIEF_FUEL,

@@ -18,7 +18,7 @@ use super::items::MapState;
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::id::{SignalId, TaskId};
-use crate::task::{Ending, FailureKind};
+use crate::task::{Amendment, Ending, FailureKind};
 use crate::usage::Usage;
 
 /// The most bytes that a message takes in a row, as JSON.
@@ -116,6 +116,9 @@ pub struct StepState {
     /// What was wrong with its first output, for the prompt of the second try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<String>,
+    /// The token limit of the next try, after an output that was cut at the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
     /// The worst case that waits for budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Money>,
@@ -182,6 +185,7 @@ impl StepState {
             + error
             + self.fallback.as_ref().map_or(0, |(model, _)| 34 + written(model))
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
+            + self.max_tokens.map_or(0, |limit| 14 + digits(limit))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.erased { 14 } else { 0 }
@@ -202,6 +206,12 @@ impl StepState {
         let signal = self.signal.map(|signal| OutputSource::Signal(signal.id));
         let source = signal.or(self.task.map(OutputSource::Task));
         source.filter(|_| self.stage == Stage::Completed)
+    }
+
+    /// The changes that the faults of its outputs make to its next try.
+    #[must_use]
+    pub fn amendment(&self) -> Amendment {
+        Amendment { mismatch: self.correction.clone(), max_tokens: self.max_tokens }
     }
 
     /// As it was before its first dispatch, but for what must not be forgotten.
@@ -305,6 +315,7 @@ mod tests {
                     FailureKind::OutputInvalid,
                 )),
                 correction: None,
+                max_tokens: Some(u64::MAX),
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::*;
 use crate::budget::Money;
 use crate::id::{ExecutionId, PlanId};
-use crate::task::Ending;
+use crate::task::{Ending, OutputFault};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const DEADLINE: Timestamp = Timestamp::from_millis(1_060_000);
@@ -111,7 +111,11 @@ fn rejected(step: u16, retried_as: Option<Retry>) -> Event {
 
 fn mismatched(step: u16, run: u16) -> Event {
     let report = costing(task(step, run), 0.0);
-    Event::OutputMismatched { step, report, message: "`total` is missing".into() }
+    Event::OutputMismatched {
+        step,
+        report,
+        fault: OutputFault::Mismatch("`total` is missing".into()),
+    }
 }
 
 impl Execution {

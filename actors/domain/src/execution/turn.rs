@@ -16,7 +16,7 @@ use crate::budget::{Fit, Money};
 use crate::graph::StepSet;
 use crate::id::TaskId;
 use crate::machine::Step;
-use crate::task::{Ending, EndingCode};
+use crate::task::{Amendment, Ending, EndingCode, OutputFault};
 
 pub(super) struct Turn {
     /// The steps that were due before, and those of which an item was.
@@ -170,18 +170,19 @@ impl Turn {
         self.ended_badly(step, Stage::Cancelled, Ending { code: EndingCode::Cancelled, message });
     }
 
-    pub(super) fn mismatched(&mut self, step: u16, report: &Report, message: String) {
+    pub(super) fn mismatched(&mut self, step: u16, report: &Report, fault: &OutputFault) {
         if let Some(item) = report.item {
             return self.item_mismatched(step, item, report, message);
         }
-        let again = self.next.step(step).is_some_and(|row| row.correction.is_none());
+        let again = self.next.step(step).and_then(|row| row.amendment().after(fault));
         self.record_attempt(step, report);
-        if again {
+        if let Some(Amendment { mismatch, max_tokens }) = again {
             self.facts.push(Fact::StepRetrying(step));
-            self.enter(step, Stage::Ready).correction = Some(clipped(message));
+            let row = self.enter(step, Stage::Ready);
+            row.correction = mismatch;
+            row.max_tokens = max_tokens;
         } else {
-            let ending = Ending { code: EndingCode::OutputInvalid, message };
-            self.ended_badly(step, Stage::Failed, ending);
+            self.ended_badly(step, Stage::Failed, fault.ending());
         }
     }
 
@@ -296,6 +297,7 @@ impl Turn {
         let row = self.enter(step, stage);
         row.completed_at = Some(now);
         row.correction = None;
+        row.max_tokens = None;
         let skipped = stage == Stage::Skipped;
         let fact = if skipped { Fact::StepSkipped(step) } else { Fact::StepCompleted(step) };
         self.facts.push(fact);
@@ -349,6 +351,7 @@ impl Turn {
         let row = self.enter(step, stage);
         row.completed_at = Some(now);
         row.correction = None;
+        row.max_tokens = None;
         row.error = Some(ending);
         let cancelled = stage == Stage::Cancelled;
         let fact = if cancelled { Fact::StepCancelled(step) } else { Fact::StepFailed(step) };

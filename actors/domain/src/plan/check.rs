@@ -8,6 +8,8 @@ mod map;
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde_json::Value;
+
 use super::Step;
 use super::limits::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_fraction,
@@ -102,8 +104,10 @@ impl<'a> Checker<'a> {
             let condition = checked.condition();
             checked.numbers();
             let for_each = checked.for_each();
+            let output_schema = checked.output_schema();
+            checked.confidence();
             let source = source.clone();
-            steps.push(Step { source, prompt, system_prompt, messages, condition, for_each, wait });
+            steps.push(Step { source, prompt, system_prompt, messages, condition, for_each, wait, output_schema });
         }
         for index in downstream {
             let id = shortened(&sources[usize::from(index)].id, MAX_ID);
@@ -115,6 +119,18 @@ impl<'a> Checker<'a> {
             ));
         }
         (steps, graph)
+    }
+}
+
+/// Compiles the schema in `field`, which must be an object.
+///
+/// # Errors
+/// As [`Schema::compile`].
+pub fn compile_schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
+    if source.is_object() {
+        Schema::compile(field, source)
+    } else {
+        Err(vec![Problem::rule(Rule::Type, field, "must be an object")])
     }
 }
 
@@ -343,6 +359,19 @@ impl StepChecker<'_, '_, '_> {
                 self.fault(Code::InvalidCondition, "condition", &invalid.to_string());
                 None
             }
+        }
+    }
+
+    fn output_schema(&mut self) -> Option<Schema> {
+        let source = self.source.output_schema.as_ref()?;
+        let compiled = compile_schema(&self.field("outputSchema"), source);
+        compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
+    }
+
+    fn confidence(&mut self) {
+        if let Some(ask) = &self.source.confidence {
+            let faults = ask.faults(&self.field("confidence"));
+            self.checker.problems.extend(faults);
         }
     }
 

@@ -3,10 +3,13 @@
 //! Deliberately absent: defaults. A source holds only the fields that the client set.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::map::MapSource;
 use super::wait::WaitSource;
+use crate::confidence::ask::Ask;
 use crate::retry::Policy;
+use crate::schema::is_brief_source;
 use crate::task::{FlowSource, Message, Routing};
 
 /// The source of a plan (SPEC.md, Plan).
@@ -76,6 +79,12 @@ pub struct StepSource {
     /// The flow control of the step's tasks.
     #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
     pub flow: FlowSource,
+    /// The JSON Schema of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How the confidence is to be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Ask>,
 }
 
 /// The source of a retry policy.
@@ -109,11 +118,16 @@ const BRIEF_STEPS: usize = 64 * 1024;
 /// The most text of conditions that is parsed in about a millisecond, in bytes.
 const BRIEF_CONDITIONS: usize = 256;
 
+/// The most schemas of steps that are compiled in a few milliseconds.
+const BRIEF_SCHEMAS: usize = 4;
+
 /// True if the steps are compiled in about a millisecond.
 pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
     let condition = |step: &StepSource| step.condition.as_ref().map_or(0, String::len);
     steps.iter().map(StepSource::size).sum::<usize>() <= BRIEF_STEPS
         && steps.iter().map(condition).sum::<usize>() <= BRIEF_CONDITIONS
+        && steps.iter().filter_map(|step| step.output_schema.as_ref()).all(is_brief_source)
+        && steps.iter().filter(|step| step.output_schema.is_some()).count() <= BRIEF_SCHEMAS
 }
 
 impl StepSource {
@@ -130,7 +144,9 @@ impl StepSource {
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
         let texts = texts + of(&self.map.for_each) + of(&self.map.item);
-        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait
+        let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
+        size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait + schema
     }
 }
 

@@ -14,6 +14,8 @@ fn record(since: Timestamp, fate: Fate) -> Record {
         template: None,
         step: None,
         confidence: None,
+        method: None,
+        model: None,
         sampled: false,
         since,
         escalated: false,

@@ -24,7 +24,7 @@ impl Schema {
     }
 
     fn output(&self, output: &str) -> Result<(), String> {
-        self.check_output(output, &mut Fuel::new(FUEL)).expect("the fuel lasts")
+        self.check_output(output, &mut Fuel::new(FUEL)).expect("the fuel lasts").map(drop)
     }
 
     fn filled(&self, input: Map<String, Value>) -> Map<String, Value> {

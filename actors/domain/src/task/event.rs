@@ -1,6 +1,6 @@
 //! What happens to a task, what is told of it, what is to be done, and why something changes nothing.
 
-use super::{Chance, Completion, Failure, LeaseId, Status};
+use super::{Chance, Completion, Failure, LeaseId, OutputFault, Status};
 use crate::Timestamp;
 use crate::event::EventName;
 use crate::id::WorkerId;
@@ -25,14 +25,15 @@ pub enum Event {
         /// Whether it is in the sample, should there be one.
         chance: Chance,
     },
-    /// The holder of `lease` answered, and the output does not match the output schema.
+    /// The holder of `lease` answered, and the output does not count: it does not match the output
+    /// schema, or was cut.
     OutputInvalid {
         /// The lease of the answer.
         lease: LeaseId,
         /// The cost of the answer, which counts.
         completion: Completion,
-        /// The mismatch, for the model.
-        message: String,
+        /// The fault of the output.
+        fault: OutputFault,
     },
     /// The holder of `lease` gave up.
     AttemptFailed {

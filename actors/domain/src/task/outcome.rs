@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ServiceTier;
+use crate::confidence::Source;
 use crate::usage::Usage;
 
 /// The status on the wire (SPEC.md, States).
@@ -66,6 +67,26 @@ pub struct Completion {
     /// The service tier that the provider says it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
+    /// The part of the usage that a judge made. Boxed, because few answers have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Box<JudgeUsage>>,
+}
+
+impl Completion {
+    /// The method that made the confidence.
+    #[must_use]
+    pub fn method(&self) -> Option<Source> {
+        self.confidence_source.as_deref().and_then(Source::parse)
+    }
+}
+
+/// What the calls of another model used, which judged an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgeUsage {
+    /// The judge's model.
+    pub model: String,
+    /// Tokens and money.
+    pub usage: Usage,
 }
 
 /// Why an attempt failed.
@@ -106,6 +127,8 @@ pub enum EndingCode {
     ConditionFailed,
     /// The output does not match what was asked for.
     OutputInvalid,
+    /// The output was cut at the token limit.
+    OutputTruncated,
     /// A step that it stands behind did not end well.
     DependencyFailed,
     /// The execution took longer than `options.timeoutMs`.
@@ -122,7 +145,7 @@ pub enum EndingCode {
 
 impl EndingCode {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TaskTimeout,
         Self::WorkerLost,
         Self::ProviderError,
@@ -130,6 +153,7 @@ impl EndingCode {
         Self::RenderFailed,
         Self::ConditionFailed,
         Self::OutputInvalid,
+        Self::OutputTruncated,
         Self::DependencyFailed,
         Self::ExecutionTimeout,
         Self::BudgetExceeded,
@@ -149,6 +173,7 @@ impl EndingCode {
             Self::RenderFailed => "RENDER_FAILED",
             Self::ConditionFailed => "CONDITION_FAILED",
             Self::OutputInvalid => "OUTPUT_INVALID",
+            Self::OutputTruncated => "OUTPUT_TRUNCATED",
             Self::DependencyFailed => "DEPENDENCY_FAILED",
             Self::ExecutionTimeout => "EXECUTION_TIMEOUT",
             Self::BudgetExceeded => "BUDGET_EXCEEDED",

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Flow, Gate, Message, Routing, ServiceTier};
+use crate::confidence::ask::Ask;
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
+use crate::schema::Schema;
 use crate::trace::TraceContext;
 
 /// The longest name of a model or a queue, in characters: of a task, of a step and of a worker.
@@ -51,7 +53,7 @@ pub struct Spec {
     /// Where it comes from.
     #[serde(default, skip_serializing_if = "Origin::is_alone")]
     pub origin: Origin,
-    /// Whether its execution checks the output before it counts.
+    /// True if the output must match a schema: that in its inputs, or that of its step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
     /// The models after the first, and the service tier. Boxed, because few tasks have them.
@@ -169,7 +171,7 @@ impl Request {
             gate: self.gate,
             retry: Policy::default(),
             origin,
-            checked: false,
+            checked: self.inputs.output_schema.is_some(),
             routing: self.routing,
             flow: self.flow,
         };
@@ -191,6 +193,12 @@ pub struct Inputs {
     /// The earlier turns, between the system messages and the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The JSON Schema that the output must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Schema>,
+    /// How the confidence is to be made. Boxed, because few tasks say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Box<Ask>>,
 }
 
 impl Inputs {
@@ -204,7 +212,8 @@ impl Inputs {
     #[must_use]
     pub fn length(&self) -> usize {
         let system_prompt = self.system_prompt.as_ref().map_or(0, String::len);
-        self.prompt.len() + system_prompt + Message::weight(&self.messages)
+        let schema = self.output_schema.as_ref().map_or(0, Schema::length);
+        self.prompt.len() + system_prompt + Message::weight(&self.messages) + schema
     }
 }
 

@@ -44,6 +44,7 @@ fn completion(confidence: Option<f64>) -> Completion {
         confidence_source: None,
         finish_reason: None,
         service_tier: None,
+        judge: None,
     }
 }
 
@@ -56,7 +57,8 @@ fn answered(lease: LeaseId, confidence: Option<f64>) -> Event {
 }
 
 fn output_invalid(lease: LeaseId) -> Event {
-    Event::OutputInvalid { lease, completion: completion(None), message: "no number".into() }
+    let fault = OutputFault::Mismatch("no number".into());
+    Event::OutputInvalid { lease, completion: completion(None), fault }
 }
 
 fn failed(lease: LeaseId, retryable: bool) -> Event {
@@ -231,9 +233,64 @@ fn a_reviewer_lets_a_held_output_pass_or_not_and_nothing_else_does() {
     assert_eq!(held().refused(completed(LEASE_1)), Refusal::Duplicate);
 }
 
+fn paid(input: u64) -> Completion {
+    let usage = Usage { input, output: 1, total_cost: 0.5, price_unknown: false };
+    Completion { usage, ..completion(None) }
+}
+
+fn missed(lease: LeaseId, completion: Completion) -> Event {
+    let fault = OutputFault::Mismatch("no number".into());
+    Event::OutputInvalid { lease, completion, fault }
+}
+
 #[test]
-fn an_output_that_misses_its_schema_fails_the_task_and_is_paid_for() {
-    let step = task().running(LEASE_1).on(output_invalid(LEASE_1));
+fn an_output_that_misses_its_schema_is_asked_for_once_more_at_once() {
+    let step = task().running(LEASE_1).on(missed(LEASE_1, paid(3)));
+    assert_eq!((&step.next.state, step.facts), (&State::Ready, vec![Fact::Retrying]));
+    assert_eq!(step.effects, [Effect::ForgetWake, Effect::Enqueue]);
+    assert_eq!(step.next.result, None, "an answer that does not count is no result");
+    let inputs = Inputs { prompt: "How many?".into(), ..Inputs::default() };
+    let prompt = step.next.amended(inputs).prompt;
+    assert!(prompt.starts_with("How many?\n\n") && prompt.contains("no number"), "{prompt}");
+    let again = step.next.running(LEASE_2);
+    assert_eq!(again.attempt, 2);
+    let good = Event::Completed { lease: LEASE_2, completion: paid(4), chance: Chance(0) };
+    let done = again.on(good).next;
+    let usage = Usage { input: 7, output: 2, total_cost: 1.0, price_unknown: false };
+    assert_eq!(done.result.map(|result| result.usage), Some(usage), "both calls count");
+    assert_eq!((done.correction, done.error), (None, None));
+    let bad = again.on(missed(LEASE_2, paid(4))).next;
+    assert_eq!(bad.error.as_ref().map(|error| error.code), Some(EndingCode::OutputInvalid));
+    assert_eq!(bad.result.map(|result| result.usage), Some(usage));
+}
+
+#[test]
+fn an_output_that_was_cut_is_asked_for_with_twice_the_tokens() {
+    let cut = |lease, max_tokens| Event::OutputInvalid {
+        lease,
+        completion: paid(1),
+        fault: OutputFault::Truncated { max_tokens },
+    };
+    let task = task().running(LEASE_1).on(cut(LEASE_1, Some(64))).next;
+    assert_eq!((task.status(), task.max_tokens()), (Status::Pending, Some(64)));
+    let failed = task.running(LEASE_2).on(cut(LEASE_2, Some(128))).next;
+    assert_eq!(failed.error.map(|error| error.code), Some(EndingCode::OutputTruncated));
+}
+
+#[test]
+fn an_answer_that_did_not_count_is_paid_for_though_no_other_comes() {
+    let waiting = task().running(LEASE_1).on(missed(LEASE_1, paid(3))).next;
+    let cancelled = waiting.on(Event::CancelRequested).next;
+    assert_eq!(cancelled.result, Some(paid(3)));
+    let failed = waiting.running(LEASE_2).on(failed(LEASE_2, false)).next;
+    assert_eq!((failed.status(), failed.result), (Status::Failed, Some(paid(3))));
+}
+
+#[test]
+fn a_steps_output_that_misses_its_schema_fails_the_task_and_is_paid_for() {
+    let step = Some((crate::id::ExecutionId::from_u128(3 << 10), "a".to_owned()));
+    let spec = Spec { origin: Origin { step, ..Origin::default() }, ..spec() };
+    let step = Task::submitted(spec).next.running(LEASE_1).on(output_invalid(LEASE_1));
     assert_eq!((step.next.status(), step.facts), (Status::Failed, vec![Fact::Failed]));
     assert_eq!(step.next.result, Some(completion(None)));
     let message = "the output does not match the output schema: no number".into();
@@ -275,7 +332,7 @@ proptest! {
                 prop_assert!(!before.is_finished(), "finished is final");
                 prop_assert_eq!(step.next.version, before.version + 1);
                 prop_assert!(before.can_end_by(&event) || !step.next.is_finished());
-                prop_assert!(step.next.attempt <= 3 && step.next.losses <= 5);
+                prop_assert!(step.next.attempt <= 4 && step.next.losses <= 5);
                 let again = before.transition(event, now);
                 prop_assert_eq!(&again, &Ok(step.clone()), "replay agrees");
                 prop_assert!(!step.next.is_finished() || step.next.outstanding().is_empty());

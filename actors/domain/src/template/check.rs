@@ -11,6 +11,7 @@ use crate::error::Rule;
 use crate::plan::{
     Checker, Inputs, check_flow, check_fraction, check_length, check_max_tokens, check_tags,
     check_timeout,
+    compile_schema,
 };
 use crate::problem::{Code, Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
@@ -19,9 +20,10 @@ use crate::task::MAX_TARGET;
 
 /// The template, or all faults in the order of the document.
 pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
-    let input_schema = schema("inputSchema", &source.input_schema);
+    let input_schema = compile_schema("inputSchema", &source.input_schema);
     let output_schema =
-        source.output_schema.as_ref().map(|given| schema("outputSchema", given)).transpose();
+        source.output_schema.as_ref().map(|given| compile_schema("outputSchema", given));
+    let output_schema = output_schema.transpose();
     let inputs = input_schema.as_ref().map_or(Inputs::Unknown, Inputs::Declared);
     let mut checker = Checker::new(inputs, env_allow);
 
@@ -53,6 +55,7 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
     checker.problems.extend(input_schema.as_ref().err().into_iter().flatten().cloned());
     checker.problems.extend(output_schema.as_ref().err().into_iter().flatten().cloned());
     checker.steps(&source.steps);
+    check_last_schema(&mut checker.problems, &source);
     if let Some(defaults) = &source.defaults {
         check_defaults(&mut checker.problems, defaults);
     }
@@ -117,16 +120,19 @@ pub(super) fn restored(source: TemplateSource, env_allow: &[String]) -> Result<T
     })
 }
 
-fn schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
-    if source.is_object() {
-        Schema::compile(field, source)
-    } else {
-        Err(vec![Problem::rule(Rule::Type, field, "must be an object")])
+/// The last step has one schema: the template's, or its own.
+fn check_last_schema(problems: &mut Vec<Problem>, source: &TemplateSource) {
+    let last = source.steps.last().filter(|step| step.output_schema.is_some());
+    if let (Some(_), Some(_)) = (last, &source.output_schema) {
+        let field = format!("steps[{}].outputSchema", source.steps.len() - 1);
+        let says = "must be left out, because the template's outputSchema is the last step's";
+        problems.push(Problem::rule(Rule::Reserved, field, says));
     }
 }
 
 fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
-    let Defaults { model, queue, timeout_ms, max_tokens, temperature, routing, flow } = defaults;
+    let Defaults { model, queue, timeout_ms, max_tokens, temperature, routing, flow, output_schema, confidence } =
+        defaults;
     for (field, target) in [("defaults.model", model), ("defaults.queue", queue)] {
         if let Some(target) = target {
             check_length(problems, field, target, 1, MAX_TARGET);
@@ -139,6 +145,10 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
     check_max_tokens(problems, "defaults.maxTokens", *max_tokens);
     check_fraction(problems, "defaults.temperature", *temperature);
     check_flow(problems, "defaults.", flow);
+    if let Some(source) = output_schema {
+        problems.extend(compile_schema("defaults.outputSchema", source).err().unwrap_or_default());
+    }
+    problems.extend(confidence.iter().flat_map(|ask| ask.faults("defaults.confidence")));
 }
 
 fn check_estimates(problems: &mut Vec<Problem>, source: &TemplateSource) {

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::confidence::ask::Ask;
 use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
@@ -72,13 +73,20 @@ pub struct Defaults {
     /// The flow control.
     #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
     pub flow: FlowSource,
+    /// The JSON Schema of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How the confidence is to be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Ask>,
 }
 
 impl TemplateSource {
     /// True if the template is compiled in about a millisecond.
     #[must_use]
     pub fn is_brief(&self) -> bool {
-        let schemas = [Some(&self.input_schema), self.output_schema.as_ref()];
+        let of_defaults = self.defaults.as_ref().and_then(|it| it.output_schema.as_ref());
+        let schemas = [Some(&self.input_schema), self.output_schema.as_ref(), of_defaults];
         are_brief(&self.steps) && schemas.into_iter().flatten().all(is_brief_source)
     }
 
@@ -97,13 +105,20 @@ impl TemplateSource {
             max_tokens: step.max_tokens.or(defaults.max_tokens),
             temperature: step.temperature.or(defaults.temperature),
             flow: step.flow.or(&defaults.flow),
+            output_schema: step.output_schema.as_ref().or(defaults.output_schema.as_ref()).cloned(),
+            confidence: step.confidence.as_ref().or(defaults.confidence.as_ref()).cloned(),
             ..step.clone()
         };
         // A wait calls no model, and without a timeoutMs of its own it waits as long as its execution.
         let filled = |step: &StepSource| {
             if step.wait.is_some() { step.clone() } else { filled(step) }
         };
-        self.steps.iter().map(filled).collect()
+        let mut steps: Vec<_> = self.steps.iter().map(filled).collect();
+        // The template's own schema is the last step's.
+        if let (Some(_), Some(last)) = (&self.output_schema, steps.last_mut()) {
+            last.output_schema = None;
+        }
+        steps
     }
 
     /// A member of `metadata.estimates`.

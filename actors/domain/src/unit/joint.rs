@@ -24,7 +24,8 @@ use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
 use crate::spending::Subject;
-use crate::task::{self, Called, Ending, EndingCode, Origin, Request, State, Task};
+use crate::schema::Schema;
+use crate::task::{self, Called, Ending, EndingCode, Origin, Request, OutputFault, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ impl<'p> Joint<'p> {
         Ok(())
     }
 
-    /// Adds an event of a task of this execution, with all that it changes. An output with a mismatch
+    /// Adds an event of a task of this execution, with all that it changes. An output with a fault
     /// becomes the task's failure.
     ///
     /// # Errors
@@ -112,21 +113,14 @@ impl<'p> Joint<'p> {
         &mut self,
         items: Items<'_>,
         event: Event,
-        mismatch: Option<String>,
+        fault: Option<OutputFault>,
         outputs: &mut Outputs,
         sources: &mut impl Sources,
     ) -> Result<(), Refusal> {
         let number = items.task.and_then(|task| self.program.step_of(task));
-        let event = match (&mismatch, event) {
-            (
-                Some(message),
-                Event::Task { event: task::Event::Completed { lease, completion, .. }, .. },
-            ) => {
-                let message = message.clone();
-                let event = task::Event::OutputInvalid { lease, completion, message };
-                Event::Task { event, output: None }
-            }
-            (_, event) => event,
+        let event = match &fault {
+            Some(fault) => event.faulted(fault.clone()),
+            None => event,
         };
         let text = match &event {
             Event::Task { output, .. } => output.clone(),
@@ -144,16 +138,17 @@ impl<'p> Joint<'p> {
         let ended = ended.map(|step| &step.next).find(|task| task.is_finished());
         let (Some(number), Some(task)) = (number, ended) else { return Ok(()) };
         let (id, item) = (task.spec.id, task.spec.origin.item);
-        let event = match mismatch {
-            Some(message) => {
+        let event = match fault {
+            Some(fault) => {
                 let report = report(task);
-                Some(execution::Event::OutputMismatched { step: number, report, message })
+                Some(execution::Event::OutputMismatched { step: number, report, fault })
             }
             None => end_of(task, number, retry),
         };
         // The execution refuses if it waits for another task by now; then only the task changes.
+        let completed = matches!(event, Some(execution::Event::StepCompleted { .. }));
         let counted = event.is_some_and(|event| self.happened(event).is_ok());
-        match (counted, text, item) {
+        match (counted && completed, text, item) {
             (true, Some(text), None) => outputs.keep(number, &text),
             (true, Some(text), Some(_)) => outputs.keep_item(id, &text),
             (false, _, _) | (true, None, _) => {}
@@ -198,19 +193,11 @@ impl<'p> Joint<'p> {
         })
     }
 
-    /// The step whose output comes with the event and must match a schema, and the output. The owner
-    /// checks it ([`Program::check`]) and gives the mismatch to [`Self::join`].
+    /// The schema that the output of an event must match. The owner checks it
+    /// ([`Event::answer_to_check`]) and gives the fault to [`Self::join`].
     #[must_use]
-    pub fn to_check<'e>(&self, task: Option<&Task>, event: &'e Event) -> Option<(u16, &'e str)> {
-        let task = task?;
-        if let Event::Task { event: answer, output: Some(output) } = event
-            && let task::Event::Completed { lease, .. } = answer
-            && task.spec.checked
-            && task.is_held_under(*lease)
-        {
-            return self.program.step_of(task).map(|step| (step, output.as_str()));
-        }
-        None
+    pub fn schema_of(&self, task: &Task) -> Option<&'p Schema> {
+        self.program.step_of(task).and_then(|step| self.program.compiled.schema_of(step))
     }
 
     /// Adds a task's end that a unit of its own has committed.
@@ -312,7 +299,6 @@ impl<'p> Joint<'p> {
         let (mut created, inputs) =
             request.accepted(task, spec.account.clone(), spec.concurrent, origin);
         created.retry = retry;
-        created.checked = spec.output_checked == Some(step);
         self.unit.create(created, inputs);
     }
 

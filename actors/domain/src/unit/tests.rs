@@ -4,7 +4,9 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::approval::MailCause;
-use crate::execution::program::{CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy};
+use crate::execution::program::{
+    CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy, check_output,
+};
 use crate::execution::{self, Due, Execution, Stage};
 use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
 use crate::plan::{Plan, PlanSource, StepSource};
@@ -99,6 +101,7 @@ fn completed(lease: LeaseId, output: &str) -> Event {
         confidence_source: None,
         finish_reason: None,
         service_tier: None,
+        judge: None,
     };
     let event = task::Event::Completed { lease, completion, chance: Chance(u32::MAX) };
     Event::Task { event, output: Some(output.into()) }
@@ -349,15 +352,29 @@ fn program() -> (Program, Step<Execution>) {
     (Program::new(id, compiled, review, input, Arc::default()), first)
 }
 
+/// The event as the owner hands it on after the check.
+fn checked(schema: Option<&Schema>, task: &Task, event: Event) -> (Event, Option<OutputFault>) {
+    let (Some(answer), Some(schema)) = (event.answer_to_check(task), schema) else {
+        return (event, None);
+    };
+    if answer.is_cut {
+        let fault = OutputFault::truncated(task.max_tokens(), None);
+        return (event, Some(fault));
+    }
+    match check_output(schema, answer.output, Effort::Brief).expect("a small schema") {
+        Ok(Some(text)) => (event.repaired(text), None),
+        Ok(None) => (event, None),
+        Err(mismatch) => (event, Some(OutputFault::Mismatch(mismatch))),
+    }
+}
+
 /// Plays an event of the newest task, and decides what is due; returns the unit.
 fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit {
     let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
     let mut joint = Joint::of(program, state, NOW);
     let items = Items { task: Some(task), approval: None };
-    let mismatch = joint.to_check(Some(task), &event).and_then(|(step, output)| {
-        program.check(step, output, Effort::Brief).expect("a small schema").err()
-    });
-    joint.join(items, event, mismatch, &mut outputs, &mut sources).expect("the task is current");
+    let (event, fault) = checked(joint.schema_of(task), task, event);
+    joint.join(items, event, fault, &mut outputs, &mut sources).expect("the task is current");
     while let Some(step) = joint.due() {
         for (missing, _) in outputs.missing(joint.state(), step.step) {
             outputs.keep(missing, "an output that was read");
@@ -426,13 +443,46 @@ fn an_output_that_misses_the_schema_fails_its_task_and_asks_once_more() {
     assert!(task.spec.checked);
     let unit = play(&program, state, &task, completed(LEASE, "no number"));
     assert_eq!(names(&unit), ["failed", "new task", "running"]);
-    let Change::Task(step, None) = &unit.changes[0] else { panic!("the output does not count") };
+    let Change::Task(step, output) = &unit.changes[0] else { panic!("it comes first") };
+    assert_eq!(output.as_deref(), Some("no number"), "it is kept, to be shown");
     let code = step.next.error.as_ref().map(|error| error.code);
     assert_eq!((code, step.next.status()), (Some(EndingCode::OutputInvalid), Status::Failed));
     assert!(step.next.result.is_some(), "the answer is paid for");
     let (task, state) = created(&unit);
     let last = play(&program, state, &task, completed(LEASE, "7"));
     assert_eq!(names(&last), ["completed", "completed"]);
+}
+
+#[test]
+fn a_fenced_output_counts_without_its_fence() {
+    let (program, first) = program();
+    let start = begun(&program, first);
+    let (task, state) = created(&start);
+    let second = play(&program, state, &task, completed(LEASE, "an output"));
+    let (task, state) = created(&second);
+    let last = play(&program, state, &task, completed(LEASE, "```json\n7\n```"));
+    assert_eq!(names(&last), ["completed", "completed"]);
+    let Change::Task(_, output) = &last.changes[0] else { panic!("it comes first") };
+    assert_eq!(output.as_deref(), Some("7"));
+}
+
+#[test]
+fn an_output_that_was_cut_is_asked_for_again_with_twice_the_tokens() {
+    let (program, first) = program();
+    let start = begun(&program, first);
+    let (mut task, state) = created(&start);
+    task.spec = Arc::new(Spec { max_tokens: Some(50), ..(*task.spec).clone() });
+    let second = play(&program, state, &task, completed(LEASE, "an output"));
+    let (mut task, state) = created(&second);
+    task.spec = Arc::new(Spec { max_tokens: Some(50), ..(*task.spec).clone() });
+    let mut cut = completed(LEASE, "7");
+    if let Event::Task { event: task::Event::Completed { completion, .. }, .. } = &mut cut {
+        completion.finish_reason = Some("length".into());
+    }
+    let unit = play(&program, state, &task, cut);
+    assert_eq!(names(&unit), ["failed", "new task", "running"]);
+    let (task, _) = created(&unit);
+    assert_eq!(task.spec.max_tokens, Some(100));
 }
 
 #[test]

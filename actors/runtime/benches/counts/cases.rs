@@ -82,6 +82,7 @@ fn completion() -> Completion {
         confidence_source: None,
         finish_reason: Some("stop".into()),
         service_tier: None,
+        judge: None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Human approval (SPEC.md, HITL; PROTOCOL.md 6).
 
-use callboard_domain::approval::{Approval, Decider, check_four_eyes};
-use callboard_domain::execution::program::{Effort, check_output};
+use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::{Approvals, Page};
+use callboard_domain::schema::Schema;
 use callboard_domain::{Error, Rule};
 use tokio::sync::oneshot;
 
@@ -51,7 +51,19 @@ impl Handle {
         query: &Approvals,
     ) -> Result<Page<ApprovalDetail>, Error> {
         let page = approvals::approvals(self.node.store(), environment, query).await;
-        page.map_err(|error| unreadable(&error))
+        let mut page = page.map_err(|error| unreadable(&error))?;
+        for detail in &mut page.items {
+            detail.untested = self.is_untested(environment, &detail.approval);
+        }
+        Ok(page)
+    }
+
+    /// True if an approval waits whose confidence is of an origin that few reviewers decided on.
+    fn is_untested(&self, environment: Environment, approval: &Approval) -> bool {
+        let record = Record::from(approval);
+        record.is_open()
+            && record.confidence.is_some()
+            && self.node.review_stats.is_untested(environment, &record)
     }
 
     /// The approval of a task, with all that a reviewer needs.
@@ -66,9 +78,11 @@ impl Handle {
     ) -> Result<ApprovalDetail, Error> {
         let store = &*self.node.shard(task.partition()).store;
         let found = approvals::approval(store, environment, task).await;
-        found
+        let mut detail = found
             .map_err(|error| unreadable(&error))?
-            .ok_or_else(|| Error::not_found("the approval of", task))
+            .ok_or_else(|| Error::not_found("the approval of", task))?;
+        detail.untested = self.is_untested(environment, &detail.approval);
+        Ok(detail)
     }
 
     /// The history of an approval, oldest first.
@@ -107,9 +121,10 @@ impl Handle {
             let person = |account: &str| self.node.accounts.person_of(account);
             check_four_eyes(&found.task, &by, person)?;
         }
-        let edit = modified_output.filter(|edit| found.commit(edit) != found.opening.shown);
-        if let (Some(edit), false) = (&edit, found.decision.is_some()) {
-            self.check_edit(environment, &found, edit).await?;
+        let mut edit = modified_output.filter(|edit| found.commit(edit) != found.opening.shown);
+        if let (Some(text), true) = (&edit, found.decision.is_none() && found.task.checked) {
+            let repaired = self.check_edit(environment, &found, text).await?;
+            edit = repaired.or(edit);
         }
         let decision = Decision::Approve { by, edit, comment };
         self.tell(environment, task, |reply| Message::Decide(Box::new(decision), reply)).await
@@ -192,30 +207,37 @@ impl Handle {
         within(COMMAND, answer).await?
     }
 
-    /// An edited output must be what the template asks of its last step.
+    /// An edited output must match the task's output schema. Returns the repaired text, if the edit
+    /// was not JSON as it came.
     async fn check_edit(
         &self,
         environment: Environment,
         approval: &Approval,
         edit: &str,
-    ) -> Result<(), Error> {
-        let Some((execution, _)) = approval.task.origin.step.as_ref() else { return Ok(()) };
-        if !approval.task.checked {
-            return Ok(());
-        }
-        let compiled = approvals::plan_of(&self.node, environment, *execution).await;
-        let Some(compiled) = compiled.map_err(|error| unreadable(&error))? else { return Ok(()) };
-        let Some(schema) = compiled.output_schema.clone() else { return Ok(()) };
-        let mut checked = check_output(&schema, edit, Effort::Brief);
-        if checked.is_none() {
-            let edit = edit.to_owned();
-            let check = move || check_output(&schema, &edit, Effort::Full);
-            checked = self.node.compute.run(check).await.map_err(|_| Error::Internal)?;
-        }
-        checked.unwrap_or(Ok(())).map_err(|wrong| {
-            let message = format!("modifiedOutput must match the template's outputSchema: {wrong}");
+    ) -> Result<Option<String>, Error> {
+        let Some(schema) = self.schema_of(environment, approval).await? else { return Ok(None) };
+        let checked = self.node.compute.check(&schema, edit).await.map_err(|_| Error::Internal)?;
+        checked.map_err(|wrong| {
+            let message = format!("modifiedOutput must match the outputSchema: {wrong}");
             Error::invalid("modifiedOutput", Rule::Format, message)
         })
+    }
+
+    /// The output schema of a held task.
+    async fn schema_of(
+        &self,
+        environment: Environment,
+        approval: &Approval,
+    ) -> Result<Option<Schema>, Error> {
+        let task = &approval.task;
+        let own = self.task(environment, task.id).await?.inputs.output_schema;
+        let (None, Some((execution, step))) = (&own, &task.origin.step) else { return Ok(own) };
+        // Stored before tasks had schemas of their own.
+        let compiled = approvals::plan_of(&self.node, environment, *execution).await;
+        Ok(compiled.map_err(|error| unreadable(&error))?.and_then(|compiled| {
+            let position = u16::try_from(compiled.plan.position(step)?).ok()?;
+            compiled.schema_of(position).cloned()
+        }))
     }
 
     async fn check_prompt(

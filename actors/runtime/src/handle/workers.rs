@@ -7,14 +7,13 @@ use std::time::Duration;
 use callboard_domain::Error;
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::query::{Page, Tasks};
-use callboard_domain::schema::Schema;
 use callboard_domain::task::{LeaseToken, Task};
 use callboard_domain::worker::{Leases, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{COMMAND, Handle, Owner, STOPPING, unreadable, within};
 use crate::node::Node;
-use crate::tables::{self, executions};
+use crate::tables;
 use crate::worker::{self, Registration, View, WorkerCommand, WorkerMessage};
 
 impl Handle {
@@ -107,29 +106,6 @@ impl Handle {
     /// Returns once the sandbox has work, since the start or since it was asked before.
     pub async fn sandbox_used(&self) {
         self.node.sandbox_used.notified().await;
-    }
-
-    /// The schema that the output of a task must fit; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn output_schema(
-        &self,
-        environment: Environment,
-        task: &Task,
-    ) -> Result<Option<Schema>, Error> {
-        let Some((execution, step)) = &task.spec.origin.step else { return Ok(None) };
-        let found = async {
-            let begun = executions::begun(self.node.store(), environment, *execution).await?;
-            let Some(begun) = begun else { return Ok(None) };
-            self.node.plan(environment, begun.spec.plan).await
-        };
-        let plan = found.await.map_err(|error| unreadable(&error))?;
-        Ok(plan.and_then(|plan| {
-            let checked = plan.compiled.checked()?;
-            let is_it = plan.compiled.graph.name(checked) == step;
-            plan.compiled.output_schema.clone().filter(|_| is_it)
-        }))
     }
 
     /// How long leases last and how often workers are to speak.

@@ -29,6 +29,8 @@ pub struct ApprovalDetail {
     pub approval: Approval,
     /// How the confidence was made.
     pub confidence_source: Option<String>,
+    /// True if too few outputs like it were decided on for its confidence to count as tested.
+    pub untested: bool,
     /// What the model was asked.
     pub inputs: Inputs,
     /// What the model wrote.
@@ -93,10 +95,11 @@ pub(crate) async fn approval(
     let (inputs, edit, remark, output) = read?;
     let erased_at = found.task.erased_at;
     let confidence_source = found.task.result.and_then(|result| result.confidence_source);
+    let untested = false;
     Ok(Some(ApprovalDetail {
         approval,
         confidence_source,
-        inputs,
+        untested, inputs,
         output,
         edit,
         remark,

@@ -15,6 +15,8 @@ fn record(fate: Fate) -> Record {
         template: Some("t-v1".into()),
         step: None,
         confidence: Some(0.95),
+        method: None,
+        model: None,
         sampled: false,
         since: NOW,
         escalated: false,

@@ -15,6 +15,7 @@ use callboard_domain::approval::{
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
 use callboard_domain::bulk::{self, Job};
+use callboard_domain::confidence::Source;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
@@ -38,7 +39,7 @@ use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::spending::{Budget, Match, OnExceed, Period};
 use callboard_domain::task::{
     Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Message,
-    Origin, Spec, State as TaskState, Task, Why,
+    Origin, OutputFault, Spec, State as TaskState, Task, Why,
 };
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::trace::TraceContext;
@@ -114,8 +115,21 @@ fn full_task() -> Task {
         confidence_source: Some("logprobs".into()),
         finish_reason: Some("stop".into()),
         service_tier: None,
+        judge: None,
     };
     let event = Event::Completed { lease, completion, chance: Chance(0) };
+    running.transition(event, NOW).expect("it runs").next
+}
+
+/// A task whose first output missed its schema.
+fn corrected_task() -> Task {
+    let (lease, worker) = (LeaseId::from_random(42), WorkerId::from_u128(ID));
+    let spec = Spec { origin: Origin::default(), ..(*full_task().spec).clone() };
+    let leased = Task::submitted(spec).next.transition(Event::Leased { lease, worker }, NOW);
+    let running = leased.expect("it is ready").next;
+    let completion = full_task().result.expect("it is completed");
+    let fault = OutputFault::Mismatch("output.a is required".into());
+    let event = Event::OutputInvalid { lease, completion, fault };
     running.transition(event, NOW).expect("it runs").next
 }
 
@@ -174,6 +188,11 @@ fn the_rows_of_tasks_are_pinned() {
         "task-fresh-v1-traced",
         &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &TaskRow::from(&traced), None)),
     );
+    let corrected = TaskRow::from(&corrected_task());
+    pinned(
+        "task-fresh-v1-corrected",
+        &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &corrected, None)),
+    );
     let held = TaskRow::from(&held_task());
     pinned("task-held-v1-squeezed", &bytes(LIVE_TASKS.put(0, &ID, &held, None)));
     let context = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
@@ -188,6 +207,12 @@ fn the_rows_of_tasks_are_pinned() {
     made.inputs = Some(Inputs { messages: messages(), ..inputs });
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
+    let schema = serde_json::from_str(r#"{"type":"object"}"#).expect("JSON");
+    let inputs = made.inputs.map(|inputs| Inputs { output_schema: Some(schema), ..inputs });
+    made.inputs = inputs;
+    let golden =
+        pinned("made-v1-with-schema", serde_json::to_string(&made).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
 }
 
@@ -413,7 +438,13 @@ fn the_rows_of_deliveries_are_pinned() {
 /// of its history.
 fn full_approval(salt: Option<Salt>) -> (Approval, Approval, Vec<Entry>) {
     let user = |number: u128| Some(UserId::from_u128(number << 10));
-    let held = Held { why: Why::BelowThreshold, confidence: Some(0.75), output: "an output", salt };
+    let held = Held {
+        why: Why::BelowThreshold,
+        confidence: Some(0.75),
+        method: None,
+        output: "an output",
+        salt,
+    };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Asked { reviewer: user(number), by_mail: false };
     let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
@@ -459,7 +490,10 @@ fn the_rows_of_approvals_are_pinned() {
     pinned("history-v2-squeezed", &bytes(HISTORY.put(0, &(ID, 1), &history, None)));
     let (_, _, salted) = full_approval(Some(Salt::of(7)));
     pinned("history-salted-v2", &bytes(plain.put(0, &(ID, 1), &salted, None)));
-    let mut record = approval::Record::from(&decided);
+    let with_model =
+        approval::Record { method: Some(Source::Samples), ..approval::Record::from(&decided) };
+    pinned("track-approved-v1-with-model", &bytes(REVIEW_RECORDS.put(0, &ID, &with_model, None)));
+    let mut record = approval::Record { method: None, model: None, ..with_model };
     pinned("track-approved-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
     record.fate = Fate::Passed;
     pinned("track-passed-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
@@ -540,6 +574,8 @@ fn the_rows_of_executions_are_pinned() {
     pinned("step-v1-squeezed", &bytes(STEPS.put(0, &(ID, 0), step, None)));
     let stopped = StepState { finish_reason: Some("length".into()), ..step.clone() };
     pinned("step-v1-with-finish-reason", &bytes(plain.put(0, &(ID, 0), &stopped, None)));
+    let cut = StepState { max_tokens: Some(200), ..step.clone() };
+    pinned("step-v1-with-max-tokens", &bytes(plain.put(0, &(ID, 0), &cut, None)));
     let hitl = HitlSource {
         required_for: Some(vec!["a".into()]),
         confidence_threshold: Some(0.5),
@@ -672,6 +708,9 @@ fn the_rows_of_plans_and_templates_are_pinned() {
     source.steps[0].messages = messages();
     let json = serde_json::to_string(&source).expect("JSON");
     pinned("plan-source-v1-with-messages", json.as_bytes());
+    source.steps[0].output_schema = Some(serde_json::json!({"type": "object"}));
+    let json = serde_json::to_string(&source).expect("JSON");
+    pinned("plan-source-v1-with-schema", json.as_bytes());
 }
 
 fn messages() -> Vec<Message> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
-use callboard_domain::task::{Completion, Ending, Inputs, LeaseId, Route, Spec, Status, Task};
+use callboard_domain::task::{Completion, Correction, Ending, Inputs, LeaseId, Route, Spec, Status, Task};
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,8 @@ pub(crate) struct TaskRow {
     route: Route,
     #[serde(rename = "p", default, skip_serializing_if = "is_default")]
     priority: Option<u8>,
+    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
+    correction: Option<Box<Correction>>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -66,6 +68,7 @@ impl From<&Task> for TaskRow {
             erased_at: task.erased_at,
             route: task.route,
             priority: task.priority,
+            correction: task.correction.clone(),
         }
     }
 }
@@ -94,6 +97,7 @@ impl TaskRow {
             erased_at: self.erased_at,
             route: self.route,
             priority: self.priority,
+            correction: self.correction,
         }
     }
 }

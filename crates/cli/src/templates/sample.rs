@@ -22,6 +22,10 @@ const SAMPLES: [(&str, &str); 5] = [
         "risk-assessment-v1",
         include_str!("../../../../config/templates/samples/risk-assessment-v1.json"),
     ),
+    (
+        "support-reply-v1",
+        include_str!("../../../../config/templates/samples/support-reply-v1.json"),
+    ),
 ];
 
 /// The sample for a template.

@@ -44,6 +44,7 @@ impl Provider for Scripted {
                     finish_reason: Some("stop".into()),
                     service_tier: None,
                     limits: Reported::default(),
+                    opening: Vec::new(),
                 }),
                 End::Panic => panic!("planted"),
                 End::Never => std::future::pending().await,
@@ -90,6 +91,7 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
         finish_reason: Some("stop".into()),
         service_tier: None,
         limits: None,
+        judge: None,
     };
     assert_eq!(frame, FromWorker::Complete(expected));
 }

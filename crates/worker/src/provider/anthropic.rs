@@ -2,7 +2,8 @@
 //!
 //! It gives no log-probabilities, so there is no confidence. Stop reasons are told in the words
 //! of the rest of the field (`stop`, `length`). A long system prompt that comes again is marked for the
-//! provider's cache ([`caching`]). Deliberately absent: extended thinking and tools.
+//! provider's cache ([`caching`]). Deliberately absent: extended thinking, and tools other than the one
+//! that shapes an answer.
 
 mod caching;
 
@@ -22,7 +23,8 @@ use serde_json::{Value, json};
 use caching::Prompts;
 
 use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
-use super::quirks::{Memory, Quirks};
+use super::quirks::{Memory, Quirks, Shape};
+use super::schema::{Dialect, instruction, reduced};
 use super::{Completion, Deltas, Failure, Output, Provider, Request};
 
 /// Where Anthropic itself answers.
@@ -30,6 +32,9 @@ pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
 /// The longest output, in tokens, of a model that the price table doesn't know.
 const DEFAULT_MAX_TOKENS: u64 = 4096;
+
+/// The name of the tool whose input is the answer.
+const TOOL: &str = "answer";
 
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
@@ -85,7 +90,8 @@ impl Anthropic {
             match message {
                 Message::Start { message } => usage.merge(&message.usage),
                 Message::BlockDelta { delta } => {
-                    output.push(delta.text.unwrap_or_default(), deltas).await?;
+                    let text = delta.text.or(delta.partial_json);
+                    output.push(text.unwrap_or_default(), deltas).await?;
                 }
                 Message::Delta { delta, usage: counted } => {
                     stop_reason = delta.stop_reason.or(stop_reason);
@@ -103,6 +109,8 @@ impl Anthropic {
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
         let is_cached = self.prompts.comes_again(&request.model, &request.system_messages());
+        // There is one dialect here, which the whole schema is reduced to.
+        quirks.shape = quirks.shape.max(Shape::Reduced);
         loop {
             match self.endpoint.post(&self.body(request, quirks, is_cached)).await {
                 Ok(events) => {
@@ -110,13 +118,16 @@ impl Anthropic {
                     return Ok(events);
                 }
                 Err(refusal) => {
-                    let learned =
-                        refusal.answer.and_then(|(status, words)| quirks.learn(status, &words));
-                    let known = |learned: &Quirks| {
-                        learned.without_temperature != quirks.without_temperature
-                            || learned.without_service_tier != quirks.without_service_tier
-                    };
-                    quirks = learned.filter(known).ok_or(refusal.failure)?;
+                    let learned = refusal.answer.and_then(|(status, words)| {
+                        let known = |learned: &Quirks| {
+                            learned.without_temperature != quirks.without_temperature
+                                || learned.without_service_tier != quirks.without_service_tier
+                        };
+                        let reshaped = || quirks.reshaped(status, &words);
+                        let shaped = || request.output_schema.as_ref().and_then(|_| reshaped());
+                        quirks.learn(status, &words).filter(known).or_else(shaped)
+                    });
+                    quirks = learned.ok_or(refusal.failure)?;
                     tracing::debug!(
                         model = request.model,
                         ?quirks,
@@ -135,8 +146,12 @@ impl Anthropic {
             "messages": request.turns().collect::<Vec<_>>(),
             "stream": true,
         });
-        let system =
-            request.system_messages().into_iter().map(|text| json!({"type": "text", "text": text}));
+        let asked = request
+            .output_schema
+            .as_ref()
+            .and_then(|schema| shape(schema, quirks.shape, &mut body).then(|| instruction(schema)));
+        let system = request.system_messages().into_iter().chain(asked);
+        let system = system.map(|text| json!({"type": "text", "text": text}));
         let mut system: Vec<Value> = system.collect();
         if let (Some(last), true) = (system.last_mut(), is_cached) {
             last["cache_control"] = json!({"type": "ephemeral"});
@@ -171,6 +186,25 @@ impl Provider for Anthropic {
     }
 }
 
+/// Asks for the schema in `body`; true if a system message has to ask instead.
+///
+/// `output_config.format` takes closed objects alone. Where it cannot be used, a tool whose input is
+/// the answer is forced; the input of a tool is an object.
+fn shape(schema: &Value, shape: Shape, body: &mut Value) -> bool {
+    let native = reduced(schema, Dialect::Anthropic);
+    if shape <= Shape::Reduced && native.is_strict {
+        let format = json!({"type": "json_schema", "schema": native.schema});
+        body["output_config"] = json!({"format": format});
+    } else if shape <= Shape::Loose && schema.get("type") == Some(&json!("object")) {
+        let says = "Gives the answer.";
+        body["tools"] = json!([{"name": TOOL, "description": says, "input_schema": schema}]);
+        body["tool_choice"] = json!({"type": "tool", "name": TOOL});
+    } else {
+        return true;
+    }
+    false
+}
+
 fn completion(
     output: Output,
     usage: &Usage,
@@ -178,7 +212,8 @@ fn completion(
     limits: Reported,
 ) -> Completion {
     let finish_reason = stop_reason.map(|reason| match reason.as_str() {
-        "end_turn" | "stop_sequence" => "stop".to_owned(),
+        // The one tool is the answer.
+        "end_turn" | "stop_sequence" | "tool_use" => "stop".to_owned(),
         "max_tokens" | "model_context_window_exceeded" => "length".to_owned(),
         _ => reason,
     });
@@ -190,6 +225,7 @@ fn completion(
         finish_reason,
         service_tier: usage.service_tier.as_deref().map(given),
         limits,
+        opening: Vec::new(),
     }
 }
 
@@ -222,10 +258,11 @@ struct Started {
     usage: Usage,
 }
 
-/// Only text has this member: thinking and the input of tools have others.
+/// Text, or the input of the one tool; thinking has other members.
 #[derive(Deserialize)]
 struct BlockDelta {
     text: Option<String>,
+    partial_json: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -17,8 +17,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
-use super::quirks::{Memory, Quirks};
-use super::{Completion, Deltas, Failure, Output, Provider, Request};
+use super::quirks::{Memory, Quirks, Shape};
+use super::schema::{Dialect, Reduced, instruction, reduced};
+use super::{Completion, Deltas, Failure, OPENING, Output, Provider, Request};
 
 /// Where `OpenAI` itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -28,6 +29,8 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 pub struct OpenAi {
     endpoint: Endpoint,
     quirks: Memory,
+    /// True for `OpenAI` itself, which takes schemas in its strict dialect alone.
+    pub(super) is_strict: bool,
 }
 
 impl OpenAi {
@@ -42,9 +45,11 @@ impl OpenAi {
             Some(key) => headers([("authorization", key.header("Bearer ")?)]),
             None => headers([]),
         };
-        let endpoint =
-            Endpoint::new("openai", &base_url(base)?, "/chat/completions", key, headers)?;
-        Ok(Self { endpoint, quirks: Memory::default() })
+        let base = base_url(base)?;
+        let host = base.host_str().unwrap_or_default();
+        let is_strict = host == "api.openai.com" || host.ends_with(".openai.azure.com");
+        let endpoint = Endpoint::new("openai", &base, "/chat/completions", key, headers)?;
+        Ok(Self { endpoint, quirks: Memory::default(), is_strict })
     }
 
     /// The same, with the key from `OPENAI_API_KEY` if it is set.
@@ -80,6 +85,9 @@ impl OpenAi {
     /// Asks, and again without what the model refuses: a refusal has generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
+        if self.is_strict {
+            quirks.shape = quirks.shape.max(Shape::Reduced);
+        }
         loop {
             match self.endpoint.post(&body(request, quirks)).await {
                 Ok(events) => {
@@ -87,8 +95,11 @@ impl OpenAi {
                     return Ok(events);
                 }
                 Err(refusal) => {
-                    let learned =
-                        refusal.answer.and_then(|(status, words)| quirks.learn(status, &words));
+                    let learned = refusal.answer.and_then(|(status, words)| {
+                        let reshaped = || quirks.reshaped(status, &words);
+                        let shaped = || request.output_schema.as_ref().and_then(|_| reshaped());
+                        quirks.learn(status, &words).or_else(shaped)
+                    });
                     quirks = learned.ok_or(refusal.failure)?;
                     tracing::debug!(
                         model = request.model,
@@ -120,14 +131,17 @@ fn body(request: &Request, quirks: Quirks) -> Value {
         .system_messages()
         .into_iter()
         .map(|text| json!({"role": "system", "content": text}));
-    let messages: Vec<Value> = system.chain(request.turns()).collect();
+    let format = request.output_schema.as_ref().and_then(|schema| format(schema, quirks.shape));
+    let asked = request.output_schema.as_ref().filter(|_| quirks.shape >= Shape::Loose);
+    let asked = asked.map(|schema| json!({"role": "system", "content": instruction(schema)}));
+    let messages: Vec<Value> = system.chain(asked).chain(request.turns()).collect();
     let mut body = json!({
         "model": request.model,
         "messages": messages,
         "stream": true,
         "stream_options": {"include_usage": true},
     });
-    if !quirks.without_logprobs {
+    if !quirks.without_logprobs && !request.without_logprobs {
         body["logprobs"] = json!(true);
     }
     if let (Some(temperature), false) = (request.temperature, quirks.without_temperature) {
@@ -140,7 +154,25 @@ fn body(request: &Request, quirks: Quirks) -> Value {
     if let (Some(tier), false) = (request.service_tier, quirks.without_service_tier) {
         body["service_tier"] = json!(tier);
     }
+    if let Some(format) = format {
+        body["response_format"] = format;
+    }
     body
+}
+
+/// `response_format`: `OpenAI`'s, which Gemini's compatible address, vLLM, Ollama and llama.cpp take
+/// as well. A schema that `OpenAI` cannot enforce is sent as a hint, not strict.
+fn format(schema: &Value, shape: Shape) -> Option<Value> {
+    let named = |json_schema: Value| json!({"type": "json_schema", "json_schema": json_schema});
+    match shape {
+        Shape::Whole => Some(named(json!({"name": "answer", "schema": schema}))),
+        Shape::Reduced => {
+            let Reduced { schema, is_strict } = reduced(schema, Dialect::OpenAi);
+            Some(named(json!({"name": "answer", "schema": schema, "strict": is_strict})))
+        }
+        Shape::Loose => Some(json!({"type": "json_object"})),
+        Shape::Prompted => None,
+    }
 }
 
 /// What has come so far.
@@ -148,6 +180,7 @@ fn body(request: &Request, quirks: Quirks) -> Value {
 struct Answer {
     output: Output,
     logprobs: MeanLogprob,
+    opening: Vec<(String, f64)>,
     finish_reason: Option<String>,
     usage: Option<ChunkUsage>,
     service_tier: Option<ServiceTier>,
@@ -170,8 +203,14 @@ impl Answer {
             && (is_text(delta.reasoning.as_ref()) || is_text(delta.reasoning_content.as_ref()));
         if !hidden {
             let tokens = choice.logprobs.and_then(|logprobs| logprobs.content).unwrap_or_default();
-            // A token without a figure spoils the mean: NaN says so.
-            self.logprobs.extend(tokens.into_iter().map(|token| token.logprob.unwrap_or(f64::NAN)));
+            for TokenLogprob { token, logprob } in tokens {
+                // A token without a figure spoils the mean: NaN says so.
+                let logprob = logprob.unwrap_or(f64::NAN);
+                self.logprobs.push(logprob);
+                if self.opening.len() < OPENING {
+                    self.opening.push((token.unwrap_or_default(), logprob));
+                }
+            }
         }
         // A refusal is the model's answer too, in a member of its own.
         text.or(delta.refusal).unwrap_or_default()
@@ -204,6 +243,7 @@ impl Answer {
             finish_reason: self.finish_reason,
             service_tier: self.service_tier,
             limits: self.limits,
+            opening: self.opening,
         }
     }
 }
@@ -247,6 +287,7 @@ struct Logprobs {
 
 #[derive(Deserialize)]
 struct TokenLogprob {
+    token: Option<String>,
     logprob: Option<f64>,
 }
 

@@ -22,6 +22,33 @@ pub(super) struct Quirks {
     pub(super) completion_tokens: bool,
     /// `service_tier` is not sent.
     pub(super) without_service_tier: bool,
+    /// How an output schema is asked for.
+    pub(super) shape: Shape,
+}
+
+/// The ways to ask for an output schema; a provider that refuses one is asked in the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Shape {
+    /// The whole schema, for the provider to enforce.
+    #[default]
+    Whole,
+    /// The schema in the provider's strict dialect.
+    Reduced,
+    /// JSON of any kind, or a forced tool, with the schema beside it.
+    Loose,
+    /// The schema in a system message alone.
+    Prompted,
+}
+
+impl Shape {
+    const fn next(self) -> Option<Self> {
+        match self {
+            Self::Whole => Some(Self::Reduced),
+            Self::Reduced => Some(Self::Loose),
+            Self::Loose => Some(Self::Prompted),
+            Self::Prompted => None,
+        }
+    }
 }
 
 impl Quirks {
@@ -49,6 +76,29 @@ impl Quirks {
         } else {
             None
         }
+    }
+
+    /// The next way to ask for an output schema, if a refusal is about the way it was asked for.
+    pub(super) fn reshaped(self, status: u16, words: &Words) -> Option<Self> {
+        const SIGNS: [&str; 9] = [
+            "response_format",
+            "response format",
+            "json_schema",
+            "json schema",
+            "schema",
+            "output_config",
+            "tool_choice",
+            "tools",
+            "grammar",
+        ];
+        let message = words.message.to_lowercase();
+        let param = words.param.as_deref().unwrap_or_default();
+        let is_about_it =
+            SIGNS.iter().any(|sign| param.starts_with(sign) || message.contains(sign));
+        if !matches!(status, 400 | 404 | 422 | 500 | 501) || !is_about_it {
+            return None;
+        }
+        self.shape.next().map(|shape| Self { shape, ..self })
     }
 }
 

@@ -13,18 +13,26 @@
 //! | `simulated-rate-limited` | a rate limit, to be tried again after a second |
 //! | any other | `simulated answer …` |
 //!
+//! An output that must match a schema is an example of the schema, from every model but the echo.
+//!
 //! Deliberately absent: directives inside the prompt, and randomness.
 
 use std::time::Duration;
 
 use callboard_domain::confidence::{self, Source};
 use callboard_domain::model_limits::Reported;
+use callboard_domain::fuel::Fuel;
+use callboard_domain::schema::{self, Schema};
 use callboard_domain::usage::{Tokens, estimate_tokens};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Code, Completion, Deltas, Failure, Output, Provider, Request};
+
+/// The model that answers with its prompt, whatever schema the output must match.
+const ECHO: &str = "simulated-echo";
 
 const SLOW: Duration = Duration::from_mins(1);
 
@@ -58,10 +66,15 @@ impl Simulated {
         if let Some(failure) = failure(&request.model) {
             return Err(failure);
         }
-        let (whole, digest) = answer(request);
+        let (text, digest) = answer(request);
+        let schema = request.output_schema.as_ref().filter(|_| request.model != ECHO);
+        let whole = match schema {
+            Some(schema) => example(schema.clone()).await?,
+            None => text,
+        };
         let mut output = Output::default();
         let mut finish_reason = "stop";
-        for (index, word) in whole.split_inclusive(' ').enumerate() {
+        for (index, word) in pieces(&whole, schema.is_some()).into_iter().enumerate() {
             if request.max_tokens.is_some_and(|max| index as u64 >= max) {
                 finish_reason = "length";
                 break;
@@ -69,7 +82,7 @@ impl Simulated {
             if index > 0 {
                 pause(self.options.per_word).await;
             }
-            output.push(word.to_owned(), deltas).await?;
+            output.push(word, deltas).await?;
         }
         let confidence =
             self.confidence(&request.model, digest).filter(|_| finish_reason == "stop");
@@ -85,6 +98,7 @@ impl Simulated {
             finish_reason: Some(finish_reason.to_owned()),
             service_tier: request.service_tier,
             limits: Reported::default(),
+            opening: Vec::new(),
         })
     }
 
@@ -138,7 +152,7 @@ fn answer(request: &Request) -> (String, [u8; 4]) {
     }
     let hash = hash.finalize();
     let digest = [hash[0], hash[1], hash[2], hash[3]];
-    if request.model == "simulated-echo" {
+    if request.model == ECHO {
         return (request.prompt.clone(), digest);
     }
     let text = format!(
@@ -148,6 +162,28 @@ fn answer(request: &Request) -> (String, [u8; 4]) {
         request.prompt.chars().count()
     );
     (text, digest)
+}
+
+/// The words of a text, or the tokens of a JSON text of about four characters each.
+fn pieces(whole: &str, is_json: bool) -> Vec<String> {
+    if !is_json {
+        return whole.split_inclusive(' ').map(str::to_owned).collect();
+    }
+    let characters: Vec<char> = whole.chars().collect();
+    characters.chunks(4).map(|token| token.iter().collect()).collect()
+}
+
+/// A value of the schema, which is a caller's and may take a while.
+async fn example(schema: Value) -> Result<String, Failure> {
+    let make = move || {
+        let schema = Schema::checked_before(&schema);
+        let example = schema.example(&mut Fuel::new(schema::FUEL)).ok()?;
+        Some(example.to_string())
+    };
+    let example = tokio::task::spawn_blocking(make).await;
+    let example = example.map_err(|_| Failure::broken("the simulated model broke"))?;
+    example
+        .ok_or_else(|| Failure::refused("the simulated model finds no short value of the schema"))
 }
 
 async fn pause(time: Duration) {

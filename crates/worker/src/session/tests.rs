@@ -41,6 +41,8 @@ fn assign(lease: &str) -> Box<Assign> {
             max_tokens: None,
             temperature: None,
             service_tier: None,
+            output_schema: None,
+            confidence: None,
             plan_execution_id: None,
             step_id: None,
             item: None,
@@ -59,6 +61,7 @@ fn complete(lease: &str) -> FromWorker {
         finish_reason: None,
         service_tier: None,
         limits: None,
+        judge: None,
     })
 }
 

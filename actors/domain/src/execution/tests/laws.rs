@@ -42,7 +42,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => report.prop_map(|(step, report)| Event::OutputMismatched {
             step,
             report,
-            message: "no".into(),
+            fault: OutputFault::Mismatch("no".into()),
         }),
         1 => prop_oneof![
             Just(Event::CancelRequested),

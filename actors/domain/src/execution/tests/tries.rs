@@ -27,7 +27,7 @@ fn another_try_after_a_cancel_is_cancelled_too() {
 
 #[test]
 fn an_output_that_does_not_match_is_corrected_once() {
-    let execution = started(Spec { output_checked: Some(0), ..spec() }, APART).after([run(0)]);
+    let execution = execution(APART).after([run(0)]);
     let first = execution.on(mismatched(0, 1));
     assert_eq!(first.next.stages()[0], Ready);
     assert_eq!(first.facts, [Fact::StepRetrying(0)]);
@@ -37,7 +37,25 @@ fn an_output_that_does_not_match_is_corrected_once() {
     let again = first.next.after([run_at_worst(0, task(0, 2), 1.0)]);
     let second = again.on(mismatched(0, 2)).next;
     assert_eq!((second.stages()[0], second.code(0)), (Failed, Some(EndingCode::OutputInvalid)));
-    assert_eq!(execution.after([run(1)]).refused(mismatched(1, 1)), Refusal::NotChecked);
+}
+
+#[test]
+fn an_output_that_was_cut_is_tried_once_with_more_tokens() {
+    let cut = |run, max_tokens| Event::OutputMismatched {
+        step: 0,
+        report: costing(task(0, run), 0.0),
+        fault: OutputFault::Truncated { max_tokens },
+    };
+    let execution = execution(APART).after([run(0)]);
+    let first = execution.on(cut(1, Some(200))).next;
+    assert_eq!(first.stages()[0], Ready);
+    assert_eq!(first.step(0).and_then(|row| row.max_tokens), Some(200));
+    let again = first.after([run_at_worst(0, task(0, 2), 1.0)]);
+    let second = again.on(cut(2, Some(400))).next;
+    assert_eq!((second.stages()[0], second.code(0)), (Failed, Some(EndingCode::OutputTruncated)));
+    assert_eq!(second.step(0).and_then(|row| row.max_tokens), None);
+    let hopeless = execution.on(cut(1, None)).next;
+    assert_eq!(hopeless.code(0), Some(EndingCode::OutputTruncated));
 }
 
 #[test]

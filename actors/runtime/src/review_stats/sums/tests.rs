@@ -13,6 +13,8 @@ fn record(fate: Fate) -> Record {
         template: None,
         step: Some("s".into()),
         confidence: Some(0.7),
+        method: None,
+        model: None,
         sampled: false,
         since: AT,
         escalated: false,

@@ -40,6 +40,8 @@ fn request() -> Request {
         max_tokens: None,
         temperature: Some(0.5),
         service_tier: None,
+        output_schema: None,
+        without_logprobs: false,
     }
 }
 

@@ -28,6 +28,8 @@ fn request() -> Request {
         max_tokens: Some(7),
         temperature: Some(0.5),
         service_tier: None,
+        output_schema: None,
+        without_logprobs: false,
     }
 }
 

@@ -1,0 +1,47 @@
+//! What is asked of a task's output: its schema, and how its confidence is made.
+//!
+//! Deliberately absent: the checks, which the server makes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::input::{self, Body};
+
+/// What is asked of the output.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Shape {
+    /// A file with the JSON Schema that the output must match, in JSON or YAML.
+    #[arg(long, value_name = "FILE")]
+    output_schema: Option<PathBuf>,
+    /// How the confidence is made: auto, logprobs, samples, judge or none; by default auto.
+    #[arg(long, value_name = "METHOD")]
+    confidence: Option<String>,
+    /// The samples besides the answer, or the verdicts of a judge: 2 to 9; by default 3.
+    #[arg(long, value_name = "N", requires = "confidence")]
+    samples: Option<u8>,
+    /// A member of the output that samples must agree on; may be given several times.
+    #[arg(long = "confidence-field", value_name = "NAME", requires = "confidence")]
+    fields: Vec<String>,
+    /// The model that judges.
+    #[arg(long, value_name = "MODEL", requires = "confidence")]
+    judge: Option<String>,
+    /// What the judge goes by.
+    #[arg(long, value_name = "TEXT", requires = "judge")]
+    rubric: Option<String>,
+}
+
+impl Shape {
+    /// Adds what was given to a task.
+    pub(super) fn add_to(&self, task: Body) -> Result<Body, Failure> {
+        let schema = self.output_schema.as_deref().map(input::document).transpose()?;
+        let confidence = Body::default()
+            .set("method", self.confidence.as_deref())
+            .set("n", self.samples)
+            .list("fields", &self.fields)
+            .set("judgeModel", self.judge.as_deref())
+            .set("rubric", self.rubric.as_deref());
+        Ok(task.set("outputSchema", schema).object("confidence", confidence))
+    }
+}
