@@ -17,6 +17,7 @@ mod audit;
 mod auth;
 pub mod body;
 mod body_budget;
+mod browser;
 mod chat;
 pub mod describe;
 pub mod envelope;
@@ -32,6 +33,8 @@ mod metrics;
 pub mod middleware;
 mod oidc;
 mod openapi;
+pub(crate) mod origin;
+mod pages;
 mod plans;
 mod routes;
 pub mod serve;
@@ -116,6 +119,11 @@ fn table() -> Routes {
         .post  ("/api/auth/login",                  Public,                   accounts::login)
         .post  ("/api/auth/refresh",                Public,                   accounts::refresh)
         .post  ("/api/auth/setup",                  Public,                   setup::setup)
+        .get   ("/api/auth/methods",                Public,                   browser::methods)
+        .post  ("/api/auth/cookie",                 OWN_ALWAYS,               browser::set_cookie)
+        .get   ("/api/auth/session",                OWN_ALWAYS,               browser::who)
+        .post  ("/api/auth/links",                  OWN,                      browser::create_link)
+        .post  ("/api/auth/links/exchange",         Public,                   browser::exchange_link)
         .get   ("/api/auth/oidc/start",             Public,                   oidc::start)
         .get   ("/api/auth/oidc/callback",          Public,                   oidc::callback)
         .post  ("/api/auth/oidc/token",             Public,                   oidc::token)

@@ -158,6 +158,8 @@ impl Service {
             passwords,
             password_rules,
             setup,
+            base,
+            session_lifetime: config.auth.refresh_token_ttl,
             oidc,
             trusted_proxies: config.server.trusted_proxies,
             guard,
@@ -215,6 +217,14 @@ impl Service {
     pub async fn sign_in(&self, user: User) -> Result<SessionBody, Error> {
         let signed_in = self.handle().sign_in(user, By::SYSTEM).await;
         signed_in.map(|it| self.app.session(&it)).map_err(|e| failed("the sign-in failed")(&e))
+    }
+
+    /// The address that signs a user in once, in a browser: for `callboard dev`. It is a secret.
+    ///
+    /// # Errors
+    /// Too many such links wait.
+    pub fn sign_in_url(&self, user: &User) -> Result<Secret, Error> {
+        self.app.sign_in_link(user.id).map_err(|e| failed("no sign-in link can be made")(&e))
     }
 
     /// The runtime's door.

@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod approvals;
 pub mod audit;
+pub mod browser;
 pub mod chat;
 pub mod common;
 pub mod definitions;

@@ -88,6 +88,7 @@ impl Prepared {
         let (handle, url) = (service.handle(), service.url());
         let credentials = credentials(&handle, &keys).await?;
         let loan = signed_in(&service, &url).await;
+        let link = link(&service);
         let signal = signal()?;
         let (stopping, listener) = watch::channel(false);
         let wait = move || {
@@ -111,6 +112,9 @@ impl Prepared {
         let server = tokio::spawn(service.serve(wait()));
         let worker = tokio::spawn(worker::run(options, wait()));
         welcome(&url, &keys, password.as_deref(), &model, &dev);
+        if let Some(link) = &link {
+            announce(&format!("  dashboard  {}  (signs in once)", link.expose()));
+        }
         if let Some(loan) = &loan {
             announce(&format!("  signed in  {}", loan.path().display()));
         }
@@ -148,6 +152,13 @@ async fn signed_in(service: &Service, url: &str) -> Option<Loan> {
     };
     let warn = |why: &String| tracing::warn!(why, "the command line is not signed in");
     signed_in.await.inspect_err(warn).ok()
+}
+
+/// The address that signs the admin in, in a browser. The server runs without that too.
+fn link(service: &Service) -> Option<Secret> {
+    let admin = service.handle().users().into_iter().find(|user| user.role == Role::Admin)?;
+    let warn = |why: &crate::service::Error| tracing::warn!(%why, "there is no sign-in link");
+    service.sign_in_url(&admin).inspect_err(warn).ok()
 }
 
 /// The keys of the first start, or fresh ones.

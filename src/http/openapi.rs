@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, chat, events, executions, metrics, oidc, plans, setup, signing_key,
-    streams, system, table, tasks, templates, webhooks,
+    accounts, approvals, audit, browser, chat, events, executions, metrics, oidc, plans, setup,
+    signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -58,6 +58,11 @@ use crate::ws;
         accounts::login,
         accounts::refresh,
         setup::setup,
+        browser::set_cookie,
+        browser::who,
+        browser::methods,
+        browser::create_link,
+        browser::exchange_link,
         oidc::start,
         oidc::callback,
         oidc::token,

@@ -1,0 +1,72 @@
+/** A modal dialog: the browser's own, which keeps the focus inside and closes on Escape. */
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { Icon } from "./icons";
+
+type Props = {
+  title: string;
+  onClose: () => void;
+  children: ReactNode;
+  footer?: ReactNode;
+  /** Makes the dialog a form. */
+  onSubmit?: () => void;
+  size?: "wide";
+};
+
+/** Mount it to open it; `onClose` unmounts it. */
+export function Dialog({ title, onClose, children, footer, onSubmit, size }: Props) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    const before = document.activeElement;
+    if (dialog && !dialog.open) dialog.showModal();
+    return () => {
+      dialog?.close();
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  const content = (
+    <>
+      <header>
+        <h2 id={id}>{title}</h2>
+        <button
+          type="button"
+          className="button"
+          data-kind="quiet"
+          data-size="small"
+          aria-label="Close"
+          onClick={onClose}
+        >
+          <Icon name="cross" />
+        </button>
+      </header>
+      <div className="body">{children}</div>
+      {footer && <footer>{footer}</footer>}
+    </>
+  );
+  return (
+    <dialog
+      ref={ref}
+      className="dialog"
+      data-size={size}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      {onSubmit ? (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            onSubmit();
+          }}
+        >
+          {content}
+        </form>
+      ) : (
+        <div>{content}</div>
+      )}
+    </dialog>
+  );
+}
