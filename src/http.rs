@@ -108,6 +108,7 @@ fn table() -> Routes {
         .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
         .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)
         .get   ("/api/hitl/stats",                  may(A::HitlRead),         approvals::statistics)
+        .get   ("/api/hitl/reviewers",              may(A::HitlRead),         approvals::reviewers)
         .get   ("/api/hitl/calibration",            may(A::HitlRead),         approvals::calibration)
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)

@@ -162,7 +162,7 @@ impl AccessTokens {
 
     fn sign(
         &self,
-        kind: &str,
+        purpose: &str,
         user: UserId,
         session: SessionId,
         id: &str,
@@ -179,7 +179,7 @@ impl AccessTokens {
             nbf: None,
             iat: Some(issued),
             jti: id.to_owned(),
-            typ: kind.to_owned(),
+            typ: purpose.to_owned(),
             sid: session,
         };
         let ring = self.ring();
@@ -208,9 +208,9 @@ impl AccessTokens {
         self.read(COOKIE_TYPE, token, now)
     }
 
-    fn read(&self, kind: &str, token: &str, now: Timestamp) -> Result<Access, Error> {
+    fn read(&self, purpose: &str, token: &str, now: Timestamp) -> Result<Access, Error> {
         let (claims, end_of_key) = self.ring().signed_claims(token, now).ok_or_else(invalid)?;
-        if claims.iss != ISSUER || claims.aud != AUDIENCE || claims.typ != kind {
+        if claims.iss != ISSUER || claims.aud != AUDIENCE || claims.typ != purpose {
             return Err(invalid());
         }
         let seconds = now.as_millis() / 1000;

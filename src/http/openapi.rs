@@ -55,6 +55,7 @@ use crate::ws;
         approvals::history,
         approvals::statistics,
         approvals::calibration,
+        approvals::reviewers,
         accounts::login,
         accounts::refresh,
         setup::setup,

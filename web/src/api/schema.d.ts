@@ -462,6 +462,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hitl/reviewers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The users who decide, by name: admins and operators (+). */
+        get: operations["hitl_reviewers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/hitl/stats": {
         parameters: {
             query?: never;
@@ -1747,6 +1764,11 @@ export interface components {
             /** @description How the reviewer was chosen. */
             assignmentMethod?: string;
             /**
+             * Format: int32
+             * @description How many outputs the reviewer approved by one act; absent if it was this one alone (+).
+             */
+            bulk?: number;
+            /**
              * Format: int64
              * @description How long was waited, in milliseconds.
              */
@@ -1914,6 +1936,13 @@ export interface components {
              * @description How many it did not.
              */
             rejections: number;
+        };
+        /** @description A user who decides (+). */
+        ReviewerName: {
+            /** @description `usr_…`, as approvals and histories name it. */
+            id: string;
+            /** @description What it is called. */
+            name: string;
         };
         /** @description A session. */
         Session: {
@@ -2422,6 +2451,8 @@ export interface components {
             comment?: string | null;
             /** @description The text that replaces the output. */
             modifiedOutput?: string | null;
+            /** @description How many outputs of one step this act approves, of which this is one; the history shows it (+). */
+            bulk?: number | null;
             /** @description Who decides: a session names only itself, an admin's also others; a key anybody. */
             reviewerId?: string | null;
         };
@@ -4211,6 +4242,45 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Approval"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_reviewers: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ReviewerName"][];
                         meta: components["schemas"]["Meta"];
                         pagination: components["schemas"]["Pagination"];
                     };

@@ -5,6 +5,7 @@
  * turned them off or given them other letters (WCAG 2.1.4).
  */
 import { useEffect, useRef } from "react";
+import { flushSync } from "react-dom";
 import { preference } from "./preferences";
 
 export type Key = {
@@ -70,7 +71,8 @@ export function useKeys(title: string, keys: Key[], options: { inDialog?: boolea
 export function pressed(event: KeyboardEvent): boolean {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing)
     return false;
-  if (isTyping(event.target)) return false;
+  // What has the focus may stand in a shadow root, as an editor does.
+  if (isTyping(event.composedPath()[0] ?? event.target)) return false;
   // `?` always works: it is how the keys are turned on again.
   if (preference(KEYS_OFF, false) && event.key !== "?") return false;
   const inDialog = document.querySelector("dialog[open]") !== null;
@@ -79,7 +81,10 @@ export function pressed(event: KeyboardEvent): boolean {
     const found = scope.keys.find((each) => keyOf(each.id, each.key) === event.key);
     if (!found) continue;
     event.preventDefault();
-    if (!found.off && !(event.repeat && found.key !== "j" && found.key !== "k")) found.run();
+    if (!found.off && !(event.repeat && found.key !== "j" && found.key !== "k")) {
+      // At once: the next key may follow within a millisecond, and belongs into the dialog that this one opens.
+      flushSync(found.run);
+    }
     return true;
   }
   return false;

@@ -333,7 +333,7 @@ fn full_approval() -> (Approval, Approval, Vec<Entry>) {
         Held { why: Why::BelowThreshold, confidence: Some(0.75), shown: Digest::of("an output") };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Asked { reviewer: user(number), by_mail: false };
-    let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
+    let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()), bulk: None };
     let (edit, comment) = (Some(Digest::of("an edit")), Some(Digest::of("why")));
     let step = Approval::opened(full_task().spec, &held, hurry, asked(1), NOW);
     let later = step.next.opening.escalates_at;
