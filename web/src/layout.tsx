@@ -114,22 +114,22 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
         <div className="who cut" data-tip={`${who.user.email}\n${who.user.role}`}>
           {who.user.name} <span className="faint">{who.user.role}</span>
         </div>
-        <div className="row wrap">
-          <Button size="small" onClick={onHelp} hotkey="?">
+        <div className="side-actions">
+          <Button size="small" kind="quiet" onClick={onHelp} hotkey="?">
             Keys
           </Button>
           <Button
             size="small"
-            aria-label={`Theme: ${theme}`}
-            data-tip={`Theme: ${theme}`}
+            kind="quiet"
+            data-tip="Light, dark, or as the system is"
             onClick={() => {
               setTheme(next[theme]);
               applyTheme(next[theme]);
             }}
           >
-            {theme}
+            Theme: {theme}
           </Button>
-          <Button size="small" onClick={() => void signOut()}>
+          <Button size="small" kind="quiet" onClick={() => void signOut()}>
             Sign out
           </Button>
         </div>

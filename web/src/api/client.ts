@@ -57,6 +57,8 @@ export type ParamsOf<P extends GetPath> =
 export const api = createClient<paths>({
   baseUrl: globalThis.location?.origin ?? "",
   credentials: "same-origin",
+  // A list in a query is written with commas.
+  querySerializer: { array: { style: "form", explode: false } },
 });
 
 type Envelope = { success: boolean; data?: unknown; pagination?: Omit<Page<unknown>, "items"> };

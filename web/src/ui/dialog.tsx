@@ -12,7 +12,7 @@ type Props = {
   size?: "wide";
 };
 
-/** Mount it to open it; `onClose` unmounts it. */
+/** Mount it to open it; `onClose` unmounts it. The focus is on its first field, else on its last button. */
 export function Dialog({ title, onClose, children, footer, onSubmit, size }: Props) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -20,6 +20,9 @@ export function Dialog({ title, onClose, children, footer, onSubmit, size }: Pro
     const dialog = ref.current;
     const before = document.activeElement;
     if (dialog && !dialog.open) dialog.showModal();
+    // The browser's choice is the first button, which closes it: a space that is typed must not press that.
+    const field = '.body :is(textarea, select, input:not([type="checkbox"], [type="radio"]))';
+    dialog?.querySelector<HTMLElement>(`${field}, footer button:last-child`)?.focus();
     return () => {
       dialog?.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();

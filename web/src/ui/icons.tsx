@@ -43,7 +43,7 @@ export function Icon({ name, size = 16, spin = false }: { name: IconName; size?:
       width={size}
       height={size}
       viewBox="0 0 16 16"
-      fill="none"
+      fill={name === "dot" ? "currentColor" : "none"}
       stroke="currentColor"
       strokeWidth="1.5"
       strokeLinecap="round"

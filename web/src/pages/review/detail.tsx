@@ -89,7 +89,7 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, ref 
       <Decided item={item} onNext={onNext} hasNext={hasNext} />
       <div className="review-columns">
         <div className="review-texts">
-          <section className="panel review-output" aria-label="Output">
+          <section className="panel review-output" aria-label="The output and its versions">
             <div className="review-tabs">
               <div className="tabs" role="tablist">
                 <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
@@ -419,8 +419,6 @@ function RejectDialog({ item, reason, setReason, onClose, onReject }: RejectProp
             className="textarea"
             required
             maxLength={10_000}
-            // biome-ignore lint/a11y/noAutofocus: the dialog was opened to write this
-            autoFocus
             value={reason}
             onChange={(event) => setReason(event.target.value)}
             onKeyDown={(event) => {

@@ -23,13 +23,13 @@ const look = EditorView.theme({
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--text-3)", border: "0" },
   "&.cm-focused .cm-cursor": { borderLeftColor: "var(--text)" },
   "&.cm-focused .cm-selectionBackground, ::selection": { backgroundColor: "var(--accent-soft)" },
-  ".cm-changedLine, .cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
-  ".cm-deletedChunk, .cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
-  ".cm-changedText, .cm-merge-b .cm-changedText": {
+  ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
+  ".cm-deletedChunk, &.cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
+  ".cm-changedText, &.cm-merge-b .cm-changedText": {
     background: "none",
     textDecoration: "underline 2px var(--good)",
   },
-  ".cm-deletedText, .cm-merge-a .cm-changedText": {
+  ".cm-deletedText, &.cm-merge-a .cm-changedText": {
     background: "none",
     textDecoration: "underline 2px var(--bad)",
   },

@@ -13,7 +13,7 @@ export function Why({ item }: { item: Approval }) {
           <i
             className="review-scale-value"
             style={{ width: `${confidence * 100}%` }}
-            data-below={threshold !== undefined && confidence < threshold}
+            data-against={threshold === undefined ? "none" : confidence < threshold ? "below" : "above"}
           />
           {threshold !== undefined && <b style={{ left: `${threshold * 100}%` }} />}
         </div>
@@ -73,11 +73,11 @@ function Record({ item }: { item: Approval }) {
     confidence === undefined
       ? "without a confidence"
       : `at ${ratio((mine as { from?: number }).from)}–${ratio((mine as { to?: number }).to)}`;
-  const scope = isKnown ? "of this step" : "of all steps and tasks";
+  const scope = isKnown ? "of this step" : "of any step or task";
   if (all === 0)
     return (
       <p className="faint small">
-        No output {scope} {range} was decided yet.
+        No output {scope} was decided yet {range}.
       </p>
     );
   return (
