@@ -62,9 +62,11 @@ test("what happens is shown as it happens: reviews, failures by template, the we
   await accessible(phone, "phone");
   await shot(phone, "home-phone");
   await phone.getByRole("button", { name: "Menu" }).click();
-  await phone.getByRole("link", { name: "Review", exact: true }).waitFor();
+  const review = phone.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: /^Review/ });
+  await review.waitFor();
   await accessible(phone, "menu");
-  await phone.getByRole("link", { name: "Review", exact: false }).first().click();
+  await shot(phone, "menu-phone");
+  await review.click();
   await phone.getByRole("heading", { name: "Review" }).waitFor();
   await close(phone);
   worker.stop();

@@ -10,6 +10,7 @@ const SHOWN = 100_000;
 export function LongText({ text, label }: { text: string; label: string }) {
   const [whole, setWhole] = useState(false);
   const isCut = !whole && text.length > SHOWN;
+  const isCode = useMemo(() => /^\s*[[{<]/.test(text) || text.includes("```"), [text]);
   const parts = useMemo(() => pieces(visible(isCut ? text.slice(0, SHOWN) : text)), [text, isCut]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and the keyboard must reach that
@@ -18,7 +19,7 @@ export function LongText({ text, label }: { text: string; label: string }) {
         <p className="faint">(empty)</p>
       ) : (
         parts.map((part, index) => (
-          <div key={index} className="text long-text-part" dir="auto">
+          <div key={index} className="text long-text-part" data-code={isCode} dir="auto">
             {part}
           </div>
         ))

@@ -18,7 +18,6 @@ import { useDraft } from "./drafts";
 import { History } from "./history";
 import { useNames } from "./names";
 import { isOpen } from "./review";
-import { groupOf } from "./select";
 import { Why } from "./why";
 
 const Edit = lazy(() => import("./editor").then((it) => ({ default: it.Edit })));
@@ -76,7 +75,10 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, ref 
         </Link>
         <div className="grow">
           <h2 className="cut">
-            {title} <span className="faint review-group">{groupOf(item)}</span>
+            {title}{" "}
+            <span className="faint review-group">
+              {item.stepId ? (item.templateId ?? "plan") : `queue ${item.queue}`}
+            </span>
           </h2>
         </div>
         <Status state={item.status} filled />

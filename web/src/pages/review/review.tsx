@@ -44,9 +44,15 @@ export default function Review() {
   };
   const list = useRows("/api/hitl/pending", { query });
   const { rows, total, more, hasNextPage } = list;
+  // The oldest come last: the order is known once all are there.
+  const isWhole = list.data !== undefined && (rows.length >= LOADED || !hasNextPage);
+  const wholeOnce = useRef<string>(undefined);
+  const asked = JSON.stringify(query);
+  if (isWhole) wholeOnce.current = asked;
+  const isComplete = wholeOnce.current === asked && list.data !== undefined;
   useEffect(() => {
-    if (rows.length < LOADED && hasNextPage) more();
-  }, [rows.length, hasNextPage, more]);
+    if (!isWhole && hasNextPage) more();
+  }, [isWhole, hasNextPage, more]);
 
   const isNewestFirst = params.get("sort") === "newest";
   const text = params.get("q") ?? "";
@@ -70,7 +76,7 @@ export default function Review() {
     [params],
   );
   const isWide = useWide();
-  const first = items[0]?.taskId;
+  const first = isComplete ? items[0]?.taskId : undefined;
   useEffect(() => {
     if (!taskId && first && isWide) navigate(address(first), { replace: true });
   }, [taskId, first, isWide, navigate, address]);
@@ -213,7 +219,7 @@ export default function Review() {
         <div className="page-head review-head">
           <h1>Review</h1>
           <span className="soft">
-            {list.data && (shown.length === total ? total : `${shown.length} of ${total}`)}
+            {isComplete && (shown.length === total ? total : `${shown.length} of ${total}`)}
           </span>
         </div>
         <div className="review-filters">
@@ -284,7 +290,7 @@ export default function Review() {
         )}
         {list.error ? (
           <Failed error={list.error} retry={() => void list.refetch()} />
-        ) : !list.data ? (
+        ) : !isComplete ? (
           <Loading lines={8} />
         ) : items.length === 0 ? (
           <Nothing
@@ -311,8 +317,9 @@ export default function Review() {
         )}
       </section>
       <section className="review-main" aria-label="The open output">
+        {!isWide && taskId !== undefined && <h1 className="hide">Review</h1>}
         {taskId === undefined ? (
-          isWide && list.data && items.length === 0 && <Done />
+          isWide && isComplete && items.length === 0 && <Done />
         ) : (
           <Loaded query={item} lines={8}>
             {(item) => (
