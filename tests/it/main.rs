@@ -11,6 +11,7 @@ mod bench;
 mod budgets;
 mod cli;
 mod credentials;
+mod dashboard;
 mod disk;
 mod durability;
 mod edge;

@@ -143,7 +143,7 @@ export function Failed({ error, retry, what }: { error: Error; retry?: () => voi
           {api?.requestId && api.status >= 500 && <div className="faint small mono">{api.requestId}</div>}
         </div>
       </div>
-      {retry && (
+      {retry && api?.status !== 404 && (
         <Button size="small" icon="undo" onClick={retry}>
           Try again
         </Button>
