@@ -55,6 +55,7 @@ use callboard_domain::access::Action;
 pub use app::{App, Parts};
 pub(crate) use auth::caller_of;
 pub(crate) use body_budget::Share;
+pub use browser::Browsers;
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};

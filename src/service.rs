@@ -38,7 +38,7 @@ use crate::auth::token::key::{Keyring, SigningKey};
 use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
 use crate::http::serve::{self, Limits};
-use crate::http::{self, App, Edge, Parts, SignOn};
+use crate::http::{self, App, Browsers, Edge, Parts, SignOn};
 use crate::outbound::guard::Guard;
 use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
 use crate::outbound::{self, oidc::Provider, traces::Traces};
@@ -158,8 +158,7 @@ impl Service {
             passwords,
             password_rules,
             setup,
-            base,
-            session_lifetime: config.auth.refresh_token_ttl,
+            browsers: Browsers::new(&base, config.auth.refresh_token_ttl),
             oidc,
             trusted_proxies: config.server.trusted_proxies,
             guard,

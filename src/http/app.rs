@@ -64,10 +64,8 @@ pub struct Parts {
     pub password_rules: Rules,
     /// The setup link of a server without an admin.
     pub setup: Option<Setup>,
-    /// The address under which browsers reach this server.
-    pub base: String,
-    /// The life of a session that is not renewed.
-    pub session_lifetime: Duration,
+    /// Sessions of browsers.
+    pub browsers: Browsers,
     /// Sign-in by OIDC.
     pub oidc: Option<SignOn>,
     /// Proxies whose `X-Forwarded-For` counts.
@@ -140,7 +138,7 @@ impl App {
             password_rules: parts.password_rules,
             setup: parts.setup,
             oidc: parts.oidc,
-            browsers: Browsers::new(&parts.base, parts.session_lifetime),
+            browsers: parts.browsers,
             rotation: tokio::sync::Mutex::default(),
             tries_settled: Notify::new(),
             started: Instant::now(),

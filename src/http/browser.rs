@@ -33,7 +33,7 @@ use crate::wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
 const LINK_LIFETIME: Duration = Duration::from_hours(1);
 
 /// What the server knows of browsers.
-pub(super) struct Browsers {
+pub struct Browsers {
     links: Codes,
     /// The address under which browsers reach this server, without a slash at the end.
     base: String,
@@ -42,7 +42,9 @@ pub(super) struct Browsers {
 }
 
 impl Browsers {
-    pub(super) fn new(base: &str, lifetime: Duration) -> Self {
+    /// Browsers that reach this server at `base`; a session of theirs lasts for `lifetime`.
+    #[must_use]
+    pub fn new(base: &str, lifetime: Duration) -> Self {
         let base = base.trim_end_matches('/').to_owned();
         Self { links: Codes::lasting(LINK_LIFETIME), base, lifetime }
     }
@@ -225,12 +227,12 @@ mod tests {
 
     #[test]
     fn the_cookie_is_out_of_reach_of_scripts_and_foreign_sites() {
-        let plain = Browsers::new("http://127.0.0.1:8080/", Duration::from_secs(60));
+        let plain = Browsers::new("http://127.0.0.1:8080/", Duration::from_mins(1));
         assert_eq!(
             plain.set("t", 60),
             "callboard-session=t; Path=/; Max-Age=60; HttpOnly; SameSite=Strict"
         );
-        let secure = Browsers::new("https://board.example", Duration::from_secs(60));
+        let secure = Browsers::new("https://board.example", Duration::from_mins(1));
         assert_eq!(
             secure.clear(),
             "__Host-callboard-session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict; Secure"

@@ -131,8 +131,9 @@ fn sent(
     asked: &HeaderMap,
 ) -> Response {
     let hash = file.metadata.sha256_hash();
-    let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let tag = HeaderValue::try_from(format!("\"{tag}\"")).expect("hexadecimal digits in quotes");
+    let start: [u8; 16] = std::array::from_fn(|index| hash[index]);
+    let tag = format!("\"{:032x}\"", u128::from_be_bytes(start));
+    let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
     let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|known| known == tag);
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()

@@ -50,7 +50,6 @@ impl WhoBody {
 /// The ways to sign in.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "one for each way")]
 pub struct MethodsBody {
     /// By e-mail and password.
     pub password: bool,

@@ -21,8 +21,7 @@ async fn send(
     cookie: &str,
     origin: Option<&str>,
 ) -> reqwest::Response {
-    let http = reqwest::Client::new();
-    let mut request = http.request(method.clone(), format!("{}{path}", server.url));
+    let mut request = Client::new(&server.url, "").request(method.clone(), path);
     request = request.header(COOKIE, cookie);
     if let Some(origin) = origin {
         request = request.header(ORIGIN, origin);
@@ -102,8 +101,7 @@ async fn a_write_by_cookie_and_a_socket_need_a_page_of_the_server() {
     let read = send(&server, Method::GET, "/api/tasks", &cookie, foreign).await;
     assert_eq!(read.status(), StatusCode::FORBIDDEN);
     for (origin, status) in [(Some(host.as_str()), 101), (None, 403), (foreign, 403)] {
-        let http = reqwest::Client::new();
-        let mut request = http.get(format!("{}/ws", server.url));
+        let mut request = Client::new(&server.url, "").request(Method::GET, "/ws");
         request = request.header(COOKIE, &cookie).header("connection", "upgrade");
         request = request.header(UPGRADE, "websocket").header("sec-websocket-version", "13");
         request = request.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
@@ -115,8 +113,8 @@ async fn a_write_by_cookie_and_a_socket_need_a_page_of_the_server() {
     }
     // A program's own credential needs no origin, and goes before the cookie.
     let bearer = format!("Bearer {}", token(&server).await);
-    let http = reqwest::Client::new();
-    let request = http.post(format!("{}/api/tasks", server.url)).header(COOKIE, &cookie);
+    let request = Client::new(&server.url, "").request(Method::POST, "/api/tasks");
+    let request = request.header(COOKIE, &cookie);
     let request = request.header("authorization", bearer).json(&json!({"prompt": "hello"}));
     assert_eq!(request.send().await.expect("an answer").status(), StatusCode::CREATED);
 }
@@ -155,10 +153,9 @@ async fn the_ways_to_sign_in_are_told_to_everybody() {
 #[tokio::test]
 async fn pages_answer_only_where_the_dashboard_has_some() {
     let server = Server::start();
-    let http = reqwest::Client::new();
+    let http = Client::new(&server.url, "");
     let get = async |method: Method, path: &str| {
-        let request = http.request(method, format!("{}{path}", server.url));
-        request.send().await.expect("an answer")
+        http.request(method, path).send().await.expect("an answer")
     };
     for path in ["/", "/review", "/review/dt_task_x", "/executions/a?view=graph", "/docs/api"] {
         for method in [Method::GET, Method::HEAD] {

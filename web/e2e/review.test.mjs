@@ -385,6 +385,10 @@ test("reviewing is usable and accessible in both themes, on a phone, with 500 it
     await accessible(page, theme);
     await shot(page, `review-${theme}`);
     await close(page);
+    const zoomed = await open(browser, server, "/review", { theme, viewport: { width: 680, height: 430 } });
+    await zoomed.locator(".review-item").first().waitFor();
+    await accessible(zoomed, `${theme} at 200 %`);
+    await close(zoomed);
     const phone = await open(browser, server, "/review", { theme, phone: true });
     await phone.locator(".review-item").nth(3).waitFor();
     await accessible(phone, `${theme} on a phone`);

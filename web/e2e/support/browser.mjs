@@ -61,8 +61,10 @@ export async function close(page) {
   assert.deepEqual(faults, [], "errors of the page");
 }
 
-/** Fails on what axe finds against WCAG 2.2 AA. */
+/** Fails on what axe finds against WCAG 2.2 AA, and if the page is wider than the window. */
 export async function accessible(page, what = page.url()) {
+  const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(excess <= 0, `${what} is ${excess} px wider than the window`);
   await page.evaluate(axeSource);
   const found = await page.evaluate(async () => {
     const runOnly = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
