@@ -56,6 +56,19 @@ test("a one-time link signs in once, and leaves the address", async () => {
   await close(again);
 });
 
+test("a session that ends elsewhere gives way to the sign-in, and what was asked for comes after it", async () => {
+  const user = await server.user("operator", "olga@example.com");
+  const page = await open(browser, server, "/review?sort=newest", { user });
+  await page.getByRole("heading", { name: "Review" }).waitFor();
+  await live(page);
+  await server.call("POST", "/api/auth/logout", { all: true }, await server.token(user));
+  await page.getByLabel("E-mail").fill(user.email);
+  await page.getByLabel("Password").fill(user.password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Newest first" }).waitFor();
+  await close(page);
+});
+
 test("a write by cookie from a foreign page is refused, and one of the server's own page is not", async () => {
   const page = await open(browser, server, "/");
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
@@ -94,18 +107,23 @@ test("the pages are compressed, cached by their hash, and shadow nothing", async
   }
 });
 
-test("the first page is at most 110 KB", async () => {
+test("the first page is at most 110 KB", async (context) => {
   const page = await open(browser, server, null);
   let bytes = 0;
   const session = await page.context().newCDPSession(page);
   await session.send("Network.enable");
-  session.on("Network.loadingFinished", ({ encodedDataLength }) => {
-    bytes += encodedDataLength;
+  const data = new Set();
+  session.on("Network.requestWillBeSent", ({ requestId, type }) => {
+    if (type === "Fetch" || type === "XHR") data.add(requestId);
+  });
+  session.on("Network.dataReceived", ({ requestId, encodedDataLength }) => {
+    if (!data.has(requestId)) bytes += encodedDataLength;
   });
   await page.context().setExtraHTTPHeaders({ "accept-encoding": "gzip" });
   await page.goto("/");
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   await page.waitForLoadState("networkidle");
+  context.diagnostic(`${bytes} bytes`);
   assert.ok(bytes < 110_000, `${bytes} bytes`);
   await close(page);
 });

@@ -12,8 +12,7 @@ import { Route, Switch, useLocation } from "wouter";
 import { queries } from "./api/hooks";
 import { Layout } from "./layout";
 import { LiveProvider } from "./live/live";
-import { sessionEnded, useSession } from "./session/session";
-import SignIn from "./session/sign-in";
+import { sessionRefused, useSession } from "./session/session";
 import { Empty, Failed, Loading, PageFrame } from "./ui/basics";
 import { Toasts } from "./ui/toast";
 
@@ -25,6 +24,7 @@ const PAGES: [path: string, page: Page][] = [
   ["/review/:taskId?", () => import("./pages/review/review")],
 ];
 
+const SignIn = lazy(() => import("./session/sign-in"));
 const ROUTES = PAGES.map(([path, page]) => [path, lazy(page)] as const);
 
 export function App() {
@@ -43,11 +43,12 @@ function Content() {
     () =>
       client.getQueryCache().subscribe((event) => {
         if (event.type === "updated" && event.action.type === "error")
-          sessionEnded(client, event.action.error);
+          sessionRefused(client, event.action.error);
       }),
     [client],
   );
-  if (error) {
+  // One that is signed in keeps what is shown while the server is away.
+  if (error && !who) {
     return (
       <main className="page">
         <Failed error={error} retry={refetch} what="The server does not answer" />
@@ -55,7 +56,13 @@ function Content() {
     );
   }
   if (who === undefined) return <Loading />;
-  if (who === null) return <SignIn />;
+  if (who === null) {
+    return (
+      <Suspense fallback={<Loading />}>
+        <SignIn />
+      </Suspense>
+    );
+  }
   return (
     <LiveProvider key={who.user.id}>
       <Layout>

@@ -9,6 +9,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
+import { sessionDoubted } from "../session/session";
 import { apply } from "./cache";
 import { type Connection, type Filter, type LiveEvent, LiveSocket } from "./socket";
 
@@ -25,6 +26,10 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   useEffect(() => {
     socket.start();
+    // A session that ended closes its socket.
+    const stopDoubts = socket.onConnection((state) => {
+      if (state !== "live") sessionDoubted(client);
+    });
     const stop = socket.onLoss(() => void client.invalidateQueries());
     const hurry = () => {
       if (document.visibilityState === "visible") socket.hurry();
@@ -35,6 +40,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       window.removeEventListener("online", hurry);
       document.removeEventListener("visibilitychange", hurry);
       stop();
+      stopDoubts();
       socket.stop();
     };
   }, [socket, client]);

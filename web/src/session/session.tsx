@@ -62,8 +62,14 @@ function become(client: QueryClient, who: Who | null) {
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }
 
-/** The session ended elsewhere: whatever is shown gives way to the sign-in. */
-export function sessionEnded(client: QueryClient, error: unknown) {
-  if (error instanceof ApiError && error.status === 401 && client.getQueryData(KEY))
-    client.setQueryData(KEY, null);
+/** The session ended elsewhere: whatever is shown gives way to the sign-in. A role that changed is read again. */
+export function sessionRefused(client: QueryClient, error: unknown) {
+  if (!(error instanceof ApiError) || !client.getQueryData(KEY)) return;
+  if (error.status === 401) become(client, null);
+  if (error.status === 403) sessionDoubted(client);
+}
+
+/** Asks whether the session still counts, and for what. */
+export function sessionDoubted(client: QueryClient) {
+  void client.invalidateQueries({ queryKey: KEY });
 }
