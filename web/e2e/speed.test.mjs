@@ -1,5 +1,5 @@
-// How soon a page is there, from Chromium's own measurements. The limits leave room for a busy machine; the
-// figures of a quiet one are in docs/performance.md.
+// How soon a page is there, from Chromium's own measurements. The limits leave room for a busy machine;
+// docs/how-to/dashboard.md has figures.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { close, launch, open } from "./support/browser.mjs";
