@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
-import { startServer } from "./support/server.mjs";
+import { allowed, startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -70,7 +70,7 @@ test("what happens is shown as it happens: reviews, failures by template, the we
   await phone.getByRole("heading", { name: "Review" }).waitFor();
   await close(phone);
   worker.stop();
-  await page.getByText(/is silent/).waitFor({ timeout: 40_000 });
+  await page.getByText(/is silent/).waitFor({ timeout: allowed(40_000) });
   assert.equal(await page.getByText("Failed today").count(), 1);
   await close(page);
 });

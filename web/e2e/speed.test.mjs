@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { close, launch, open } from "./support/browser.mjs";
-import { startServer } from "./support/server.mjs";
+import { allowed, startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -58,7 +58,7 @@ for (const [path, ready] of [
     }
     context.diagnostic(JSON.stringify(figures));
     for (const { usable, shift } of figures) {
-      assert.ok(usable < 5_000, `usable after ${usable} ms`);
+      assert.ok(usable < allowed(1_500), `usable after ${usable} ms`);
       assert.ok(shift < 0.1, `shifts by ${shift}`);
     }
     await close(page);

@@ -4,7 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { ADMIN } from "./server.mjs";
+import { ADMIN, allowed } from "./server.mjs";
 
 const axeSource = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const args = [
@@ -32,7 +32,7 @@ export async function open(browser, server, path, options = {}) {
     hasTouch: phone,
     ...rest,
   });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(allowed(20_000));
   if (user) await signIn(context, server, user);
   const page = await context.newPage();
   page.faults = [];
