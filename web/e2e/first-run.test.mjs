@@ -13,8 +13,9 @@ before(async () => {
 });
 after(() => browser?.close());
 
-test("callboard dev prints a link that opens the dashboard, where a review waits", async () => {
+test("callboard dev prints a link that opens the dashboard, where a review waits", async (context) => {
   const server = await startServer({}, { admin: false, command: ["dev", "--simulated"] });
+  context.after(() => server.stop());
   const began = Date.now();
   const [, url] = await server.line(/dashboard\s+(http:\S+)/);
   const page = await open(browser, server, url, { user: null });
@@ -26,11 +27,11 @@ test("callboard dev prints a link that opens the dashboard, where a review waits
   await page.getByText("Answer this customer in two short sentences").first().waitFor();
   await shot(page, "first-run");
   await close(page);
-  await server.stop();
 });
 
-test("the setup link makes the first admin and signs it in", async () => {
+test("the setup link makes the first admin and signs it in", async (context) => {
   const server = await startServer({}, { admin: false });
+  context.after(() => server.stop());
   const [, url] = await server.line(/^setup at (\S+)/);
   const bare = await open(browser, server, "/", { user: null });
   await bare.getByText("There is no admin yet.").waitFor();
@@ -49,7 +50,6 @@ test("the setup link makes the first admin and signs it in", async () => {
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   await live(page);
   await close(page);
-  await server.stop();
 });
 
 test("single sign-on signs in by the provider, with the role that it tells", async () => {
