@@ -17,6 +17,7 @@ after(async () => {
 
 test("a password signs in, and the session outlives a reload without anything that a script could read", async () => {
   const page = await open(browser, server, "/review", { user: null });
+  await page.getByLabel("E-mail").waitFor();
   await accessible(page);
   await shot(page, "sign-in");
   await page.getByLabel("E-mail").fill(ADMIN.email);
