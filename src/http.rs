@@ -19,6 +19,7 @@ pub mod body;
 mod body_budget;
 mod budgets;
 mod bulk;
+mod browser;
 mod chat;
 pub mod describe;
 pub mod envelope;
@@ -35,6 +36,8 @@ pub mod middleware;
 mod models;
 mod oidc;
 mod openapi;
+pub(crate) mod origin;
+mod pages;
 mod plans;
 mod queues;
 mod routes;
@@ -58,6 +61,7 @@ use callboard_domain::access::Action;
 pub use app::{App, Parts};
 pub(crate) use auth::caller_of;
 pub(crate) use body_budget::Share;
+pub use browser::Browsers;
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
@@ -125,6 +129,7 @@ fn table() -> Routes {
         .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
         .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)
         .get   ("/api/hitl/stats",                  may(A::HitlRead),         approvals::statistics)
+        .get   ("/api/hitl/reviewers",              may(A::HitlRead),         approvals::reviewers)
         .get   ("/api/hitl/calibration",            may(A::HitlRead),         approvals::calibration)
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
@@ -136,6 +141,11 @@ fn table() -> Routes {
         .post  ("/api/auth/login",                  Public,                   accounts::login)
         .post  ("/api/auth/refresh",                Public,                   accounts::refresh)
         .post  ("/api/auth/setup",                  Public,                   setup::setup)
+        .get   ("/api/auth/methods",                Public,                   browser::methods)
+        .post  ("/api/auth/cookie",                 OWN_ALWAYS,               browser::set_cookie)
+        .get   ("/api/auth/session",                OWN_ALWAYS,               browser::who)
+        .post  ("/api/auth/links",                  OWN,                      browser::create_link)
+        .post  ("/api/auth/links/exchange",         Public,                   browser::exchange_link)
         .get   ("/api/auth/oidc/start",             Public,                   oidc::start)
         .get   ("/api/auth/oidc/callback",          Public,                   oidc::callback)
         .post  ("/api/auth/oidc/token",             Public,                   oidc::token)

@@ -38,7 +38,7 @@ use crate::auth::token::key::{Keyring, SigningKey};
 use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
 use crate::http::serve::{self, Limits};
-use crate::http::{self, App, Edge, Parts, SignOn};
+use crate::http::{self, App, Browsers, Edge, Parts, SignOn};
 use crate::outbound::guard::Guard;
 use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
 use crate::outbound::{self, oidc::Provider, traces::Traces};
@@ -158,6 +158,7 @@ impl Service {
             passwords,
             password_rules,
             setup,
+            browsers: Browsers::new(&base, config.auth.refresh_token_ttl),
             oidc,
             trusted_proxies: config.server.trusted_proxies,
             guard,
@@ -215,6 +216,14 @@ impl Service {
     pub async fn sign_in(&self, user: User) -> Result<SessionBody, Error> {
         let signed_in = self.handle().sign_in(user, By::SYSTEM).await;
         signed_in.map(|it| self.app.session(&it)).map_err(|e| failed("the sign-in failed")(&e))
+    }
+
+    /// The address that signs a user in once, in a browser: for `callboard dev`. It is a secret.
+    ///
+    /// # Errors
+    /// Too many such links wait.
+    pub fn sign_in_url(&self, user: &User) -> Result<Secret, Error> {
+        self.app.sign_in_link(user.id).map_err(|e| failed("no sign-in link can be made")(&e))
     }
 
     /// The runtime's door.

@@ -5,6 +5,7 @@ pub mod approvals;
 pub mod audit;
 pub mod budgets;
 pub mod bulk;
+pub mod browser;
 pub mod chat;
 pub mod common;
 pub mod confidence;

@@ -128,8 +128,11 @@ pub fn challenge(verifier: &str) -> String {
 }
 
 /// Codes that wait for their exchange, each for one user.
-#[derive(Debug, Default)]
-pub struct Codes(Mutex<HashMap<Digest, Code>>);
+#[derive(Debug)]
+pub struct Codes {
+    waiting: Mutex<HashMap<Digest, Code>>,
+    lifetime: Duration,
+}
 
 #[derive(Debug)]
 struct Code {
@@ -138,7 +141,19 @@ struct Code {
     expires_at: Timestamp,
 }
 
+impl Default for Codes {
+    fn default() -> Self {
+        Self::lasting(CODE_LIFETIME)
+    }
+}
+
 impl Codes {
+    /// Codes that count for this long.
+    #[must_use]
+    pub fn lasting(lifetime: Duration) -> Self {
+        Self { waiting: Mutex::default(), lifetime }
+    }
+
     /// A code for this user.
     ///
     /// # Errors
@@ -150,12 +165,12 @@ impl Codes {
         now: Timestamp,
     ) -> Result<String, Error> {
         let code = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, code| now < code.expires_at);
         if codes.len() >= MAX_CODES {
             return Err(Error::Unavailable("too many sign-ins at once"));
         }
-        let expires_at = now.after(CODE_LIFETIME);
+        let expires_at = now.after(self.lifetime);
         codes.insert(Digest::of(&code), Code { user, challenge, expires_at });
         Ok(code)
     }
@@ -170,12 +185,12 @@ impl Codes {
         verifier: Option<&str>,
         now: Timestamp,
     ) -> Result<UserId, Error> {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let found = codes.remove(&Digest::of(code)).filter(|code| now < code.expires_at);
         drop(codes);
         let is_its = |code: &Code| code.challenge == verifier.map(challenge);
         found.filter(is_its).map(|code| code.user).ok_or_else(|| {
-            let message = "the sign-in code is not known, was used, or its minute is over";
+            let message = "the sign-in code is not known, was used, or its time is over";
             Error::InvalidToken(message.to_owned())
         })
     }
@@ -246,6 +261,6 @@ mod tests {
         assert_eq!(codes.take(&open, None, NOW), Ok(user));
         let late = NOW.after(CODE_LIFETIME);
         codes.issue(user, None, late).expect("few wait");
-        assert_eq!(codes.0.lock().expect("not poisoned").len(), 1, "the old ones are gone");
+        assert_eq!(codes.waiting.lock().expect("not poisoned").len(), 1, "the old ones are gone");
     }
 }

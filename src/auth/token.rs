@@ -28,6 +28,8 @@ pub mod key;
 const ISSUER: &str = "callboard";
 const AUDIENCE: &str = "callboard-api";
 const TYPE: &str = "access";
+/// The claim `typ` of a token in a browser's cookie.
+const COOKIE_TYPE: &str = "cookie";
 
 /// The longest token that is looked at, in bytes; ours have about 350.
 const MAX_LEN: usize = 8 * 1024;
@@ -141,10 +143,34 @@ impl AccessTokens {
 
     /// Issues a token of this session at `now`. Each token needs an `id` of its own.
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "claims of texts and numbers are JSON")]
     pub fn issue(&self, user: UserId, session: SessionId, id: &str, now: Timestamp) -> Issued {
+        self.sign(TYPE, user, session, id, now, self.lifetime)
+    }
+
+    /// Issues a token for a browser's cookie, which counts nowhere else.
+    #[must_use]
+    pub fn issue_cookie(
+        &self,
+        user: UserId,
+        session: SessionId,
+        id: &str,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Issued {
+        self.sign(COOKIE_TYPE, user, session, id, now, lifetime)
+    }
+
+    fn sign(
+        &self,
+        purpose: &str,
+        user: UserId,
+        session: SessionId,
+        id: &str,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Issued {
         let issued = now.as_millis() / 1000;
-        let expires = issued + self.lifetime.as_secs();
+        let expires = issued + lifetime.as_secs();
         let claims = Claims {
             iss: ISSUER.to_owned(),
             aud: AUDIENCE.to_owned(),
@@ -153,7 +179,7 @@ impl AccessTokens {
             nbf: None,
             iat: Some(issued),
             jti: id.to_owned(),
-            typ: TYPE.to_owned(),
+            typ: purpose.to_owned(),
             sid: session,
         };
         let ring = self.ring();
@@ -171,8 +197,20 @@ impl AccessTokens {
     /// # Errors
     /// [`Error::TokenExpired`] if it was valid once, else [`Error::InvalidToken`].
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Access, Error> {
+        self.read(TYPE, token, now)
+    }
+
+    /// Reads the token of a cookie, as [`AccessTokens::verify`] does an access token.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_cookie(&self, token: &str, now: Timestamp) -> Result<Access, Error> {
+        self.read(COOKIE_TYPE, token, now)
+    }
+
+    fn read(&self, purpose: &str, token: &str, now: Timestamp) -> Result<Access, Error> {
         let (claims, end_of_key) = self.ring().signed_claims(token, now).ok_or_else(invalid)?;
-        if claims.iss != ISSUER || claims.aud != AUDIENCE || claims.typ != TYPE {
+        if claims.iss != ISSUER || claims.aud != AUDIENCE || claims.typ != purpose {
             return Err(invalid());
         }
         let seconds = now.as_millis() / 1000;

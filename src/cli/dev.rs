@@ -20,7 +20,7 @@ use callboard_domain::access::Role;
 use callboard_domain::audit::By;
 use callboard_domain::credential::DEFAULT_LIFETIME;
 use callboard_domain::id::Environment;
-use callboard_domain::task::{Inputs, Request, Status};
+use callboard_domain::task::{Channels, Gate, Hold, Inputs, Request, Status};
 use callboard_runtime::accounts::NewKey;
 use callboard_runtime::{Handle, Owner};
 use callboard_worker::provider::Provider;
@@ -88,6 +88,7 @@ impl Prepared {
         let (handle, url) = (service.handle(), service.url());
         let credentials = credentials(&handle, &keys).await?;
         let loan = signed_in(&service, &url).await;
+        let link = link(&service);
         let signal = signal()?;
         let (stopping, listener) = watch::channel(false);
         let wait = move || {
@@ -111,10 +112,17 @@ impl Prepared {
         let server = tokio::spawn(service.serve(wait()));
         let worker = tokio::spawn(worker::run(options, wait()));
         welcome(&url, &keys, password.as_deref(), &model, &dev);
+        if let Some(link) = &link {
+            announce(&format!("  dashboard  {}  (signs in once)", link.expose()));
+        }
         if let Some(loan) = &loan {
             announce(&format!("  signed in  {}", loan.path().display()));
         }
+        let is_first = password.is_some() && !dev.first_prompt.is_empty();
         let first = async {
+            if is_first {
+                example_review(&handle, &model).await;
+            }
             if !dev.first_prompt.is_empty() {
                 first_task(&handle, loan.is_some(), &keys, &model, &dev.first_prompt).await;
             }
@@ -148,6 +156,13 @@ async fn signed_in(service: &Service, url: &str) -> Option<Loan> {
     };
     let warn = |why: &String| tracing::warn!(why, "the command line is not signed in");
     signed_in.await.inspect_err(warn).ok()
+}
+
+/// The address that signs the admin in, in a browser. The server runs without that too.
+fn link(service: &Service) -> Option<Secret> {
+    let admin = service.handle().users().into_iter().find(|user| user.role == Role::Admin)?;
+    let warn = |why: &crate::service::Error| tracing::warn!(%why, "there is no sign-in link");
+    service.sign_in_url(&admin).inspect_err(warn).ok()
 }
 
 /// The keys of the first start, or fresh ones.
@@ -206,30 +221,56 @@ fn welcome(url: &str, keys: &Path, password: Option<&str>, model: &str, dev: &De
     announce(&format!("  keys       {}", keys.display()));
 }
 
-/// Submits a task, waits for it, prints what came of it and how to do it again.
-async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &str, prompt: &str) {
-    let inputs = Inputs { prompt: prompt.to_owned(), ..Inputs::default() };
-    let request = Request {
+/// What the example asks. Its output waits for a reviewer, whatever it is.
+const EXAMPLE: &str =
+    "Answer this customer in two short sentences: \"My parcel is a week late. Where is it?\"";
+
+/// Submits the example of a review, which the dashboard shows at a first start.
+async fn example_review(handle: &Handle, model: &str) {
+    let gate = Gate {
+        hold: Hold::Always,
+        threshold: None,
+        timeout_ms: 24 * 60 * 60 * 1000,
+        pass_unknown: false,
+        sample_rate: 0.0,
+        notify: Channels::default(),
+    };
+    let request = Request { gate: Some(gate), ..request(model, "example", EXAMPLE) };
+    if let Err(error) = handle.submit(&owner(), vec![request], false, None).await {
+        tracing::warn!(%error, "there is no example of a review");
+    }
+}
+
+fn owner() -> Owner {
+    Owner {
+        id: "dev".into(),
+        environment: Environment::Live,
+        concurrent: None,
+        role: Role::Admin,
+        trace: None,
+    }
+}
+
+fn request(model: &str, tag: &str, prompt: &str) -> Request {
+    Request {
         model: model.to_owned(),
         queue: Request::DEFAULT_QUEUE.into(),
         priority: Request::DEFAULT_PRIORITY,
         timeout_ms: Request::DEFAULT_TIMEOUT_MS,
-        tags: vec!["first".into()],
+        tags: vec![tag.into()],
         max_tokens: Some(80),
         temperature: None,
         callback_url: None,
         gate: None,
         routing: None,
         flow: None,
-        inputs,
-    };
-    let owner = Owner {
-        id: "dev".into(),
-        environment: Environment::Live,
-        concurrent: None,
-        role: Role::Admin,
-        trace: None,
-    };
+        inputs: Inputs { prompt: prompt.to_owned(), ..Inputs::default() },
+    }
+}
+
+/// Submits a task, waits for it, prints what came of it and how to do it again.
+async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &str, prompt: &str) {
+    let (request, owner) = (request(model, "first", prompt), owner());
     announce(&format!("\na first task: {prompt}"));
     let submitted = match handle.submit(&owner, vec![request], false, None).await {
         Ok(submitted) => submitted,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
+use axum::http::header::SET_COOKIE;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Action as Permission, Caller};
 use callboard_domain::account::throttle::{Admission, Outcome, Permit, Reached};
@@ -186,7 +187,8 @@ pub(super) async fn logout(
         app.handle.end_session(session, by).await?;
         1
     };
-    Ok(Reply::ok(&LoggedOut { ended }))
+    let cleared = app.browsers.clear();
+    Ok(Reply::ok(&LoggedOut { ended }).header(SET_COOKIE, cleared))
 }
 
 /// Change the own password; all other sessions end.
@@ -218,7 +220,7 @@ pub(super) async fn change_password(
 }
 
 /// A user's id and session; a key has neither.
-fn own_session(caller: &Caller) -> Result<(UserId, SessionId), Error> {
+pub(super) fn own_session(caller: &Caller) -> Result<(UserId, SessionId), Error> {
     match (caller.account, caller.session) {
         (Account::User(user), Some(session)) => Ok((user, session)),
         (Account::User(_) | Account::Key(_), _) => {

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
+use callboard_common::secret::Secret;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::Record;
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
 use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Owner};
@@ -19,6 +20,7 @@ use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use url::Url;
 
+use super::browser::Browsers;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::Surface;
 use super::oidc::SignOn;
@@ -62,6 +64,8 @@ pub struct Parts {
     pub password_rules: Rules,
     /// The setup link of a server without an admin.
     pub setup: Option<Setup>,
+    /// Sessions of browsers.
+    pub browsers: Browsers,
     /// Sign-in by OIDC.
     pub oidc: Option<SignOn>,
     /// Proxies whose `X-Forwarded-For` counts.
@@ -97,6 +101,7 @@ pub struct App {
     pub(super) password_rules: Rules,
     pub(super) setup: Option<Setup>,
     pub(super) oidc: Option<SignOn>,
+    pub(super) browsers: Browsers,
     /// Held by the one rotation of the signing key at a time.
     pub(super) rotation: tokio::sync::Mutex<()>,
     /// Somebody's try of a password ended: whoever waits may ask again.
@@ -133,6 +138,7 @@ impl App {
             password_rules: parts.password_rules,
             setup: parts.setup,
             oidc: parts.oidc,
+            browsers: parts.browsers,
             rotation: tokio::sync::Mutex::default(),
             tries_settled: Notify::new(),
             started: Instant::now(),
@@ -187,6 +193,14 @@ impl App {
             expires_at: Iso(issued.expires_at),
             user: user.into(),
         }
+    }
+
+    /// The address that signs this user in once, in a browser. It is a secret.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if too many wait.
+    pub(crate) fn sign_in_link(&self, user: UserId) -> Result<Secret, Error> {
+        self.browsers.link(self, user).map(|link| Secret::new(link.url().to_owned()))
     }
 
     /// Passes if the caller may read this task: a bound worker reads those that it holds.

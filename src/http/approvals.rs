@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use callboard_domain::Error;
-use callboard_domain::access::Caller;
+use callboard_domain::access::{Action as Permission, Caller, allows};
 use callboard_domain::approval::{self, Decider};
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::TaskId;
@@ -17,7 +17,9 @@ use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::approvals::entry::{EntryBody, Texts};
 use crate::wire::approvals::{
     ApprovalBody, ApproveBody, Approved, Claimed, ListApprovals, ListPending, RejectBody, Rejected,
+    ReviewerNameBody,
 };
+use crate::wire::common::Paging;
 use crate::wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
 
 /// Outputs that wait for a reviewer, the latest first.
@@ -82,8 +84,8 @@ pub(super) async fn approve(
     Id(id): Id<TaskId>,
     OptionalBody(body): OptionalBody<ApproveBody>,
 ) -> Answer {
-    let ApproveBody { comment, modified_output, reviewer_id } = body;
-    let by = decider(&app, &caller, reviewer_id)?;
+    let ApproveBody { comment, modified_output, bulk, reviewer_id } = body;
+    let by = Decider { bulk, ..decider(&app, &caller, reviewer_id)? };
     let comment = comment.filter(|comment| !comment.is_empty());
     let approve = Approve { by, modified_output, comment: comment.clone() };
     let approval = app.handle.approve(caller.environment, id, approve).await?;
@@ -192,6 +194,20 @@ pub(super) async fn calibration(
     let query = asked.into();
     let found = app.handle.calibration(caller.environment, &query).await?;
     Ok(Reply::ok(&CalibrationBody::of(&query, &found)))
+}
+
+/// The users who decide, by name: admins and operators (+).
+#[utoipa::path(
+    get, path = "/api/hitl/reviewers", tag = "hitl",
+    responses((status = 200, body = [ReviewerNameBody])),
+)]
+pub(super) async fn reviewers(State(app): State<Arc<App>>, Query(paging): Query<Paging>) -> Answer {
+    let mut users = app.handle.users();
+    users.retain(|user| allows(user.role, Permission::HitlDecide));
+    users.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
+    let (window, total) = (paging.window(), users.len() as u64);
+    let page = users.iter().skip(window.offset).take(window.limit);
+    Ok(Reply::page(&page.map(ReviewerNameBody::from).collect::<Vec<_>>(), total, window))
 }
 
 fn decider(app: &App, caller: &Caller, claimed: Option<String>) -> Result<Decider, Error> {

@@ -21,7 +21,7 @@ use callboard_domain::credential;
 use super::body_budget::Share;
 use super::limit::{self, Counted};
 use super::routes::{Access, AccessTable, Own};
-use super::{App, Edge, Failure};
+use super::{App, Edge, Failure, browser, pages};
 
 /// What the guard knows.
 pub(super) struct Guard {
@@ -52,8 +52,12 @@ pub(super) async fn guard(
 ) -> Response {
     let app = &guard.app;
     let mut access = guard.access(&request).map(|access| access.settled(app.metrics_public));
+    // A page and its files are for everybody, and are served from memory.
+    if access.is_none() && pages::serves(&request) {
+        access = Some(Access::Health);
+    }
     if let Some(Access::AllowedLater(action)) = access {
-        let is_later = request.headers().contains_key(UPGRADE) && !has_credentials(&request);
+        let is_later = request.headers().contains_key(UPGRADE) && !has_credentials(app, &request);
         access = Some(if is_later { Access::Public } else { Access::Allowed(action) });
     }
     let path = request.extensions().get::<MatchedPath>().cloned();
@@ -136,8 +140,9 @@ fn remember(path: Option<MatchedPath>, mut response: Response) -> Response {
     response
 }
 
-fn has_credentials(request: &Request) -> bool {
+fn has_credentials(app: &App, request: &Request) -> bool {
     request.headers().contains_key(AUTHORIZATION)
+        || browser::has_cookie(app, request.headers())
         || api_key_parameter(request.uri().query().unwrap_or_default()).is_some()
 }
 
@@ -160,7 +165,12 @@ fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
         // An access token would stay in logs and histories.
         Some(key) if credential::has_service_prefix(&key) => caller_of(app, &key),
         Some(_) => Err(Error::InvalidToken("the parameter api_key must be an API key".to_owned())),
-        None => Err(Error::Unauthorized("credentials are missing".into())),
+        None => match browser::session_cookie(app, request.headers()) {
+            Some(token) => {
+                browser::caller_of_cookie(app, token, request.method(), request.headers())
+            }
+            None => Err(Error::Unauthorized("credentials are missing".into())),
+        },
     }
 }
 

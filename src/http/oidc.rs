@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
-use axum::http::header::{CACHE_CONTROL, COOKIE, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +20,7 @@ use callboard_runtime::accounts::NewUser;
 use url::form_urlencoded;
 
 use super::accounts::session;
+use super::browser::cookie;
 use super::describe::{Input, Operation};
 use super::error::row;
 use super::extract::Asker;
@@ -67,9 +68,7 @@ impl SignOn {
 
     /// The value of the cookie in a request.
     fn find<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
-        let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
-        pairs.find(|(name, _)| name.trim() == self.cookie()).map(|(_, value)| value.trim())
+        cookie(headers, self.cookie())
     }
 
     fn redirect(&self, location: &str, cookie: &str, seconds: u64) -> Response {

@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, budgets, bulk, chat, events, executions, metrics, models, oidc, plans,
-    queues, schedules, setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
+    accounts, approvals, audit, browser, budgets, bulk, chat, events, executions, metrics, models, oidc,
+    plans, queues, schedules, setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -66,9 +66,15 @@ use crate::ws;
         approvals::history,
         approvals::statistics,
         approvals::calibration,
+        approvals::reviewers,
         accounts::login,
         accounts::refresh,
         setup::setup,
+        browser::set_cookie,
+        browser::who,
+        browser::methods,
+        browser::create_link,
+        browser::exchange_link,
         oidc::start,
         oidc::callback,
         oidc::token,

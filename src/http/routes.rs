@@ -13,9 +13,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 use callboard_domain::access::Action;
 
-use super::App;
 use super::auth::{self, Guard};
 use super::describe::{Inputs, Operation};
+use super::{App, pages};
 
 /// What a route asks for before its handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +125,9 @@ impl Routes {
     /// All of them, behind the guard.
     pub(super) fn guarded(self, app: Arc<App>) -> Router {
         let guard = Arc::new(Guard { app: Arc::clone(&app), access: self.access });
-        self.router.layer(from_fn_with_state(guard, auth::guard)).with_state(app)
+        self.router
+            .fallback(pages::fallback)
+            .layer(from_fn_with_state(guard, auth::guard))
+            .with_state(app)
     }
 }

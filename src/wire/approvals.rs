@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
 
-pub use answers::{Approved, Claimed, Rejected};
+pub use answers::{Approved, Claimed, Rejected, ReviewerNameBody};
 pub use requests::{ApproveBody, ListApprovals, ListPending, RejectBody};
 
 /// How many characters of an output make its summary.

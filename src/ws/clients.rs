@@ -16,7 +16,6 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
-use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::response::Response;
 use callboard_domain::Error;
@@ -34,6 +33,7 @@ use super::upgrade::{Socket, Upgrade};
 use super::{Limits, Overrun};
 use crate::http::describe::{Input, Operation};
 use crate::http::error::row;
+use crate::http::origin::Origin;
 use crate::http::{App, Edge, Failure, Fed, Feed, OpenPermit, Share, caller_of};
 use crate::wire::events::{Wanted, cursor};
 
@@ -114,17 +114,10 @@ impl FromRequestParts<Arc<App>> for OwnOrigin {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        let Some(origin) = parts.headers.get(ORIGIN) else { return Ok(Self) };
-        let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
-        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
-        let authority = origin.split_once("://").map(|(_, authority)| authority);
-        let is_own = authority.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
-        if is_own || app.allowed_origins.contains(&origin) {
-            return Ok(Self);
+        match Origin::of(app, &parts.headers) {
+            Origin::None | Origin::Own => Ok(Self),
+            Origin::Foreign => Err(Origin::refusal().into()),
         }
-        let message = "the origin of the page is neither the server's own nor one of [server] \
-                       allowed_origins";
-        Err(Error::Forbidden(message.into()).into())
     }
 }
 

@@ -13,6 +13,7 @@ mod cli;
 mod control;
 mod confidence;
 mod credentials;
+mod dashboard;
 mod disk;
 mod durability;
 mod edge;

@@ -50,6 +50,8 @@ pub enum Auth {
         #[arg(long, default_value = "24h")]
         overlap: String,
     },
+    /// Print an address that signs a browser in to the dashboard as you, once, within an hour.
+    Link,
     /// Say who is signed in, and whether the server agrees.
     Status,
 }
@@ -63,6 +65,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Auth>) -> Result<(), 
         Auth::RotateSigningKey { overlap } => rotate_signing_key(&access, &overlap).await,
         Auth::Logout { all } => logout(&access, all).await,
         Auth::Password => password(&access).await,
+        Auth::Link => link(&access).await,
         Auth::Status => status(&access).await,
     }
 }
@@ -144,6 +147,14 @@ async fn password(access: &Access) -> Result<(), Failure> {
     client.data(Call::post(&["auth", "password"]).json(&body)).await?;
     note("the password is changed, and all other sessions are ended");
     Ok(())
+}
+
+async fn link(access: &Access) -> Result<(), Failure> {
+    let client = access.stored_client(Store::of_user()?)?.ok_or_else(|| {
+        Failure::Usage("sign in first: callboard auth login --email …".to_owned())
+    })?;
+    let link = client.data(Call::post(&["auth", "links"])).await?;
+    access.output.item(&link, |link| format!("{}\n", link["url"].as_str().unwrap_or_default()))
 }
 
 async fn logout(access: &Access, all: bool) -> Result<(), Failure> {

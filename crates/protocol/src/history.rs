@@ -122,6 +122,9 @@ pub struct MoreBody {
     /// In words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// How many outputs the reviewer approved by one act; absent if it was this one alone (+).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bulk: Option<u32>,
     /// How long was waited, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     escalation_after_ms: Option<u64>,
@@ -176,6 +179,7 @@ impl EntryBody {
             edit,
             comment,
             reviewer,
+            bulk,
             from,
             to,
             reason,
@@ -213,6 +217,7 @@ impl EntryBody {
                 timeout_at,
                 assignment_method: (*action == Action::Assigned).then(|| ASSIGNMENT.into()),
                 reason: reason.clone(),
+                bulk: *bulk,
                 escalation_after_ms: *after_ms,
             },
             salt: text(texts.salt.as_ref()),
@@ -252,6 +257,7 @@ impl EntryBody {
                 edit: option(self.edit_hash.as_ref(), "editHash")?,
                 comment: option(self.comment_hash.as_ref(), "commentHash")?,
                 reviewer: self.reviewer_id.clone(),
+                bulk: more.bulk,
                 from: option(self.from.as_ref(), "from")?,
                 to: option(self.assigned_to.as_ref().or(self.to.as_ref()), "to")?,
                 reason: more.reason.clone(),

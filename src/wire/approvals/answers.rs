@@ -1,8 +1,9 @@
 //! The answers to a decision, a claim and a release (SPEC.md, HITL; PROTOCOL.md 6).
 
 use callboard_domain::Timestamp;
+use callboard_domain::account::User;
 use callboard_domain::approval::{Approval, Outcome};
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{TaskId, UserId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,6 +64,22 @@ pub struct Claimed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     claimed_until: Option<Iso>,
+}
+
+/// A user who decides (+).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReviewerNameBody<'a> {
+    /// `usr_…`, as approvals and histories name it.
+    #[schema(value_type = String)]
+    id: Text<UserId>,
+    /// What it is called.
+    name: &'a str,
+}
+
+impl<'a> From<&'a User> for ReviewerNameBody<'a> {
+    fn from(user: &'a User) -> Self {
+        Self { id: Text(user.id), name: &user.name }
+    }
 }
 
 impl<'a> Approved<'a> {

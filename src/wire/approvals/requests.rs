@@ -12,6 +12,8 @@ use crate::wire::read::{Fields, Refused, shape};
 
 /// How many characters a reviewer may write to a decision.
 const MAX_REMARK: usize = 10_000;
+/// The most outputs that one act approves.
+const MAX_BULK: u32 = 1000;
 /// How many characters the name of a reviewer may have.
 const MAX_REVIEWER: usize = 128;
 
@@ -57,6 +59,8 @@ request! {
         comment: Option<String> = optional("comment", rule::text(rule::characters(0..=MAX_REMARK))),
         /// The text that replaces the output.
         modified_output: Option<String> = optional("modifiedOutput", rule::text(rule::bytes(0..=usize::MAX))),
+        /// How many outputs of one step this act approves, of which this is one; the history shows it (+).
+        bulk: Option<u32> = optional("bulk", rule::whole(2..=MAX_BULK)),
         /// Who decides: a session names only itself, an admin's also others; a key anybody.
         reviewer_id: Option<String> = optional("reviewerId", reviewer()),
     }

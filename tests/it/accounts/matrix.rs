@@ -29,11 +29,13 @@ const COLUMNS: [&str; 11] = [
 ];
 
 /// The routes that ask for no credentials. A new one is written here, on purpose.
-const PUBLIC: [&str; 8] = [
+const PUBLIC: [&str; 10] = [
+    "GET /api/auth/methods",
     "GET /api/auth/oidc/callback",
     "GET /api/auth/oidc/start",
     "GET /api/health",
     "GET /api/openapi.json",
+    "POST /api/auth/links/exchange",
     "POST /api/auth/login",
     "POST /api/auth/oidc/token",
     "POST /api/auth/refresh",

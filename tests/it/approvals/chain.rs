@@ -42,6 +42,7 @@ fn canonical(task: &str, entry: &Value) -> String {
         ("action", text(&entry["action"])),
         ("actor", text(&entry["actor"])),
         ("afterMs", text(&details["escalationAfterMs"])),
+        ("bulk", text(&details["bulk"])),
         ("commentHash", text(&entry["commentHash"])),
         ("confidence", text(&entry["confidence"])),
         ("editHash", text(&entry["editHash"])),

@@ -125,6 +125,22 @@ async fn the_history_tells_it_all_in_a_chain() {
 }
 
 #[tokio::test]
+async fn an_approval_of_many_outputs_by_one_act_is_marked_in_the_chain() {
+    let fixture = Fixture::open().await;
+    let id = fixture.required("draft @0.71").await;
+    for bulk in [json!(1), json!(1001), json!("3"), json!(2.5)] {
+        let answer = fixture.approve(&id, &json!({"bulk": bulk})).await;
+        assert_eq!(answer.refused(400), "VALIDATION_ERROR", "{bulk}");
+    }
+    fixture.approve(&id, &json!({"bulk": 12})).await.expect_ok();
+    let history = fixture.history(&id).await;
+    assert_eq!(history[2]["details"], json!({"bulk": 12}));
+    let alone = fixture.required("draft @0.72").await;
+    fixture.approve(&alone, &json!({})).await.expect_ok();
+    assert!(fixture.history(&alone).await[2].get("details").is_none());
+}
+
+#[tokio::test]
 async fn a_step_says_of_what_execution_it_is() {
     let fixture = Fixture::open().await;
     let steps = json!([{"id": "a", "prompt": "draft @0.71", "requiresApproval": true}]);

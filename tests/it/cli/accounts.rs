@@ -46,6 +46,8 @@ async fn a_login_is_kept_for_its_owner_alone_and_used_from_then_on() {
     assert_eq!(status["server"], server.url);
     assert_eq!((&status["role"], &status["accepted"]), (&json!("admin"), &json!(true)));
 
+    let link = home.run(&["auth", "link"]).await.ok();
+    assert!(link.contains(&format!("{}/sign-in#link=", server.url)), "{link}");
     home.run(&["auth", "logout"]).await.ok();
     home.run(&["auth", "status"]).await.failed(4);
     let text = std::fs::read_to_string(home.credentials()).expect("the file stays");

@@ -58,6 +58,9 @@ pub struct Decider {
     /// For whom it speaks, if it says so: a key's claim, or another user named by an admin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
+    /// How many outputs are approved by the one act; `None` for a decision on this output alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<u32>,
 }
 
 impl Decider {
@@ -68,7 +71,7 @@ impl Decider {
     }
 
     pub(super) fn details(&self) -> Details {
-        Details { reviewer: Some(self.name().to_owned()), ..Details::default() }
+        Details { reviewer: Some(self.name().to_owned()), bulk: self.bulk, ..Details::default() }
     }
 }
 

@@ -163,6 +163,9 @@ pub struct Details {
     /// The reviewer named in the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
+    /// The number of outputs that one act of the reviewer approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<u32>,
     /// The previous assignee.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<UserId>,
@@ -190,13 +193,14 @@ impl Details {
         *self == Self::default()
     }
 
-    fn texts(&self) -> [(&'static str, Option<String>); 16] {
+    fn texts(&self) -> [(&'static str, Option<String>); 17] {
         /// A detail as a string.
         fn text<T: ToString>(value: Option<&T>) -> Option<String> {
             value.map(ToString::to_string)
         }
         [
             ("afterMs", text(self.after_ms.as_ref())),
+            ("bulk", text(self.bulk.as_ref())),
             ("commentHash", text(self.comment.as_ref())),
             ("confidence", text(self.confidence.as_ref())),
             ("editHash", text(self.edit.as_ref())),

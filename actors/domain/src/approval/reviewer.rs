@@ -59,7 +59,7 @@ pub fn decider(
             }
         }
     }
-    Ok(Decider { account, reviewer })
+    Ok(Decider { account, reviewer, bulk: None })
 }
 
 /// Passes if an approval is by another person than the submitter of the task (`[hitl] four_eyes`).
@@ -135,7 +135,11 @@ mod tests {
         let (me_id, ann_id, key_id) = (me.to_string(), ann.to_string(), key.to_string());
         let gone = UserId::from_u128(4 << 10).to_string();
         let by = |account: &str, reviewer: Option<&str>| {
-            Ok(Decider { account: account.into(), reviewer: reviewer.map(str::to_owned) })
+            Ok(Decider {
+                account: account.into(),
+                reviewer: reviewer.map(str::to_owned),
+                bulk: None,
+            })
         };
         let forbidden =
             || Err(Error::Forbidden("only an admin may decide in another user's name".into()));

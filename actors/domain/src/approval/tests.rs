@@ -56,7 +56,7 @@ const fn mail(to: UserId, cause: MailCause) -> Effect {
 }
 
 fn user(name: &str) -> Decider {
-    Decider { account: name.into(), reviewer: None }
+    Decider { account: name.into(), reviewer: None, bulk: None }
 }
 
 fn approved(name: &str) -> Event {
@@ -203,7 +203,8 @@ fn a_claim_warns_for_five_minutes_and_bars_nobody() {
 
 #[test]
 fn a_keys_claim_to_speak_for_somebody_is_recorded_beside_the_key() {
-    let by = Decider { account: "key_1".into(), reviewer: Some("ann@example.com".into()) };
+    let by =
+        Decider { account: "key_1".into(), reviewer: Some("ann@example.com".into()), bulk: None };
     let event = Event::Approved { by, edit: Some(Digest::of("better")), comment: None };
     let step = opened(POLICY, asked(ANN)).next.at(event, NOW);
     let entry = &step.facts[0];
@@ -328,7 +329,8 @@ fn with_four_eyes_another_person_than_the_submitter_approves() {
     };
     let check = |account: &str, submitter: &str, reviewer: Option<&str>| {
         let spec = task::Spec { account: submitter.into(), ..(*spec).clone() };
-        let by = Decider { account: account.into(), reviewer: reviewer.map(str::to_owned) };
+        let by =
+            Decider { account: account.into(), reviewer: reviewer.map(str::to_owned), bulk: None };
         check_four_eyes(&spec, &by, person).is_ok()
     };
     for (account, submitter, reviewer, expected) in [

@@ -143,7 +143,7 @@ impl Turn {
     pub(super) fn expired(&mut self, asked: Asked) {
         self.tell(Action::Expired, SYSTEM, Details::default());
         if self.next.opening.rejects {
-            let by = Decider { account: SYSTEM.into(), reviewer: None };
+            let by = Decider { account: SYSTEM.into(), reviewer: None, bulk: None };
             return self.rejected(by, self.next.commit(TIMED_OUT), None);
         }
         self.next.state = State::Expired;

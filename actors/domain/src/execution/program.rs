@@ -369,6 +369,7 @@ fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
         system_prompt: step.system_prompt().map(|text| text.render(scope)).transpose()?,
         context: None,
         messages: rendered_messages(step, scope)?,
+        ..Inputs::default()
     })
 }
 

@@ -172,7 +172,7 @@ impl Turn {
 
     pub(super) fn mismatched(&mut self, step: u16, report: &Report, fault: &OutputFault) {
         if let Some(item) = report.item {
-            return self.item_mismatched(step, item, report, message);
+            return self.item_mismatched(step, item, report, fault);
         }
         let again = self.next.step(step).and_then(|row| row.amendment().after(fault));
         self.record_attempt(step, report);

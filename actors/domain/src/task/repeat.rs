@@ -48,6 +48,7 @@ impl Spec {
             temperature: self.temperature,
             callback_url: self.callback_url.clone(),
             gate: self.gate,
+            routing: self.routing.clone(),
             flow: self.flow.clone(),
             inputs,
         }
@@ -73,6 +74,7 @@ mod tests {
             temperature: Some(0.5),
             callback_url: Some("https://example.com".into()),
             gate: None,
+            routing: None,
             flow: None,
             inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
         };

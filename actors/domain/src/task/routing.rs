@@ -57,7 +57,9 @@ impl Failure {
             EndingCode::ProviderRateLimited if self.retryable => Some(FailureKind::RateLimited),
             EndingCode::ProviderError if self.retryable => Some(FailureKind::Unavailable),
             EndingCode::TaskTimeout => Some(FailureKind::Timeout),
-            EndingCode::OutputInvalid => Some(FailureKind::OutputInvalid),
+            EndingCode::OutputInvalid | EndingCode::OutputTruncated => {
+                Some(FailureKind::OutputInvalid)
+            }
             EndingCode::ProviderRateLimited
             | EndingCode::ProviderError
             | EndingCode::WorkerLost

@@ -234,7 +234,7 @@ fn a_reviewer_lets_a_held_output_pass_or_not_and_nothing_else_does() {
 }
 
 fn paid(input: u64) -> Completion {
-    let usage = Usage { input, output: 1, total_cost: 0.5, price_unknown: false };
+    let usage = Usage { input, output: 1, total_cost: 0.5, ..Usage::default() };
     Completion { usage, ..completion(None) }
 }
 
@@ -256,7 +256,7 @@ fn an_output_that_misses_its_schema_is_asked_for_once_more_at_once() {
     assert_eq!(again.attempt, 2);
     let good = Event::Completed { lease: LEASE_2, completion: paid(4), chance: Chance(0) };
     let done = again.on(good).next;
-    let usage = Usage { input: 7, output: 2, total_cost: 1.0, price_unknown: false };
+    let usage = Usage { input: 7, output: 2, total_cost: 1.0, ..Usage::default() };
     assert_eq!(done.result.map(|result| result.usage), Some(usage), "both calls count");
     assert_eq!((done.correction, done.error), (None, None));
     let bad = again.on(missed(LEASE_2, paid(4))).next;

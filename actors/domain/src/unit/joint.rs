@@ -25,7 +25,7 @@ use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
 use crate::spending::Subject;
 use crate::schema::Schema;
-use crate::task::{self, Called, Ending, EndingCode, Origin, Request, OutputFault, State, Task};
+use crate::task::{Called, Ending, EndingCode, Origin, OutputFault, Request, State, Task};
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]

@@ -216,7 +216,7 @@ fn a_held_output_orders_none_until_it_is_decided() {
         }
     }
     let items = Items { task: task.as_ref(), approval: approval.as_ref() };
-    let by = Decider { account: "usr_1".into(), reviewer: None };
+    let by = Decider { account: "usr_1".into(), reviewer: None, bulk: None };
     let approve = Event::Approve { by: by.clone(), edit: Some("better".into()), comment: None };
     let unit = decide(items, approve, NOW, &mut sources()).expect("it waits");
     assert_eq!(webhooks(&unit), [EventName::TaskCompleted]);
@@ -268,7 +268,7 @@ fn a_stale_answer_changes_nothing() {
 }
 
 fn by() -> Decider {
-    Decider { account: "usr_1".into(), reviewer: None }
+    Decider { account: "usr_1".into(), reviewer: None, bulk: None }
 }
 
 fn reviewed(event: Event) -> Result<Unit, Refusal> {

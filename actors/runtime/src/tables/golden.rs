@@ -447,7 +447,7 @@ fn full_approval(salt: Option<Salt>) -> (Approval, Approval, Vec<Entry>) {
     };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Asked { reviewer: user(number), by_mail: false };
-    let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()) };
+    let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()), bulk: None };
     let commit = |text| Some(Salt::commit(salt, text));
     let (edit, comment) = (commit("an edit"), commit("why"));
     let step = Approval::opened(full_task().spec, &held, hurry, asked(1), NOW);

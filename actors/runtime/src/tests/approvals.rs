@@ -19,7 +19,7 @@ fn held_request() -> Request {
 }
 
 fn by(name: &str) -> Decider {
-    Decider { account: name.into(), reviewer: None }
+    Decider { account: name.into(), reviewer: None, bulk: None }
 }
 
 fn approve(name: &str, edit: Option<&str>) -> Approve {

@@ -255,7 +255,7 @@ async fn nothing_is_sent_once_the_item_is_decided() {
     let bench = Bench::with_post(MemoryStore::new(), Some(post.clone())).await;
     let (ann, task) = bench.held_for_ann().await;
     bench.until_failed().await;
-    let by = Decider { account: ann.to_string(), reviewer: None };
+    let by = Decider { account: ann.to_string(), reviewer: None, bulk: None };
     let approve = Approve { by, modified_output: None, comment: None };
     bench.handle.approve(Environment::Live, task, approve).await.expect("it waits");
     let ended = bench.outcome().await.remove(0);

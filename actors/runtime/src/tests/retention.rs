@@ -50,7 +50,7 @@ async fn over(settings: Settings, store: Arc<MemoryStore>, wall: Arc<AtomicU64>)
 }
 
 fn by(name: &str) -> Decider {
-    Decider { account: name.into(), reviewer: None }
+    Decider { account: name.into(), reviewer: None, bulk: None }
 }
 
 fn approve(edit: &str) -> Approve {

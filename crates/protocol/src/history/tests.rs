@@ -40,8 +40,8 @@ fn details() -> impl Strategy<Value = Details> {
     );
     let second = (hash(), hash(), hash(), text(), user());
     let third = (user(), text(), maybe(any::<u64>()), maybe(instant()));
-    let fourth = maybe(number().prop_map(TaskId::from_u128));
-    (first, second, third, fourth).prop_map(|(first, second, third, retry)| {
+    let fourth = (maybe(number().prop_map(TaskId::from_u128)), maybe(any::<u32>()));
+    (first, second, third, fourth).prop_map(|(first, second, third, (retry, bulk))| {
         let (why, confidence, threshold, execution, (step, step_item)) = first;
         let (shown, edit, comment, reviewer, from) = second;
         let (to, reason, after_ms, until) = third;
@@ -56,6 +56,7 @@ fn details() -> impl Strategy<Value = Details> {
             edit,
             comment,
             reviewer,
+            bulk,
             from,
             to,
             reason,

@@ -107,17 +107,18 @@ impl Turn {
         step: u16,
         item: u16,
         report: &Report,
-        message: String,
+        fault: &OutputFault,
     ) {
-        let again = self.next.item(step, item).is_some_and(|row| row.correction.is_none());
+        let again = self.next.item(step, item).and_then(|row| row.amendment().after(fault));
         self.record_item_attempt(step, item, report);
-        if again {
+        if let Some(Amendment { mismatch, max_tokens }) = again {
             self.facts.push(Fact::ItemRetrying(step, item));
-            self.enter_item(step, item, Stage::Waiting).correction = Some(clipped(message));
+            let row = self.enter_item(step, item, Stage::Waiting);
+            row.correction = mismatch;
+            row.max_tokens = max_tokens;
             self.go_on(step, None);
         } else {
-            let ending = Ending { code: EndingCode::OutputInvalid, message };
-            self.item_ended_badly(step, item, Stage::Failed, ending);
+            self.item_ended_badly(step, item, Stage::Failed, fault.ending());
         }
     }
 

@@ -77,7 +77,7 @@ impl Sources for Priced {
         self.0.announces(event)
     }
 
-    fn worst_cost(&self, _: &str, inputs: &Inputs, _: Option<u64>) -> Option<Money> {
+    fn worst_cost(&self, _: Called<'_>, inputs: &Inputs, _: Option<u64>) -> Option<Money> {
         Some(Money::from_nanos(inputs.length() as u64))
     }
 }

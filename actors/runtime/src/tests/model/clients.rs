@@ -161,7 +161,7 @@ impl World {
     /// Somebody decides about a held output.
     pub(super) fn decide(&mut self, task: TaskId, by: &str, verdict: Ruling) {
         let client = self.client();
-        let by = Decider { account: by.into(), reviewer: None };
+        let by = Decider { account: by.into(), reviewer: None, bulk: None };
         self.note(format!("{} decides about {task}: {verdict:?}", by.name()));
         self.clients.spawn(async move {
             let handle = &client.handle;
@@ -188,7 +188,7 @@ impl World {
     /// Somebody claims a held output, or turns away from it.
     pub(super) fn claim(&mut self, task: TaskId, by: &str, release: bool) {
         let client = self.client();
-        let by = Decider { account: by.into(), reviewer: None };
+        let by = Decider { account: by.into(), reviewer: None, bulk: None };
         self.note(format!("{} claims {task}, or not any more: {release}", by.name()));
         self.clients.spawn(async move {
             let answer = if release {

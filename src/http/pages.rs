@@ -1,0 +1,212 @@
+//! The dashboard's pages, built by web/ and embedded in the program.
+//!
+//! A path of the dashboard that is no file is answered with the one page, which reads the path itself.
+//! Only paths in [`PAGES`] are, so the interfaces of programs keep their 404. Deliberately absent: routes and
+//! credentials; a page without a session says so itself.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, REFERRER_POLICY, VARY,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use callboard_domain::Error;
+use rust_embed::{Embed, EmbeddedFile};
+
+use super::Failure;
+
+/// What `npm run build` in web/ has made; nothing after a plain `cargo build`.
+#[derive(Embed)]
+#[folder = "web/dist"]
+#[allow_missing = true]
+struct Built;
+
+const INDEX: &str = "index.html";
+const ASSETS: &str = "assets/";
+/// The first segments of the paths that the dashboard shows.
+const PAGES: [&str; 15] = [
+    "",
+    "account",
+    "admin",
+    "docs",
+    "executions",
+    "insights",
+    "plans",
+    "queues",
+    "review",
+    "setup",
+    "sign-in",
+    "tasks",
+    "templates",
+    "welcome",
+    "workers",
+];
+
+/// Scripts and styles come from this server alone, and none stands in a page; nothing is framed.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+     connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'",
+);
+const UNBUILT: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Callboard</title>\n\
+     <h1>The dashboard is not in this build</h1>\n\
+     <p>The server runs; its API is complete. To build the pages, install Node.js 20 or later and run:</p>\n\
+     <pre>cd web\nnpm ci\nnpm run build\ncd ..\ncargo build --bin callboard</pre>\n\
+     <p><code>./run</code> does this by itself.</p>\n</html>\n";
+const HTML: &str = "text/html; charset=utf-8";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+const REVALIDATE: &str = "no-cache";
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// True if the dashboard answers this request, should no route do so.
+pub(super) fn serves(request: &Request) -> bool {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    is_read && (is_file(request.uri().path()) || is_page(request.uri().path()))
+}
+
+fn is_page(path: &str) -> bool {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    path.starts_with('/') && !path.starts_with("//") && PAGES.contains(&first)
+}
+
+fn is_file(path: &str) -> bool {
+    let path = path.trim_start_matches('/');
+    !path.starts_with('.') && !is_encoded(path) && path != INDEX && Built::get(path).is_some()
+}
+
+/// The compressed forms stand beside each file and are not addressed by themselves.
+fn is_encoded(path: &str) -> bool {
+    std::path::Path::new(path).extension().is_some_and(|it| it == "br" || it == "gz")
+}
+
+/// Answers where no route does: a page, one of its files, or a refusal.
+pub(super) async fn fallback(request: Request) -> Response {
+    if !serves(&request) {
+        return Failure(Error::NoRoute).into_response();
+    }
+    let path = request.uri().path().trim_start_matches('/');
+    let path = if is_file(request.uri().path()) { path } else { INDEX };
+    let mut response = match chosen(path, request.headers()) {
+        Some((file, encoding)) => sent(path, file, encoding, request.headers()),
+        None => ([(CONTENT_TYPE, HTML), (CACHE_CONTROL, "no-store")], UNBUILT).into_response(),
+    };
+    if request.method() == Method::HEAD {
+        *response.body_mut() = Body::empty();
+    }
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// The smallest form of a file that the client reads.
+fn chosen(path: &str, headers: &HeaderMap) -> Option<(EmbeddedFile, Option<&'static str>)> {
+    for (encoding, suffix) in [("br", "br"), ("gzip", "gz")] {
+        if accepts(headers, encoding)
+            && let Some(file) = Built::get(&format!("{path}.{suffix}"))
+        {
+            return Some((file, Some(encoding)));
+        }
+    }
+    Built::get(path).map(|file| (file, None))
+}
+
+/// True if the client reads this encoding (RFC 9110, 12.5.3); a weight of zero says no.
+fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
+    let given = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    given.flat_map(|value| value.split(',')).any(|item| {
+        let (name, weight) = item.split_once(';').unwrap_or((item, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|it| it.trim().parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case(encoding) && weight.is_none_or(|weight| weight > 0.0)
+    })
+}
+
+fn sent(
+    path: &str,
+    file: EmbeddedFile,
+    encoding: Option<&'static str>,
+    asked: &HeaderMap,
+) -> Response {
+    let hash = file.metadata.sha256_hash();
+    let start: [u8; 16] = std::array::from_fn(|index| hash[index]);
+    let tag = format!("\"{:032x}\"", u128::from_be_bytes(start));
+    let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
+    let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|known| known == tag);
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        Body::from(file.data.into_owned()).into_response()
+    };
+    let headers = response.headers_mut();
+    // The name of a file in assets holds the hash of its content.
+    let caching = if path.starts_with(ASSETS) { IMMUTABLE } else { REVALIDATE };
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type(path)));
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(ETAG, tag);
+    if let Some(encoding) = encoding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    response
+}
+
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or_default() {
+        "html" => HTML,
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "woff2" => "font/woff2",
+        "txt" => "text/plain; charset=utf-8",
+        "webmanifest" => "application/manifest+json",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_shadow_no_interface_of_programs() {
+        for page in
+            ["/", "/review", "/review/dt_task_1", "/executions/x/y", "/docs/api", "/sign-in"]
+        {
+            assert!(is_page(page), "{page}");
+        }
+        for other in [
+            "/api",
+            "/api/tasks",
+            "/health",
+            "/metrics",
+            "/v1/models",
+            "/ws",
+            "//review",
+            "review",
+            "/other",
+            "/assets/x.js",
+            "/.env",
+            "/index.html",
+            "/reviews",
+        ] {
+            assert!(!is_page(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_encoding_is_taken_unless_its_weight_is_zero() {
+        let of = |value: &'static str| {
+            HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))])
+        };
+        assert!(accepts(&of("gzip, deflate, BR"), "br"));
+        assert!(accepts(&of("br;q=0.5"), "br"));
+        assert!(!accepts(&of("gzip, br;q=0"), "br"));
+        assert!(!accepts(&of("*"), "br"));
+        assert!(!accepts(&HeaderMap::new(), "gzip"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Sessions of browsers on the wire (PROTOCOL.md 7).
+
+use callboard_domain::Timestamp;
+use callboard_domain::access::{Action, Caller};
+use callboard_domain::account::User;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::accounts::UserBody;
+use super::common::Iso;
+use super::read::rule::{self, Parse};
+use crate::request;
+
+request! {
+    /// The token of a sign-in link.
+    pub struct ExchangeLink as "ExchangeLink" {
+        /// The part of the link after `#link=`; it counts once, for an hour.
+        token: String = required("token", rule::text(rule::characters(1..=256)).with(move || json!({"format": "password"}))),
+    }
+}
+
+/// The user of a session, and what it may do.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WhoBody {
+    /// The user.
+    user: UserBody,
+    /// The permitted actions, as the routes name them in `x-callboard-action`, such as `tasks: create`.
+    actions: Vec<&'static str>,
+    /// When the session ends, unless it ends before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Iso>,
+}
+
+impl WhoBody {
+    /// A user, and what its session permits.
+    #[must_use]
+    pub fn of(user: &User, caller: &Caller) -> Self {
+        let actions = Action::ALL.into_iter().filter(|action| caller.may(*action).is_ok());
+        Self {
+            user: user.into(),
+            actions: actions.map(Action::as_str).collect(),
+            expires_at: caller.expires_at.map(Iso),
+        }
+    }
+}
+
+/// The ways to sign in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MethodsBody {
+    /// By e-mail and password.
+    pub password: bool,
+    /// At an identity provider.
+    pub oidc: bool,
+    /// There is no admin yet: by the setup link.
+    pub setup: bool,
+}
+
+/// A link that signs in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkBody {
+    /// The address to open in a browser.
+    url: String,
+    /// Its token alone.
+    token: String,
+    /// When it stops to count.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Iso,
+}
+
+impl LinkBody {
+    /// A link with this token.
+    #[must_use]
+    pub const fn new(url: String, token: String, expires_at: Timestamp) -> Self {
+        Self { url, token, expires_at: Iso(expires_at) }
+    }
+
+    /// The address to open.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}

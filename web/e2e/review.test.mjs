@@ -1,0 +1,407 @@
+// Deciding: by keyboard, with undo, edits, drafts, races, in bulk.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
+import { allowed, startServer } from "./support/server.mjs";
+import { startWorker } from "./support/worker.mjs";
+
+let server;
+let browser;
+let worker;
+before(async () => {
+  server = await startServer();
+  browser = await launch();
+  worker = await startWorker(server);
+});
+after(async () => {
+  worker?.stop();
+  await browser?.close();
+  await server?.stop();
+});
+
+/** A task whose output waits. */
+async function held(say, more = {}) {
+  const { confidence = 0.7, ...body } = more;
+  const prompt = JSON.stringify({ say, confidence });
+  const { id } = await server.call("POST", "/api/tasks", { prompt, hitl: { required: true }, ...body });
+  await waits(id);
+  return id;
+}
+
+const item = (id) => server.call("GET", `/api/hitl/${id}`);
+const waits = (id) =>
+  server.until(async () => (await server.answer("GET", `/api/hitl/${id}`)).success, `the approval of ${id}`);
+const decided = (id) => server.until(async () => (await item(id)).decision, `the decision on ${id}`);
+const title = (page, text) => page.locator(".review-panel").getByText(text).first().waitFor();
+
+/** Rejects whatever waits, so that each scenario has its own items. */
+async function clear() {
+  const waiting = await server.call("GET", "/api/hitl/pending?includeExpired=true&limit=100");
+  for (const { taskId } of waiting)
+    await server.call("POST", `/api/hitl/${taskId}/reject`, { reason: "cleared" });
+}
+
+test("three outputs are decided by keyboard alone, one after the other", async () => {
+  await clear();
+  const ids = [
+    await held("The first answer."),
+    await held("The second answer."),
+    await held("The third answer."),
+  ];
+  const page = await open(browser, server, "/review");
+  await title(page, "The first answer.");
+  assert.match(page.url(), new RegExp(ids[0]), "the oldest is open, and the address says which");
+  await live(page);
+  await page.keyboard.press("a");
+  await title(page, "The second answer.");
+  await page.keyboard.press("j");
+  await title(page, "The third answer.");
+  await page.keyboard.press("k");
+  await title(page, "The second answer.");
+  await page.keyboard.press("r");
+  await page.keyboard.type("arses and keys: not good enough");
+  assert.equal((await item(ids[1])).decision, undefined);
+  await page.keyboard.press("Control+Enter");
+  await title(page, "The third answer.");
+  await page.keyboard.press("s");
+  assert.equal((await decided(ids[0])).status, "approved");
+  const rejection = await decided(ids[1]);
+  assert.equal(rejection.status, "rejected");
+  assert.equal(rejection.comment, "arses and keys: not good enough");
+  assert.equal((await item(ids[2])).decision, undefined, "a skip decides nothing");
+  await close(page);
+});
+
+test("a decision is undone within five seconds, and nothing was sent", async () => {
+  await clear();
+  const [one, two] = [await held("To be kept."), await held("Another.")];
+  const page = await open(browser, server, `/review/${one}`);
+  await title(page, "To be kept.");
+  await page.keyboard.press("a");
+  await title(page, "Another.");
+  await page.keyboard.press("z");
+  await title(page, "To be kept.");
+  await page.waitForTimeout(5_500);
+  assert.equal((await item(one)).decision, undefined);
+  assert.equal((await item(one)).history.length <= 3, true);
+  await page.keyboard.press("a");
+  await decided(one);
+  assert.equal((await item(two)).decision, undefined);
+  await close(page);
+});
+
+test("a page that is left sends what waits", async () => {
+  await clear();
+  const id = await held("Sent at once.");
+  const page = await open(browser, server, `/review/${id}`);
+  await title(page, "Sent at once.");
+  await page.keyboard.press("a");
+  await page.getByText("It is sent in 5 s").waitFor();
+  const began = Date.now();
+  await page.goto("about:blank");
+  assert.equal((await decided(id)).status, "approved");
+  assert.ok(Date.now() - began < allowed(4_500));
+  await close(page);
+});
+
+test("an edit survives a reload, and flows downstream once approved", async () => {
+  await clear();
+  const steps = [
+    { id: "draft", prompt: '{"say": "a draft with an eror", "confidence": 0.4}', requiresApproval: true },
+    { id: "use", prompt: "Use: {{draft.output}}", dependsOn: ["draft"] },
+  ];
+  const plan = await server.call("POST", "/api/plans", { name: "edits", steps });
+  const execution = await server.call("POST", `/api/plans/${plan.id}/execute`, {});
+  const path = `/api/plans/executions/${execution.executionId ?? execution.id}`;
+  const { taskId } = await server.until(async () => {
+    const step = (await server.call("GET", path)).steps.draft;
+    return step?.awaitingApproval && step;
+  });
+  await waits(taskId);
+  const page = await open(browser, server, `/review/${taskId}`);
+  await title(page, "a draft with an eror");
+  await page.getByRole("list", { name: "After" }).getByText("use").waitFor();
+  await page.locator('[data-chain="ok"]').waitFor();
+  await page.keyboard.press("e");
+  const editor = page.getByRole("textbox", { name: "Edited output" });
+  await editor.waitFor();
+  await editor.click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("a draft without an error, also with j and a");
+  await page.reload();
+  await page.getByRole("tab", { name: "Edit (changed)" }).click();
+  await page
+    .getByRole("textbox", { name: "Edited output" })
+    .getByText("a draft without an error, also with j and a")
+    .waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("d");
+  await page.getByRole("textbox", { name: "Edited output" }).waitFor();
+  await shot(page, "review-diff");
+  await accessible(page);
+  await page.getByRole("button", { name: "Approve the edit" }).click();
+  const after = await server.until(async () => {
+    const found = await server.call("GET", path);
+    return found.status === "completed" && found;
+  }, "the end");
+  assert.equal(after.steps.draft.output, "a draft without an error, also with j and a");
+  assert.equal(after.steps.use.output, "Use: a draft without an error, also with j and a");
+  await page.waitForFunction(() => !Object.keys(localStorage).some((key) => key.includes("draft.")));
+  await close(page);
+});
+
+test("a rejection with retry makes a task that has the reason in its prompt", async () => {
+  await clear();
+  const id = await held("Too short.");
+  const page = await open(browser, server, `/review/${id}`);
+  await title(page, "Too short.");
+  await page.keyboard.press("r");
+  await page.getByRole("textbox", { name: "Reason" }).fill("Write more.");
+  await page.getByRole("checkbox", { name: "Try again" }).check();
+  await accessible(page);
+  await shot(page, "review-reject");
+  await page.getByRole("button", { name: "Reject and try again" }).click();
+  const { retryTaskId } = await decided(id);
+  const task = await server.call("GET", `/api/tasks/${retryTaskId}`);
+  assert.match(task.prompt, /Feedback:\nWrite more\.$/);
+  await page.goto(`/review/${id}`);
+  await page.getByText("A new task tries again").waitFor();
+  await page.getByText("Write more.").first().waitFor();
+  await close(page);
+});
+
+test("of two reviewers one wins, and the other hears who it was and goes on", async () => {
+  await clear();
+  const [one, two] = [await held("Contested."), await held("What comes next.")];
+  const bob = await server.user("operator", "bob@example.com");
+  const [page, other] = [
+    await open(browser, server, `/review/${one}`),
+    await open(browser, server, `/review/${one}`, { user: bob }),
+  ];
+  await title(page, "Contested.");
+  await title(other, "Contested.");
+  await page.keyboard.press("a");
+  await title(page, "What comes next.");
+  await server.call("POST", `/api/hitl/${one}/reject`, { reason: "first" }, await server.token(bob));
+  await other.locator('[data-decided="rejected"]').getByText("by you").waitFor();
+  await page.getByText(/was decided already, by operator/).waitFor();
+  await title(page, "What comes next.");
+  assert.equal((await item(two)).decision, undefined);
+  await close(page);
+  await close(other);
+});
+
+test("an item that another decides is told at once, and the list follows without a reload", async () => {
+  await clear();
+  const id = await held("Decided elsewhere.");
+  const page = await open(browser, server, `/review/${id}`);
+  await title(page, "Decided elsewhere.");
+  await live(page);
+  await server.call("POST", `/api/hitl/${id}/approve`, { comment: "fine" });
+  await page.locator('[data-decided="approved"]').getByText("fine").waitFor();
+  const later = await held("Came while the page was open.");
+  await page.locator(`[data-task="${later}"]`).waitFor();
+  await close(page);
+});
+
+test("outputs of one step are approved together only after three were opened, and are marked", async () => {
+  await clear();
+  const template = {
+    name: "Bulk letters",
+    version: "1.0.0",
+    industry: "custom",
+    visibility: "organization",
+    inputSchema: { type: "object", properties: { who: { type: "string" } }, required: ["who"] },
+    steps: [{ id: "letter", prompt: '{"say": "Dear {{input.who}}", "confidence": 0.8}' }],
+    hitl: { requiredFor: ["letter"] },
+  };
+  const { id } = await server.call("POST", "/api/templates", template);
+  for (const who of ["Ann", "Ben", "Cleo", "Dan"])
+    await server.call("POST", `/api/templates/${id}/deploy`, { input: { who } });
+  const stray = await held("Of no step.");
+  const waiting = await server.until(async () => {
+    const found = await server.call("GET", "/api/hitl/pending");
+    return found.length === 5 && found;
+  });
+  const letters = waiting.filter((each) => each.stepId === "letter").map((each) => each.taskId);
+  const page = await open(browser, server, "/review");
+  await page.locator(".review-item").nth(4).waitFor();
+  for (const taskId of [...letters, stray]) await page.locator(`[data-task="${taskId}"] input`).check();
+  await page.getByRole("button", { name: "Approve 5…" }).click();
+  await page.getByText("Only outputs of one step of one template").waitFor();
+  await page.locator(`[data-task="${stray}"] input`).uncheck();
+  await page.goto(`/review/${stray}`);
+  for (const taskId of letters) await page.locator(`[data-task="${taskId}"] input`).check();
+  await page.getByRole("button", { name: "Approve 4…" }).click();
+  await page.getByText("Open at least 3 of them first").waitFor();
+  for (const taskId of letters.slice(0, 3)) {
+    await page.locator(`[data-task="${taskId}"] a`).click();
+    await page.locator(`[data-task="${taskId}"][data-current="true"]`).waitFor();
+  }
+  await page.getByRole("button", { name: "Approve 4…" }).click();
+  await page.getByRole("button", { name: "Approve 4", exact: true }).waitFor();
+  await accessible(page);
+  await shot(page, "review-bulk");
+  await page.getByRole("button", { name: "Approve 4", exact: true }).click();
+  for (const taskId of letters) {
+    assert.equal((await decided(taskId)).status, "approved");
+    const history = await server.call("GET", `/api/hitl/${taskId}/history`);
+    assert.equal(history.find((entry) => entry.action === "approved").details.bulk, 4);
+  }
+  assert.equal((await item(stray)).decision, undefined);
+  await page.goto(`/review/${letters[0]}`);
+  await page.getByText("in bulk, one of 4").waitFor();
+  await page.locator('[data-chain="ok"]').waitFor();
+  await close(page);
+});
+
+test("a viewer sees everything and may decide nothing", async () => {
+  await clear();
+  const id = await held("Look, do not touch.");
+  const viewer = await server.user("viewer");
+  const page = await open(browser, server, `/review/${id}`, { user: viewer });
+  await title(page, "Look, do not touch.");
+  await page.keyboard.press("a");
+  assert.equal(await page.getByRole("button", { name: "Approve" }).getAttribute("aria-disabled"), "true");
+  await page.getByRole("button", { name: "Approve" }).click({ force: true });
+  await page.waitForTimeout(300);
+  assert.equal(await page.locator(".toast").count(), 0);
+  assert.equal((await item(id)).decision, undefined);
+  await close(page);
+});
+
+test("what a hostile model writes is text, however long", async () => {
+  await clear();
+  const nasty = [
+    '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>',
+    "[click](javascript:window.hacked=1) ![x](http://127.0.0.1:1/x.png)",
+    "\u001b[31mred\u001b[0m\u0007 \u202egnp.exe \u200bhidden",
+    "‏מימין לשמאל",
+  ].join("\n");
+  const id = await held(nasty, { tags: ["<b>tag</b>"] });
+  const page = await open(browser, server, `/review/${id}`);
+  await title(page, '<img src=x onerror="window.hacked=1">');
+  await title(page, "␛[31mred␛[0m␇ ‹U+202E›gnp.exe ‹U+200B›hidden");
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator(".review-detail img, .review-detail script, .review-panel a").count(), 0);
+  await page.keyboard.press("e");
+  await page.getByRole("textbox", { name: "Edited output" }).waitFor();
+  await page.keyboard.press("Escape");
+  const long = await held(`{"say":"${"x".repeat(10)}"}${"long line ".repeat(100_000)}`);
+  const began = Date.now();
+  await page.goto(`/review/${long}`);
+  await title(page, "long line");
+  assert.ok(Date.now() - began < allowed(5_000), `${Date.now() - began} ms`);
+  await page.locator(".review-panel").getByRole("button", { name: "Show all" }).click();
+  await page
+    .locator(".review-panel")
+    .getByRole("button", { name: "Show all" })
+    .waitFor({ state: "detached" });
+  await page.keyboard.press("a");
+  assert.equal((await decided(long)).status, "approved");
+  await close(page);
+});
+
+test("keys are changed and turned off, and never act in a field", async () => {
+  await clear();
+  const id = await held("Keys.");
+  await held("Others.");
+  const page = await open(browser, server, `/review/${id}`);
+  await title(page, "Keys.");
+  await page.keyboard.press("/");
+  await page.keyboard.type("a");
+  assert.equal(await page.getByLabel("Search").inputValue(), "a");
+  await page.getByLabel("Search").fill("");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await accessible(page);
+  await shot(page, "keys");
+  await page.getByRole("button", { name: "Approve: a, change" }).click();
+  await page.keyboard.press("y");
+  await page.getByRole("button", { name: "Approve: y, change" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("a");
+  await page.waitForTimeout(200);
+  assert.equal(await page.locator(".toast").count(), 0);
+  await page.keyboard.press("?");
+  await page.getByLabel("Single keys act on the page").uncheck();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("y");
+  await page.waitForTimeout(200);
+  assert.equal(await page.locator(".toast").count(), 0);
+  assert.equal((await item(id)).decision, undefined);
+  await close(page);
+});
+
+test("a killed server is told of, and what was missed is there when it is back", async () => {
+  await clear();
+  const id = await held("Before the crash.");
+  const page = await open(browser, server, `/review/${id}`);
+  await title(page, "Before the crash.");
+  await live(page);
+  worker.stop();
+  await server.kill();
+  await page.locator('[data-live="reconnecting"]:visible').waitFor();
+  await server.start();
+  await worker.connect();
+  const later = await held("After the crash.");
+  await page.locator(`[data-task="${later}"]`).waitFor();
+  await live(page);
+  await close(page);
+});
+
+test("reviewing is usable and accessible in both themes, on a phone, with 500 items, empty and refused", async () => {
+  await clear();
+  const empty = await open(browser, server, "/review");
+  await empty.getByText("Nothing waits", { exact: true }).waitFor();
+  await accessible(empty, "empty");
+  await shot(empty, "review-empty");
+  await empty.getByRole("button", { name: "Run an example" }).click();
+  await empty.locator(".review-item").waitFor();
+  await close(empty);
+  await clear();
+  for (let batch = 0; batch < 5; batch++) {
+    const tasks = Array.from({ length: 100 }, (_, index) => ({
+      prompt: JSON.stringify({
+        say: `Dear customer ${batch * 100 + index}, thank you for your message. Your order left our warehouse on Monday and should reach you within two working days.`,
+        confidence: 0.4 + ((index * 7) % 50) / 100,
+      }),
+      hitl: { required: true },
+      tags: ["support"],
+    }));
+    await server.call("POST", "/api/tasks/batch", { tasks });
+  }
+  await server.until(
+    async () => (await server.answer("GET", "/api/hitl/pending?limit=1")).pagination.total === 500,
+    "500",
+  );
+  for (const theme of ["light", "dark"]) {
+    const page = await open(browser, server, "/review", { theme });
+    await page.locator(".review-item").nth(5).waitFor();
+    await page.locator('[data-chain="ok"]').waitFor();
+    await page.getByText("500", { exact: true }).first().waitFor();
+    assert.ok((await page.locator(".review-item").count()) < 60, "only rows in view are in the document");
+    await accessible(page, theme);
+    await shot(page, `review-${theme}`);
+    await close(page);
+    const zoomed = await open(browser, server, "/review", { theme, viewport: { width: 680, height: 430 } });
+    await zoomed.locator(".review-item").first().waitFor();
+    await accessible(zoomed, `${theme} at 200 %`);
+    await close(zoomed);
+    const phone = await open(browser, server, "/review", { theme, phone: true });
+    await phone.locator(".review-item").nth(3).waitFor();
+    await accessible(phone, `${theme} on a phone`);
+    await shot(phone, `review-phone-list-${theme}`);
+    await phone.locator(".review-item a").first().click();
+    await phone.locator('[data-chain="ok"]').waitFor();
+    await accessible(phone, `${theme} on a phone, open`);
+    await shot(phone, `review-phone-${theme}`);
+    await close(phone);
+  }
+  const missing = await open(browser, server, "/review/dt_task_nothing");
+  await missing.getByText("It does not exist").waitFor();
+  await accessible(missing, "missing");
+  await shot(missing, "review-missing");
+  await close(missing);
+});

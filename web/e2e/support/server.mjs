@@ -1,0 +1,139 @@
+// The real server, on a fresh directory, for the scenarios.
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { cpus, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** Limits of time hold for a machine that does nothing else; on a busy one they grow with its load. */
+export const allowed = (ms) => ms * Math.max(1, loadavg()[0] / cpus().length);
+
+export const ADMIN = { email: "ada@example.com", password: "correct horse battery staple" };
+const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL("../../../target", import.meta.url));
+const program = process.env.CALLBOARD_BIN ?? join(target, "debug", "callboard");
+
+/** Starts `callboard serve` with an admin. Settings are like `{ WORKER__LEASE: "2s" }`. */
+export async function startServer(settings = {}, { admin = true, command = ["serve"] } = {}) {
+  const directory = await mkdtemp(join(tmpdir(), "callboard-web-"));
+  const server = new Server(directory, settings, admin, command);
+  await server.start();
+  return server;
+}
+
+class Server {
+  #child;
+  #port = 0;
+  lines = [];
+
+  constructor(directory, settings, admin, command) {
+    Object.assign(this, { directory, settings, admin, command });
+  }
+
+  /** Starts it, or starts it again, on the same port and directory. */
+  async start() {
+    const env = { PATH: process.env.PATH, HOME: this.directory, CALLBOARD_LOG: "warn" };
+    env.CALLBOARD_LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE = "1000000";
+    if (this.admin) {
+      env.CALLBOARD_ADMIN_EMAIL = ADMIN.email;
+      env.CALLBOARD_ADMIN_PASSWORD = ADMIN.password;
+    }
+    for (const [name, value] of Object.entries(this.settings)) env[`CALLBOARD_${name}`] = value;
+    const at = ["--listen", `127.0.0.1:${this.#port}`, "--data-dir", join(this.directory, "data")];
+    const child = spawn(program, [...this.command, ...at], { env, stdio: ["ignore", "pipe", "pipe"] });
+    this.#child = child;
+    this.log = "";
+    child.stderr.on("data", (text) => {
+      this.log += text;
+    });
+    const lines = createInterface({ input: child.stdout });
+    this.lines = [];
+    await new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", () => reject(new Error(`the server ended: ${this.log}`)));
+      lines.on("line", (line) => {
+        this.lines.push(line);
+        const url = /^listening on (http:\S+)/.exec(line)?.[1];
+        if (!url) return;
+        this.url = url;
+        this.#port = Number(new URL(url).port);
+        resolve();
+      });
+    });
+  }
+
+  /** Waits for a line of its standard output. */
+  async line(pattern) {
+    for (const end = Date.now() + allowed(10_000); Date.now() < end; ) {
+      for (const line of this.lines) {
+        const found = pattern.exec(line);
+        if (found) return found;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`no line like ${pattern}: ${this.lines.join("\n")}`);
+  }
+
+  /** SIGKILL, and nothing else. */
+  async kill() {
+    const child = this.#child;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await gone;
+  }
+
+  async stop() {
+    await this.kill();
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  /** A call of the API as the admin, or with a token; returns `data`, throws on a refusal. */
+  async call(method, path, body, token) {
+    const answer = await this.answer(method, path, body, token);
+    if (!answer.success) throw new Error(`${method} ${path}: ${JSON.stringify(answer.error)}`);
+    return answer.data;
+  }
+
+  /** The same with the whole envelope, refused or not. */
+  async answer(method, path, body, token) {
+    const bearer = token ?? (await this.token());
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    return response.json();
+  }
+
+  async token(user = ADMIN) {
+    this.tokens ??= new Map();
+    if (!this.tokens.has(user.email)) {
+      const response = await fetch(`${this.url}/api/auth/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(user),
+      });
+      const { data } = await response.json();
+      this.tokens.set(user.email, data.token);
+    }
+    return this.tokens.get(user.email);
+  }
+
+  /** Makes a user of this role. */
+  async user(role, email = `${role}@example.com`) {
+    const user = { email, password: "correct horse battery staple" };
+    await this.call("POST", "/api/auth/users", { ...user, role, name: role });
+    return user;
+  }
+
+  /** Waits until a call of the API gives something. */
+  async until(read, what = "it") {
+    for (const end = Date.now() + allowed(10_000); Date.now() < end; ) {
+      const found = await read(this);
+      if (found) return found;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`${what} did not come`);
+  }
+}

@@ -1,0 +1,5846 @@
+// Written by `npm run types` from the OpenAPI document. Do not edit.
+export interface paths {
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who did what, when and from where, the newest first. */
+        get: operations["audit_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/cookie": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep this session in a cookie, which scripts cannot read (+). */
+        post: operations["auth_set_cookie"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All keys, the newest first; revoked and expired ones too. */
+        get: operations["auth_list_keys"];
+        put?: never;
+        /** Make an API key; its text is told here and never again. */
+        post: operations["auth_create_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a key. */
+        delete: operations["auth_revoke_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/keys/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Replace a key by a new one, which is told here and never again. */
+        post: operations["auth_rotate_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a link that signs the caller in once, within an hour, in a browser (+). */
+        post: operations["auth_create_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/links/exchange": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange the token of a sign-in link for a session (+). */
+        post: operations["auth_exchange_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign in with e-mail and password. */
+        post: operations["auth_login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End this session, or all sessions of the user. */
+        post: operations["auth_logout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The ways to sign in to this server (+). */
+        get: operations["auth_methods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** End a sign-in at the identity provider: the browser brings its code. */
+        get: operations["auth_callback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Begin a sign-in at the identity provider. */
+        get: operations["auth_start"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange the code of a sign-in for a session. */
+        post: operations["auth_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change the own password; all other sessions end. */
+        post: operations["auth_change_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Go on with a session: the refresh token is replaced by the one in the answer. */
+        post: operations["auth_refresh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The user of this session, and the actions that it may take (+). */
+        get: operations["auth_who"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Open sessions, the newest first: one's own, or for an admin everybody's. */
+        get: operations["auth_list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a session: one's own, or for an admin anybody's. */
+        delete: operations["auth_end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the first admin with the token of the setup link, and sign it in. */
+        post: operations["auth_setup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/signing-key/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a new key that signs access tokens; tokens and sessions of the old one end after the overlap. */
+        post: operations["auth_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All users. */
+        get: operations["auth_list_users"];
+        put?: never;
+        /** Make a user. */
+        post: operations["auth_create_user"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/users/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a user, with all sessions and the keys that the user answers for. */
+        delete: operations["auth_delete_user"];
+        options?: never;
+        head?: never;
+        /** Give a user another role, plan or password. */
+        patch: operations["auth_change_user"];
+        trace?: never;
+    };
+    "/api/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Everything that the role may see, as it happens; `Last-Event-ID` resumes. */
+        get: operations["events_follow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the service is. */
+        get: operations["system_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Approvals, decided or not, the latest first (+). */
+        get: operations["hitl_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/calibration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How good confidences are, and what other thresholds would have done (+). */
+        get: operations["hitl_calibration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Outputs that wait for a reviewer, the latest first. */
+        get: operations["hitl_list_pending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/reviewers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The users who decide, by name: admins and operators (+). */
+        get: operations["hitl_reviewers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What approvals come to. */
+        get: operations["hitl_statistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An approval with all that a reviewer needs (+). */
+        get: operations["hitl_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let an output pass, as it is or with another text in its place. */
+        post: operations["hitl_approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell other reviewers for five minutes that somebody looks at it (+). */
+        post: operations["hitl_claim"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All that happened to an approval, oldest first, each entry chained to the one before it. */
+        get: operations["hitl_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Do not let an output pass; another task may try again. */
+        post: operations["hitl_reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a claim back (+). */
+        post: operations["hitl_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counters and gauges in the text of Prometheus, or of `OpenMetrics` if the header Accept names it. */
+        get: operations["system_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document. */
+        get: operations["system_describe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Plans, the newest first; their steps without prompts. */
+        get: operations["plans_list"];
+        put?: never;
+        /** Make a plan. */
+        post: operations["plans_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Executions without their steps, the newest first. */
+        get: operations["executions_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An execution with its steps and their outputs. */
+        get: operations["executions_get"];
+        put?: never;
+        post?: never;
+        /** Cancel an execution: completed steps are kept, the others are cancelled. */
+        delete: operations["executions_cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run the steps of a failed or cancelled execution again that did not end well. */
+        post: operations["executions_retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An execution as it goes on, with the texts of its steps. */
+        get: operations["executions_of_execution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A plan with its prompts. */
+        get: operations["plans_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/{id}/execute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start an execution of a plan, or, with `options.dryRun`, see what it would do. */
+        post: operations["plans_execute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds. */
+        get: operations["tasks_list"];
+        put?: never;
+        /** Submit a task; `?stream=true` answers with its stream. */
+        post: operations["tasks_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Submit up to 100 tasks, all or none. */
+        post: operations["tasks_create_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task with its prompt and its output; for a worker key that is bound to queues, one that it holds. */
+        get: operations["tasks_get"];
+        put?: never;
+        post?: never;
+        /** Cancel a task. */
+        delete: operations["tasks_cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task as it goes on, with its text. */
+        get: operations["tasks_of_task"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Templates, each in its highest version, the newest first. */
+        get: operations["templates_list"];
+        put?: never;
+        /** Make a template, or a version of one. */
+        post: operations["templates_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A template, whole, in its highest version or another. */
+        get: operations["templates_get"];
+        put?: never;
+        post?: never;
+        /** Delete a template, or one version of it. What was made of it stays. */
+        delete: operations["templates_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}/deploy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a plan of a template and start it, or, with `options.dryRun`, see what that would do. */
+        post: operations["templates_deploy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All versions of a template, the highest first. */
+        get: operations["templates_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Webhooks and mails that were or will be sent, the newest first (+). */
+        get: operations["webhooks_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/deliveries/{id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a webhook or a mail again, under the same identifier; one that waits for its next attempt is
+         *     sent at once (+).
+         */
+        post: operations["webhooks_redeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The secret that signs webhooks (+). */
+        get: operations["webhooks_secret"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The workers; lost ones are listed for an hour. */
+        get: operations["system_list_workers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workers/connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Connect as a worker. */
+        get: operations["workers_connect"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workers/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell a worker to finish what it has and take nothing new. */
+        post: operations["system_drain_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Submit a task in the form of OpenAI's chat completions, and wait for its output. */
+        post: operations["openai_complete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The models that connected workers announce by name, and the default. */
+        get: operations["openai_list_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ws": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Subscribe to events. */
+        get: operations["events_connect"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description An approval as it is told (SPEC.md, HITL approval record). */
+        Approval: {
+            /** @description Who is to decide. */
+            assignedTo?: string;
+            /** @description Who looks at it now (+). */
+            claimedBy?: string;
+            /**
+             * Format: date-time
+             * @description Until when others are told so (+).
+             */
+            claimedUntil?: string;
+            /**
+             * Format: double
+             * @description The confidence in the output, 0 to 1.
+             */
+            confidence?: number;
+            /** @description How the confidence was made (+). */
+            confidenceSource?: string;
+            /**
+             * Format: date-time
+             * @description When it was held.
+             */
+            createdAt: string;
+            /** @description What was decided (+). */
+            decision?: components["schemas"]["Decision"];
+            /**
+             * Format: date-time
+             * @description When it was escalated first (+).
+             */
+            escalatedAt?: string;
+            /** @description How long its history is, and how it ends (+). */
+            history: components["schemas"]["Chain"];
+            /** @description The model's name. */
+            model: string;
+            /** @description How reviewers are told (+). */
+            notifyChannels?: string[];
+            /** @description What the model wrote, in lists its first 2,000 characters; not in events. */
+            output?: string;
+            /** @description Whether a list shows only the beginning of the output (+). */
+            outputTruncated?: boolean;
+            /** @description The execution that the task belongs to. */
+            planExecutionId?: string;
+            /** @description What the model was asked, in lists its first 2,000 characters; not in events. */
+            prompt?: string;
+            /** @description Whether a list shows only the beginning of the prompt (+). */
+            promptTruncated?: boolean;
+            /** @description The queue's name. */
+            queue: string;
+            /** @description Why it is held: required, `below_threshold`, `no_confidence` or sampled (+). */
+            reason: string;
+            /** @description Whether it would have passed, and only shows how good such outputs are (+). */
+            sampled: boolean;
+            /** @description pending, assigned, escalated, expired, approved, rejected or cancelled (+). */
+            status: string;
+            /** @description The step that the task is. */
+            stepId?: string;
+            /** @description The beginning of the output; not in events. */
+            summary?: string;
+            /** @description The tags of the task. */
+            tags: string[];
+            /** @description The task whose output waits; also the approval's identifier. */
+            taskId: string;
+            /** @description The template that the execution was deployed from (+). */
+            templateId?: string;
+            /**
+             * Format: double
+             * @description The least confidence that passes (+).
+             */
+            threshold?: number;
+            /**
+             * Format: date-time
+             * @description When the reviewers' time is over.
+             */
+            timeoutAt: string;
+            /**
+             * Format: int64
+             * @description How long it has waited, or had when it was decided, in milliseconds.
+             */
+            waitingMs: number;
+        };
+        /** @description The answer to an approval (SPEC.md, HITL). */
+        Approved: {
+            /** Format: date-time */
+            approvedAt: string;
+            /** @description Who approved it. */
+            approvedBy: string;
+            /** @description What was said to it. */
+            comment?: string;
+            /** @description completed. */
+            status: string;
+            taskId: string;
+            /** @description Whether another text replaces the output. */
+            wasModified: boolean;
+        };
+        /** @description An entry of the audit log. */
+        AuditEntry: {
+            /** @description The action, such as key.revoked. */
+            action: string;
+            /** @description The id of a user or a key, anonymous, or system. */
+            actor: string;
+            /** @description The address of the client. */
+            address?: string;
+            /**
+             * Format: date-time
+             * @description The time of the action.
+             */
+            at: string;
+            /** @description Further texts by name. */
+            details?: {
+                [key: string]: string;
+            };
+            /** @description The hash of this one. */
+            hash: string;
+            /** @description `aud_…` */
+            id: string;
+            /**
+             * Format: int32
+             * @description The number, counted from 1 since the first start.
+             */
+            number: number;
+            /** @description The hash of the entry before it; 64 zeros for the first. */
+            previousHash: string;
+            /** @description The id of the subject. */
+            target?: string;
+        };
+        /** @description A batch as it was created. */
+        Batch: {
+            /** @description `dt_batch_…` */
+            batchId: string;
+            /** @description Its tasks, in the order in which they were given. */
+            tasks: components["schemas"]["BatchItem"][];
+            /** @description How many. */
+            total: number;
+        };
+        /** @description One task of a batch. */
+        BatchItem: {
+            /** @description `dt_task_…` */
+            id: string;
+            /** @description pending. */
+            status: string;
+        };
+        /** @description How good confidences are. */
+        Calibration: {
+            /** @description What became of outputs by confidence: ten ranges of 0.1. */
+            deciles: components["schemas"]["Decile"][];
+            /** @description What became of those without a confidence; they count in no threshold. */
+            noConfidence: components["schemas"]["Tally"];
+            /** @description The step that was asked for. */
+            stepId?: string;
+            /** @description The template that was asked for. */
+            templateId?: string;
+            /** @description What each threshold would have done. */
+            thresholds: components["schemas"]["Threshold"][];
+        };
+        /** @description A cancelled task. */
+        Cancelled: {
+            /**
+             * Format: date-time
+             * @description Since when.
+             */
+            cancelledAt?: string;
+            /** @description Which. */
+            id: string;
+            /** @description cancelled. */
+            status: string;
+        };
+        /** @description How long a history is, and how it ends. */
+        Chain: {
+            /** @description The hash of the last. */
+            hash: string;
+            /**
+             * Format: int32
+             * @description How many entries it has.
+             */
+            length: number;
+        };
+        /**
+         * @description How reviewers are told.
+         * @enum {string}
+         */
+        Channel: "email" | "dashboard";
+        /** @description The text of an answer. */
+        ChatAnswer: {
+            /** @description The text. */
+            content: string;
+            /** @description Always null. */
+            refusal?: string;
+            /** @description assistant */
+            role: string;
+        };
+        /** @description A whole answer. */
+        ChatCompletion: {
+            /** @description The one answer. */
+            choices: components["schemas"]["Choice"][];
+            /**
+             * Format: int64
+             * @description When the task was created, in seconds since 1970.
+             */
+            created: number;
+            /** @description The task's: `dt_task_…` */
+            id: string;
+            /** @description The model's name. */
+            model: string;
+            /** @description chat.completion */
+            object: string;
+            /** @description Tokens read and made. */
+            usage: components["schemas"]["ChatUsage"];
+        };
+        /** @description Tokens. */
+        ChatUsage: {
+            /**
+             * Format: int64
+             * @description Tokens made.
+             */
+            completion_tokens: number;
+            /**
+             * Format: int64
+             * @description Tokens read.
+             */
+            prompt_tokens: number;
+            /**
+             * Format: int64
+             * @description Both.
+             */
+            total_tokens: number;
+        };
+        /** @description The one answer. */
+        Choice: {
+            /** @description stop, length or `content_filter`. */
+            finish_reason: string;
+            /**
+             * Format: int32
+             * @description 0
+             */
+            index: number;
+            /** @description Always null. */
+            logprobs?: string;
+            /** @description The answer. */
+            message: components["schemas"]["ChatAnswer"];
+        };
+        /** @description The answer to a claim or a release (+). */
+        Claimed: {
+            /** @description Who has claimed it. */
+            claimedBy?: string;
+            /**
+             * Format: date-time
+             * @description Until when others are told so.
+             */
+            claimedUntil?: string;
+            taskId: string;
+        };
+        /** @description How one part is. */
+        Component: {
+            /** @description In words. */
+            detail?: string;
+            /** @description ok, degraded, unavailable or `not_configured`. */
+            status: string;
+        };
+        /** @description The parts of the service. */
+        Components: {
+            /** @description The database. */
+            database: components["schemas"]["Component"];
+            /** @description The workflow engine. */
+            engine: components["schemas"]["Component"];
+            /** @description There is none. */
+            vectorStore: components["schemas"]["Component"];
+            /** @description The workers. */
+            workers: components["schemas"]["Component"];
+        };
+        /** @description What became of outputs of some confidence. */
+        Decile: components["schemas"]["Tally"] & {
+            /**
+             * Format: double
+             * @description The least confidence.
+             */
+            from: number;
+            /**
+             * Format: double
+             * @description Confidences are below this; those of the last decile are up to 1 and with it.
+             */
+            to: number;
+        };
+        /** @description What was decided. */
+        Decision: {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @description By whom. */
+            by: string;
+            /** @description The comment, or the reason of a rejection; not in events. */
+            comment?: string;
+            /** @description That text, in lists its first 2,000 characters; not in events. */
+            modifiedOutput?: string;
+            /** @description Whether a list shows only the beginning of that text. */
+            modifiedOutputTruncated?: boolean;
+            /** @description The task that tries again. */
+            retryTaskId?: string;
+            /** @description approved or rejected. */
+            status: string;
+            /** @description Whether a reviewer's text replaces the output. */
+            wasModified: boolean;
+        };
+        /** @description What holds for every step that says nothing itself. */
+        Defaults: {
+            /**
+             * Format: int64
+             * @description The most tokens to answer with.
+             */
+            maxTokens?: number;
+            /** @description The model. */
+            model?: string;
+            /** @description The queue. */
+            queue?: string;
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            temperature?: number;
+            /**
+             * Format: int64
+             * @description How long one attempt may take, in milliseconds.
+             */
+            timeoutMs?: number;
+        };
+        /** @description What a deletion removed. */
+        Deleted: {
+            /** @description The template. */
+            id: string;
+            /** @description The deleted versions, the highest first. */
+            versions: string[];
+        };
+        /** @description A delivery of a webhook or a mail. */
+        Delivery: {
+            /**
+             * Format: int32
+             * @description Attempts that were begun.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it was made, with the end of the task.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the receiver took it.
+             */
+            deliveredAt?: string;
+            /** @description The event that it tells of, such as `task.completed` or `hitl.assigned`. */
+            event: string;
+            /** @description `dlv_…`, the same for every attempt: the `webhook-id` of a webhook. */
+            id: string;
+            /** @description webhook or mail (+). */
+            kind: string;
+            /** @description Why the last attempt that failed did so, or why it was dropped. */
+            lastError?: string;
+            /**
+             * Format: int32
+             * @description The HTTP status of the last attempt, if there was an answer.
+             */
+            lastStatus?: number;
+            /**
+             * Format: date-time
+             * @description When it is sent next, while it is pending.
+             */
+            nextAttemptAt?: string;
+            /** @description pending, delivered, dead or dropped. */
+            status: string;
+            /** @description The task that it is about. */
+            taskId: string;
+            /** @description The user to whom a mail goes (+). */
+            to?: string;
+            /** @description Where a webhook goes, as it was given. */
+            url?: string;
+        };
+        /** @description What an execution would do; nothing is stored or started. */
+        DryRun: {
+            /** @description The ids of the steps that the run cannot be shorter than, first to last. */
+            criticalPath: string[];
+            /** @description What it would use. */
+            estimate: components["schemas"]["Estimate"];
+            /** @description The plan, where one is executed (+). */
+            planId?: string;
+            /** @description `dry_run`. */
+            status: string;
+            /** @description The steps, in the order of the document. */
+            steps: components["schemas"]["DryStep"][];
+            /** @description The template, where one is deployed (+). */
+            templateId?: string;
+        };
+        /** @description A step as it would run. */
+        DryStep: {
+            /** @description What it waits for. */
+            dependsOn: string[];
+            /**
+             * Format: double
+             * @description What it would cost, in USD.
+             */
+            estimatedCost: number;
+            /** @description When its output would wait for a reviewer: always, threshold or none. */
+            gate: string;
+            /** @description Its id. */
+            id: string;
+            /** @description How many steps run before it, one after the other; from 0. */
+            level: number;
+            /** @description The model that it would run on. */
+            model: string;
+            /** @description The prompt, rendered; what needs an output stays as it was written. */
+            prompt: string;
+            /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts (+). */
+            promptTruncated?: boolean;
+            /** @description The queue that it would wait in. */
+            queue: string;
+        };
+        /** @description One entry of the history of an approval; what does not belong to its action is left out. */
+        Entry: {
+            /**
+             * @description pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
+             *     `notification_skipped`.
+             */
+            action?: string;
+            /** @description By whom: the identifier of a user or a key, or `system` (+). */
+            actor?: string;
+            /** @description Who was chosen as the reviewer. */
+            assignedTo?: string;
+            /**
+             * Format: date-time
+             * @description Until when other reviewers see the claim (+).
+             */
+            claimedUntil?: string;
+            /** @description What the reviewer said. */
+            comment?: string;
+            /** @description The SHA-256 of `comment`, or of `reason` (+). */
+            commentHash?: string;
+            /**
+             * Format: double
+             * @description The model's confidence, 0 to 1.
+             */
+            confidence?: number;
+            /** @description What else is known. */
+            details?: components["schemas"]["More"];
+            /** @description The SHA-256 of `modifiedOutput` (+). */
+            editHash?: string;
+            /** @description Who had to decide before. */
+            from?: string;
+            /** @description The SHA-256 of the entry in its canonical form (+). */
+            hash?: string;
+            /** @description That text (+). */
+            modifiedOutput?: string;
+            /**
+             * Format: int32
+             * @description Counted from 1 (+).
+             */
+            number?: number;
+            /** @description The SHA-256 of the output that was shown (+). */
+            outputHash?: string;
+            /** @description The hash of the entry before; 64 zeros for the first (+). */
+            previousHash?: string;
+            /** @description Why it was rejected (+). */
+            reason?: string;
+            /** @description The task that tries again (+). */
+            retryTaskId?: string;
+            /** @description Who is named as the reviewer. */
+            reviewerId?: string;
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            timestamp?: string;
+            /** @description Who has to decide now. */
+            to?: string;
+            /** @description Whether the reviewer's text replaces the output. */
+            wasModified?: boolean;
+        };
+        /** @description What a run would use. */
+        Estimate: {
+            /** @description What it rests on: history or prices. */
+            basis: string;
+            /**
+             * Format: double
+             * @description The likely cost, in USD.
+             */
+            cost: number;
+            /**
+             * Format: double
+             * @description The worst case, in USD.
+             */
+            costHigh: number;
+            /**
+             * Format: int64
+             * @description How long it takes, in milliseconds; reviewers and queues aside.
+             */
+            durationMs: number;
+            /** @description A model without a price is in it, which counts as 0 (+). */
+            priceUnknown?: boolean;
+        };
+        /** @description An execution as it is told: what does not exist yet is left out. */
+        Execution: {
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            completedAt?: string;
+            /** @description What it failed of, once it has ended (+). */
+            error?: components["schemas"]["ExecutionError"];
+            /** @description `dt_exec_…` */
+            id: string;
+            /** @description What it was started with, defaults filled in; not in lists (+). */
+            input?: Record<string, never>;
+            /** @description The plan that it runs: `dt_plan_…` */
+            planId: string;
+            /** @description How many steps are how far; in an event, as when it is read. */
+            progress?: components["schemas"]["Progress"];
+            /**
+             * Format: date-time
+             * @description When it first ran.
+             */
+            startedAt: string;
+            /** @description running, completed, failed or cancelled. */
+            status: string;
+            /** @description What became of each step, by its id; not in lists. */
+            steps?: {
+                [key: string]: components["schemas"]["StepResult"];
+            };
+            /** @description The template that it was deployed from. */
+            templateId?: string;
+            /** @description The version that was deployed (+). */
+            templateVersion?: string;
+            /** @description What all its model calls used. */
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description What an execution failed of. */
+        ExecutionError: {
+            /** @description The code. */
+            code: string;
+            /** @description In words. */
+            message: string;
+            /** @description The step that it happened to, if it was one. */
+            stepId?: string;
+        };
+        /** @description How the service is. */
+        Health: {
+            /** @description Its parts. */
+            components: components["schemas"]["Components"];
+            /** @description The worst of its components: ok, degraded or unavailable. */
+            status: string;
+            /**
+             * Format: int64
+             * @description Since it was started.
+             */
+            uptimeMs: number;
+            /** @description The program's version. */
+            version: string;
+        };
+        /** @description `hitl` of a template (SPEC.md, Template). */
+        Hitl: {
+            /**
+             * Format: double
+             * @description The least confidence that passes, 0 to 1.
+             */
+            confidenceThreshold?: number;
+            /** @description How reviewers are told (+). */
+            notifyChannels?: components["schemas"]["Channel"][];
+            /** @description The ids of the steps whose outputs are always held. */
+            requiredFor?: string[];
+            /**
+             * Format: double
+             * @description The share of the outputs that nothing else holds which is held all the same (+).
+             */
+            sampleRate?: number;
+            /**
+             * Format: int64
+             * @description How long a reviewer has, in milliseconds; by default 3600000.
+             */
+            timeoutMs?: number;
+        };
+        /** @description A key as it is told once, when it is made. */
+        Key: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            /** @description live or test. */
+            environment: string;
+            /**
+             * Format: date-time
+             * @description Until when it is taken.
+             */
+            expiresAt: string;
+            /** @description `key_…` */
+            id: string;
+            /** @description Its text, told here and never again. */
+            key: string;
+            /** @description The last four characters of its text. */
+            last4: string;
+            /** @description What it is called. */
+            name: string;
+            /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
+            prefix: string;
+            /** @description The queues that a worker key is bound to (+). */
+            queues?: string[];
+            /** @description What it may do. */
+            role: string;
+        };
+        /** @description A key as it is listed. */
+        KeySummary: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            /** @description Who made it: the id of a user or a key. */
+            createdBy?: string;
+            /** @description live or test. */
+            environment: string;
+            /**
+             * Format: date-time
+             * @description Until when it is taken at most.
+             */
+            expiresAt: string;
+            /** @description `key_…` */
+            id: string;
+            /** @description The last four characters of its text. */
+            last4: string;
+            /**
+             * Format: date-time
+             * @description When it was used last; up to a minute earlier after a restart.
+             */
+            lastUsedAt?: string;
+            /** @description What it is called. */
+            name: string;
+            /** @description free, pro or enterprise, if it has one of its own. */
+            plan?: string;
+            /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
+            prefix: string;
+            /** @description The queues that a worker key is bound to (+). */
+            queues?: string[];
+            /**
+             * Format: date-time
+             * @description From when on it is refused; in the future while a rotated key still works.
+             */
+            revokedAt?: string;
+            /** @description What it may do. */
+            role: string;
+            /** @description active, expired or revoked. */
+            status: string;
+            /** @description The user with whose right to give its role it ends. */
+            userId?: string;
+        };
+        /** @description A link that signs in. */
+        Link: {
+            /**
+             * Format: date-time
+             * @description When it stops to count.
+             */
+            expiresAt: string;
+            /** @description Its token alone. */
+            token: string;
+            /** @description The address to open in a browser. */
+            url: string;
+        };
+        /** @description What a logout did. */
+        LoggedOut: {
+            /** @description How many sessions ended. */
+            ended: number;
+        };
+        /** @description An earlier turn. */
+        Message: {
+            /** @description The text. */
+            content: string;
+            /** @description user or assistant. */
+            role: string;
+        };
+        /** @description The ways to sign in. */
+        Methods: {
+            /** @description At an identity provider. */
+            oidc: boolean;
+            /** @description By e-mail and password. */
+            password: boolean;
+            /** @description There is no admin yet: by the setup link. */
+            setup: boolean;
+        };
+        /** @description A model. */
+        Model: {
+            /**
+             * Format: int64
+             * @description Not known: always 0.
+             */
+            created: number;
+            /** @description The name. */
+            id: string;
+            /** @description model */
+            object: string;
+            /** @description callboard */
+            owned_by: string;
+        };
+        /** @description The models that a request may name. */
+        Models: {
+            /** @description The models, by name. */
+            data: components["schemas"]["Model"][];
+            /** @description list */
+            object: string;
+        };
+        /** @description What else is known of what happened. */
+        More: {
+            /** @description How the reviewer was chosen. */
+            assignmentMethod?: string;
+            /**
+             * Format: int32
+             * @description How many outputs the reviewer approved by one act; absent if it was this one alone (+).
+             */
+            bulk?: number;
+            /**
+             * Format: int64
+             * @description How long was waited, in milliseconds.
+             */
+            escalationAfterMs?: number;
+            /** @description The execution that the task belongs to. */
+            planExecutionId?: string;
+            /** @description In words. */
+            reason?: string;
+            /** @description The step that the task is. */
+            stepId?: string;
+            /**
+             * Format: double
+             * @description The least confidence that passes.
+             */
+            threshold?: number;
+            /**
+             * Format: date-time
+             * @description When the reviewers' time is over (+).
+             */
+            timeoutAt?: string;
+            /** @description required, `below_threshold`, `no_confidence` or sampled (+). */
+            why?: string;
+        };
+        /** @description An open session as it is listed. */
+        OpenSession: {
+            /**
+             * Format: date-time
+             * @description When the user signed in.
+             */
+            createdAt: string;
+            /** @description Whether the request was made in it. */
+            current: boolean;
+            /**
+             * Format: date-time
+             * @description Until when it can be gone on with.
+             */
+            expiresAt?: string;
+            /** @description `ses_…` */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was last gone on with.
+             */
+            refreshedAt?: string;
+            /** @description Whose it is. */
+            userId: string;
+        };
+        /** @description A plan. */
+        Plan: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            /** @description At most 500 characters. */
+            description?: string;
+            /** @description The gates of each execution, as the template and the deploy have them; not in lists (+). */
+            hitl?: components["schemas"]["Hitl"];
+            /** @description `dt_plan_…` */
+            id: string;
+            /** @description The template's schema, by which the input of each execution is checked; not in lists (+). */
+            inputSchema?: Record<string, never>;
+            /** @description 1 to 100 characters. */
+            name: string;
+            /** @description 1 to 500 steps; in lists without their prompts. */
+            steps: components["schemas"]["Step"][];
+            /** @description For filtering: at most 32 of at most 64 characters. */
+            tags: string[];
+            /** @description The template that it was deployed from. */
+            templateId?: string;
+            /** @description Its version. */
+            templateVersion?: string;
+        };
+        /** @description A key that signed access tokens before. */
+        PreviousKey: {
+            /** @description Its name. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description From when on its tokens and sessions are refused.
+             */
+            validUntil?: string;
+        };
+        /** @description How many steps are how far; all but `awaitingApproval` sum to `total`. */
+        Progress: {
+            /**
+             * Format: int32
+             * @description Those of the pending ones that wait for a reviewer (+).
+             */
+            awaitingApproval: number;
+            /**
+             * Format: int32
+             * @description Cancelled.
+             */
+            cancelled: number;
+            /**
+             * Format: int32
+             * @description With an output.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Failed or rejected.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description Waiting, for whatever it is.
+             */
+            pending: number;
+            /**
+             * Format: int32
+             * @description With a worker.
+             */
+            running: number;
+            /**
+             * Format: int32
+             * @description Whose condition was false (+).
+             */
+            skipped: number;
+            /**
+             * Format: int32
+             * @description All steps.
+             */
+            total: number;
+        };
+        /** @description The answer to a rejection (SPEC.md, HITL). */
+        Rejected: {
+            /** @description The reason that the reviewer gave. */
+            reason: string;
+            /** Format: date-time */
+            rejectedAt: string;
+            /** @description Who rejected it. */
+            rejectedBy: string;
+            /** @description The task that tries again. */
+            retryTaskId?: string;
+            /** @description rejected. */
+            status: string;
+            taskId: string;
+        };
+        /** @description How often a step is tried. */
+        Retry: {
+            /**
+             * Format: int64
+             * @description The wait after the first failure, in milliseconds, 0 to 300000; by default 1000.
+             */
+            backoffMs?: number;
+            /**
+             * Format: int32
+             * @description Attempts in all, 1 to 20; by default 3.
+             */
+            maxAttempts?: number;
+        };
+        /** @description What a reviewer decided within the window. */
+        Reviewer: {
+            /**
+             * Format: int64
+             * @description How many outputs it let pass.
+             */
+            approvals: number;
+            /** @description Who. */
+            id: string;
+            /**
+             * Format: int64
+             * @description How many it did not.
+             */
+            rejections: number;
+        };
+        /** @description A user who decides (+). */
+        ReviewerName: {
+            /** @description `usr_…`, as approvals and histories name it. */
+            id: string;
+            /** @description What it is called. */
+            name: string;
+        };
+        /** @description A session. */
+        Session: {
+            /**
+             * Format: date-time
+             * @description Until when the access token is taken.
+             */
+            expiresAt: string;
+            /** @description What the session is gone on with, once, at `POST /api/auth/refresh`. */
+            refreshToken: string;
+            /** @description The access token, for `Authorization: Bearer`. */
+            token: string;
+            /** @description Who has signed in. */
+            user: components["schemas"]["User"];
+        };
+        /** @description A share of 0 to 1 that is not known exactly. */
+        Share: {
+            /**
+             * Format: double
+             * @description The likely one, by the rates of each decile's reviews; absent where there is no telling.
+             */
+            expected?: number;
+            /**
+             * Format: double
+             * @description The most.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The least.
+             */
+            low: number;
+        };
+        /** @description The keys that sign access tokens, by name. */
+        SigningKeys: {
+            /** @description The key that signs: the `kid` of new tokens. */
+            id: string;
+            /** @description Keys that signed before, the latest first. */
+            previous: components["schemas"]["PreviousKey"][];
+        };
+        /** @description What approvals come to. */
+        Statistics: {
+            /**
+             * Format: int64
+             * @description Approved on the current UTC day.
+             */
+            approvedToday: number;
+            /**
+             * Format: double
+             * @description The average confidence of those decided within the window that have one, 0 to 1.
+             */
+            avgConfidence: number;
+            /**
+             * Format: int64
+             * @description How long those decided within the window waited, on average, in milliseconds.
+             */
+            avgWaitTimeMs: number;
+            /**
+             * Format: int64
+             * @description How many were created within the window (+).
+             */
+            created: number;
+            /**
+             * Format: int64
+             * @description How many were decided within the window (+).
+             */
+            decided: number;
+            /**
+             * Format: double
+             * @description The share of those created within the window that was escalated, 0 to 1.
+             */
+            escalationRate: number;
+            /**
+             * Format: int64
+             * @description How many wait, and their time is not over.
+             */
+            pending: number;
+            /**
+             * Format: int64
+             * @description Rejected on the current UTC day, by a reviewer or a time-out.
+             */
+            rejectedToday: number;
+            /** @description Who decided most within the window; ten at most. */
+            topReviewers: components["schemas"]["Reviewer"][];
+            /**
+             * Format: int64
+             * @description The window: the current UTC day and those before it (+).
+             */
+            windowDays: number;
+        };
+        /** @description A step (SPEC.md, Template step fields). */
+        Step: {
+            /** @description Whether it runs, in CEL. */
+            condition?: string;
+            /** @description The ids of the steps that must complete first. */
+            dependsOn: string[];
+            /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
+            id: string;
+            /**
+             * Format: int64
+             * @description The most tokens to answer with.
+             */
+            maxTokens?: number;
+            /** @description Earlier turns, with `{{…}}`; not in lists of plans (+). */
+            messages?: components["schemas"]["Message"][];
+            /** @description The model; by default `[models] default`. */
+            model?: string;
+            /** @description With `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
+            prompt?: string;
+            /** @description The queue; by default `default`. */
+            queue?: string;
+            /** @description Whether a reviewer must see its output; by default false. */
+            requiresApproval: boolean;
+            /** @description How often it is tried. */
+            retry?: components["schemas"]["Retry"];
+            /** @description The first system message, with `{{…}}`; not in lists of plans. */
+            systemPrompt?: string;
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            temperature?: number;
+            /**
+             * Format: int64
+             * @description How long one attempt may take, in milliseconds; by default 300000.
+             */
+            timeoutMs?: number;
+        };
+        /** @description What became of a step: what does not exist yet is left out. */
+        StepResult: {
+            /**
+             * Format: int32
+             * @description The number of the current or last attempt of that task (+).
+             */
+            attempt?: number;
+            /** @description Whether its output waits for a reviewer (+). */
+            awaitingApproval?: boolean;
+            /**
+             * Format: date-time
+             * @description When it ended, however it did.
+             */
+            completedAt?: string;
+            /**
+             * Format: double
+             * @description The worker's confidence in the output, 0 to 1 (+).
+             */
+            confidence?: number;
+            /**
+             * Format: int64
+             * @description From startedAt to completedAt.
+             */
+            durationMs?: number;
+            /** @description Why it did not end well (+). */
+            error?: components["schemas"]["TaskError"];
+            /** @description Why the model stopped, in the provider's word (+). */
+            finishReason?: string;
+            /** @description What the model answered, or a reviewer made of it. */
+            output?: string;
+            /**
+             * Format: date-time
+             * @description When its task first ran.
+             */
+            startedAt?: string;
+            /** @description pending, running, completed, failed, cancelled, skipped or rejected. */
+            status: string;
+            /** @description Its task, the latest if there were several (+). */
+            taskId?: string;
+            /** @description What all its model calls used. */
+            usage?: components["schemas"]["Usage"];
+            /**
+             * @description What it waits for while it is pending: worker, approval, backoff, limit or budget; none
+             *     where it waits for other steps (+).
+             */
+            waitingFor?: string;
+        };
+        /** @description What became of some outputs: each is approved, edited, rejected or unreviewed. */
+        Tally: {
+            /**
+             * Format: int32
+             * @description A reviewer let them pass as they were.
+             */
+            approved: number;
+            /**
+             * Format: int32
+             * @description A reviewer let them pass with another text.
+             */
+            edited: number;
+            /**
+             * Format: int32
+             * @description A reviewer did not let them pass.
+             */
+            rejected: number;
+            /**
+             * Format: int32
+             * @description Those of the reviewed ones that were held as a sample of what would pass.
+             */
+            sampled: number;
+            /**
+             * Format: int32
+             * @description Those of the unreviewed ones that were held: they wait, were cancelled, or timed out.
+             */
+            undecided: number;
+            /**
+             * Format: int32
+             * @description Nobody decided on them.
+             */
+            unreviewed: number;
+        };
+        /** @description A task as it is told: what does not exist yet is left out. */
+        Task: {
+            /**
+             * Format: int32
+             * @description The number of the current or last attempt; 0 before the first.
+             */
+            attempt: number;
+            /** @description Whether its output waits for a reviewer. */
+            awaitingApproval: boolean;
+            /** @description The batch that it was created in. */
+            batchId?: string;
+            /** @description Who is told of the end. */
+            callbackUrl?: string;
+            /**
+             * Format: date-time
+             * @description When it was cancelled.
+             */
+            cancelledAt?: string;
+            /**
+             * Format: date-time
+             * @description When it ended with an output, a failure or a rejection.
+             */
+            completedAt?: string;
+            /**
+             * Format: double
+             * @description The worker's confidence in the output, 0 to 1.
+             */
+            confidence?: number;
+            /** @description How the confidence was made. */
+            confidenceSource?: string;
+            /** @description Extra key-value pairs; not in lists. */
+            context?: Record<string, never>;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the running attempt ends at the latest.
+             */
+            deadlineAt?: string;
+            /** @description Why it failed, or why its last attempt did. */
+            error?: components["schemas"]["TaskError"];
+            /** @description Why the model stopped, as its provider says it (+). */
+            finishReason?: string;
+            /** @description `dt_task_…` */
+            id: string;
+            /**
+             * Format: int64
+             * @description The most tokens to answer with.
+             */
+            maxTokens?: number;
+            /** @description Earlier turns; not in lists (+). */
+            messages?: components["schemas"]["Message"][];
+            /** @description The model's name. */
+            model: string;
+            /** @description What the model answered; not in lists. */
+            output?: string;
+            /** @description The execution that it belongs to. */
+            planExecutionId?: string;
+            /**
+             * Format: int32
+             * @description 1 to 10.
+             */
+            priority: number;
+            /** @description What was asked; not in lists. */
+            prompt?: string;
+            /** @description The queue's name. */
+            queue: string;
+            /**
+             * Format: int32
+             * @description How often it went back to the queue after a failed attempt.
+             */
+            retryCount: number;
+            /** @description The rejected task that it tries again. */
+            retryOf?: string;
+            /**
+             * Format: date-time
+             * @description When it first ran.
+             */
+            startedAt?: string;
+            /** @description pending, running, completed, failed, cancelled or rejected. */
+            status: string;
+            /** @description The step that it is. */
+            stepId?: string;
+            /** @description System instructions; not in lists. */
+            systemPrompt?: string;
+            /** @description For filtering. */
+            tags: string[];
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            temperature?: number;
+            /**
+             * Format: int64
+             * @description How long one attempt may take.
+             */
+            timeoutMs: number;
+            /** @description What the model call used. */
+            usage?: components["schemas"]["Usage"];
+            /** @description What it waits for while it is pending: worker, approval, backoff, limit. */
+            waitingFor?: string;
+            /** @description The worker that has it or had it last. */
+            workerId?: string;
+        };
+        /** @description What ended a task or an attempt. */
+        TaskError: {
+            /** @description The code. */
+            code: string;
+            /** @description In words. */
+            message: string;
+        };
+        /** @description A template. */
+        Template: {
+            /** @description Who made it: an e-mail, `key:<name>`, or `system`. */
+            author: string;
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            /** @description What holds for every step that says nothing itself; not in lists. */
+            defaults?: components["schemas"]["Defaults"];
+            /** @description At most 500 characters. */
+            description?: string;
+            /**
+             * Format: double
+             * @description What a run costs, in USD.
+             */
+            estimatedCost: number;
+            /**
+             * Format: int64
+             * @description How long a run takes, in milliseconds.
+             */
+            estimatedDurationMs: number;
+            /** @description What is held for a reviewer; not in lists. */
+            hitl?: components["schemas"]["Hitl"];
+            /** @description The ids of the steps whose outputs are always held. */
+            hitlSteps: string[];
+            /** @description The name in small letters and hyphens, and the major version: `contract-review-v1`. */
+            id: string;
+            /** @description legal, finance, devops, marketing, healthcare or custom. */
+            industry: string;
+            /** @description JSON Schema (draft 2020-12) of the input; not in lists. */
+            inputSchema?: Record<string, never>;
+            /** @description Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists. */
+            metadata?: Record<string, never>;
+            /** @description 1 to 100 characters. */
+            name: string;
+            /** @description JSON Schema of the last step's output; not in lists. */
+            outputSchema?: Record<string, never>;
+            /** @description 1 to 500 steps; not in lists. */
+            steps?: components["schemas"]["Step"][];
+            /** @description How many steps it has. */
+            stepsCount: number;
+            /** @description For filtering: at most 32 of at most 64 characters. */
+            tags: string[];
+            /** @description major.minor.patch. */
+            version: string;
+            /** @description private (by default), organization or public. */
+            visibility: string;
+        };
+        /** @description What a threshold would have done: each output is in `reviews`, `reviewsSaved` or `unreviewed`. */
+        Threshold: {
+            /** @description The share of all rejections, known or not, that it would have missed. */
+            missedShare: components["schemas"]["Share"];
+            /**
+             * Format: int32
+             * @description How many rejections are known, at any confidence.
+             */
+            rejectionsKnown: number;
+            /**
+             * Format: int32
+             * @description How many of them it would have missed.
+             */
+            rejectionsMissed: number;
+            /**
+             * Format: int32
+             * @description How many it would have held.
+             */
+            reviews: number;
+            /**
+             * Format: int32
+             * @description How many were reviewed that it would not have held.
+             */
+            reviewsSaved: number;
+            /**
+             * Format: double
+             * @description Outputs below it would be held.
+             */
+            threshold: number;
+            /**
+             * Format: int32
+             * @description How many it would not have held that nobody decided on.
+             */
+            unreviewed: number;
+            /**
+             * Format: int32
+             * @description Those of them of whose decile nothing was ever reviewed.
+             */
+            unreviewedUnknown: number;
+        };
+        /** @description Tokens and money. */
+        Usage: {
+            /**
+             * Format: int64
+             * @description Tokens read.
+             */
+            input: number;
+            /**
+             * Format: int64
+             * @description Tokens made.
+             */
+            output: number;
+            /** @description The model has no price: it counts as 0. */
+            priceUnknown?: boolean;
+            /**
+             * Format: int64
+             * @description Both.
+             */
+            total: number;
+            /**
+             * Format: double
+             * @description USD.
+             */
+            totalCost: number;
+        };
+        /** @description A user as it is told. */
+        User: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            /** @description By which it signs in. */
+            email: string;
+            /** @description `usr_…` */
+            id: string;
+            /** @description What it is called. */
+            name: string;
+            /** @description Set while the password must be changed first. */
+            passwordChangeRequired?: boolean;
+            /** @description free, pro or enterprise, if it has one of its own. */
+            plan?: string;
+            /** @description What it may do. */
+            role: string;
+        };
+        /** @description The secret that signs webhooks. */
+        WebhookSecret: {
+            /** @description `whsec_…` */
+            secret: string;
+        };
+        /** @description The user of a session, and what it may do. */
+        Who: {
+            /** @description The permitted actions, as the routes name them in `x-callboard-action`, such as `tasks: create`. */
+            actions: string[];
+            /**
+             * Format: date-time
+             * @description When the session ends, unless it ends before.
+             */
+            expiresAt?: string;
+            /** @description The user. */
+            user: components["schemas"]["User"];
+        };
+        /** @description A worker as it is told. */
+        Worker: {
+            /** @description How many leases it takes at once. */
+            concurrency: number;
+            /**
+             * Format: date-time
+             * @description When it connected last.
+             */
+            connectedAt?: string;
+            /** @description `wrk_…` */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was heard of last.
+             */
+            lastHeartbeatAt: string;
+            /** @description The models that it runs: names, prefixes such as `gpt-*`, or `*`. */
+            models: string[];
+            /** @description What it calls itself. */
+            name: string;
+            /** @description The queues that it serves. */
+            queues: string[];
+            /** @description How many it has. */
+            running: number;
+            /** @description active, draining or lost. */
+            status: string;
+            /** @description Its program's version. */
+            version: string;
+        };
+        Approve: {
+            /** @description What is said to it. */
+            comment?: string | null;
+            /** @description The text that replaces the output. */
+            modifiedOutput?: string | null;
+            /** @description How many outputs of one step this act approves, of which this is one; the history shows it (+). */
+            bulk?: number | null;
+            /** @description Who decides: a session names only itself, an admin's also others; a key anybody. */
+            reviewerId?: string | null;
+        };
+        ChangePassword: {
+            /**
+             * Format: password
+             * @description The password until now.
+             */
+            current: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            new: string;
+        };
+        ChangeUser: {
+            /**
+             * @description What it may do.
+             * @enum {string|null}
+             */
+            role?: "admin" | "operator" | "viewer" | "worker" | null;
+            /**
+             * @description Its rate limits.
+             * @enum {string|null}
+             */
+            plan?: "free" | "pro" | "enterprise" | null;
+            /**
+             * Format: password
+             * @description Signs in from now on, for nothing but the choice of another one.
+             */
+            password?: string | null;
+        };
+        ChatContentPart: {
+            /**
+             * @description The kind: text.
+             * @enum {unknown}
+             */
+            type: "text";
+            /** @description The text. */
+            text: string;
+        };
+        ChatMessage: {
+            /**
+             * @description The author: system, developer, user or assistant.
+             * @enum {string}
+             */
+            role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
+            /** @description The text. */
+            content: string | components["schemas"]["ChatContentPart"][];
+            /**
+             * @description As in an answer.
+             * @enum {unknown}
+             */
+            refusal?: null;
+            /**
+             * @description As in an answer.
+             * @enum {unknown}
+             */
+            annotations?: never[] | null;
+            /**
+             * @description As in an answer.
+             * @enum {unknown}
+             */
+            audio?: null;
+            /**
+             * @description As in an answer.
+             * @enum {unknown}
+             */
+            tool_calls?: never[] | null;
+            /**
+             * @description As in an answer.
+             * @enum {unknown}
+             */
+            function_call?: null;
+        };
+        ChatStreamOptions: {
+            /** @description Whether the last chunk tells the usage; by default false. */
+            include_usage?: boolean | null;
+            /**
+             * @description No padding.
+             * @enum {unknown}
+             */
+            include_obfuscation?: false | null;
+        };
+        CreateBatch: {
+            /** @description The tasks. */
+            tasks: components["schemas"]["NewTask"][];
+        };
+        CreateChatCompletion: {
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The conversation; the last message is the user's. */
+            messages: components["schemas"]["ChatMessage"][];
+            /** @description Whether the answer comes in pieces; by default false. */
+            stream?: boolean | null;
+            /** @description What a stream has besides. */
+            stream_options?: components["schemas"]["ChatStreamOptions"] | null;
+            /** @description The most tokens of the answer. */
+            max_completion_tokens?: number | null;
+            /** @description The same, under its old name. */
+            max_tokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /** @description Becomes tags `key:value`. */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** @description Becomes the tag `user:…`. */
+            user?: string | null;
+            /** @description When a reviewer must approve the answer (+). */
+            hitl?: components["schemas"]["TaskHitl"] | null;
+            /**
+             * @description One choice.
+             * @enum {unknown}
+             */
+            n?: 1 | 1 | null;
+            /**
+             * @description The whole distribution.
+             * @enum {unknown}
+             */
+            top_p?: 1 | 1 | null;
+            /**
+             * @description No penalty.
+             * @enum {unknown}
+             */
+            presence_penalty?: 0 | 0 | null;
+            /**
+             * @description No penalty.
+             * @enum {unknown}
+             */
+            frequency_penalty?: 0 | 0 | null;
+            /**
+             * @description No bias.
+             * @enum {unknown}
+             */
+            logit_bias?: Record<string, never> | null;
+            /**
+             * @description No probabilities.
+             * @enum {unknown}
+             */
+            logprobs?: false | null;
+            /**
+             * @description No probabilities.
+             * @enum {unknown}
+             */
+            top_logprobs?: 0 | null;
+            /**
+             * @description No tools.
+             * @enum {unknown}
+             */
+            tools?: never[] | null;
+            /**
+             * @description No tools.
+             * @enum {unknown}
+             */
+            tool_choice?: "none" | "auto" | null;
+            /**
+             * @description No tools.
+             * @enum {unknown}
+             */
+            parallel_tool_calls?: true | false | null;
+            /**
+             * @description No functions.
+             * @enum {unknown}
+             */
+            functions?: never[] | null;
+            /**
+             * @description No functions.
+             * @enum {unknown}
+             */
+            function_call?: "none" | "auto" | null;
+            /**
+             * @description Text.
+             * @enum {unknown}
+             */
+            response_format?: {
+                type: "text";
+            } | null;
+            /**
+             * @description Text.
+             * @enum {unknown}
+             */
+            modalities?: [
+                "text"
+            ] | null;
+            /**
+             * @description No stop sequence.
+             * @enum {unknown}
+             */
+            stop?: never[] | null;
+            /**
+             * @description Nothing is stored for OpenAI's tools.
+             * @enum {unknown}
+             */
+            store?: false | null;
+            /**
+             * @description The one tier.
+             * @enum {unknown}
+             */
+            service_tier?: "auto" | "default" | null;
+        };
+        CreateKey: {
+            /** @description For people. */
+            name: string;
+            /**
+             * @description What it may do.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "viewer" | "worker";
+            /** @description A number of days, `1d` to `36500d`; by default `90d`. */
+            expiresIn?: string | null;
+            /**
+             * @description Where it works; by default live. A test key is of an operator or a viewer.
+             * @enum {string|null}
+             */
+            environment?: "live" | "test" | null;
+            /**
+             * @description Its rate limits; by default `[limits] plan`.
+             * @enum {string|null}
+             */
+            plan?: "free" | "pro" | "enterprise" | null;
+            /**
+             * @description The queues that a worker key may serve; by default every queue. A key with queues reads only the
+             *      tasks that it holds (+).
+             */
+            queues?: string[] | null;
+        };
+        CreateTask: {
+            /** @description What the model is asked: at most 1 MiB. */
+            prompt: string;
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The queue; by default `default`. */
+            queue?: string | null;
+            /** @description System instructions: at most 1 MiB. */
+            systemPrompt?: string | null;
+            /** @description Key-value pairs for the model: at most 256 KiB as compact JSON. */
+            context?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all (+). */
+            messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description 10 is leased first; by default 5. */
+            priority?: number | null;
+            /** @description The time limit of one attempt, in milliseconds; by default 300000. */
+            timeoutMs?: number | null;
+            /** @description For filtering. */
+            tags?: string[] | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /**
+             * Format: uri
+             * @description Where a webhook is sent when the task ends.
+             */
+            callbackUrl?: string | null;
+            /** @description When a reviewer must approve the output. */
+            hitl?: components["schemas"]["TaskHitl"] | null;
+            /** @description Prevents duplicates; kept for 24 hours. */
+            idempotencyKey?: string | null;
+        };
+        CreateUser: {
+            /**
+             * Format: email
+             * @description By which it signs in.
+             */
+            email: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
+            /** @description For people; by default the part of the e-mail before the @. */
+            name?: string | null;
+            /**
+             * @description What it may do.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "viewer" | "worker";
+            /**
+             * @description Its rate limits; by default `[limits] plan`.
+             * @enum {string|null}
+             */
+            plan?: "free" | "pro" | "enterprise" | null;
+        };
+        DefaultsRequest: {
+            /** @description The model. */
+            model?: string | null;
+            /** @description The queue. */
+            queue?: string | null;
+            /** @description The time limit of one attempt, in milliseconds. */
+            timeoutMs?: number | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+        };
+        DeployTemplate: {
+            /** @description The values of `{{input.*}}`. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+             *      member.
+             */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description How it runs. */
+            options?: components["schemas"]["RunOptions"] | null;
+            /** @description Other models, by step id. */
+            modelOverrides?: {
+                [key: string]: string;
+            } | null;
+            /** @description Other queues, by step id. */
+            queueOverrides?: {
+                [key: string]: string;
+            } | null;
+            /** @description Another version than the highest (+). */
+            version?: string | null;
+        };
+        ExchangeCode: {
+            /**
+             * Format: password
+             * @description The code; it counts once, for a minute.
+             */
+            code: string;
+            /**
+             * Format: password
+             * @description The verifier, if the sign-in began with its challenge.
+             */
+            verifier?: string | null;
+        };
+        ExchangeLink: {
+            /**
+             * Format: password
+             * @description The part of the link after `#link=`; it counts once, for an hour.
+             */
+            token: string;
+        };
+        ExecutePlan: {
+            /** @description The values of `{{input.*}}`. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+             *      member.
+             */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description How it runs. */
+            options?: components["schemas"]["RunOptions"] | null;
+        };
+        HitlRequest: {
+            /** @description The ids of the steps whose outputs are always held. */
+            requiredFor?: string[] | null;
+            /** @description The least confidence that passes. */
+            confidenceThreshold?: number | null;
+            /** @description The time of the reviewer, in milliseconds; by default 3600000. */
+            timeoutMs?: number | null;
+            /** @description The share of the other outputs that is held as well; by default 0 (+). */
+            sampleRate?: number | null;
+            /** @description How reviewers are notified (+). */
+            notifyChannels?: ("email" | "dashboard")[] | null;
+        };
+        Login: {
+            /** @description As it was registered, in upper or lower case. */
+            email: string;
+            /**
+             * Format: password
+             * @description The password.
+             */
+            password: string;
+        };
+        Logout: {
+            /** @description All sessions of the user; by default this one alone. */
+            all?: boolean | null;
+        };
+        MessageRequest: {
+            /**
+             * @description The author.
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** @description The text; that of a step has placeholders. */
+            content: string;
+        };
+        NewTask: {
+            /** @description What the model is asked: at most 1 MiB. */
+            prompt: string;
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The queue; by default `default`. */
+            queue?: string | null;
+            /** @description System instructions: at most 1 MiB. */
+            systemPrompt?: string | null;
+            /** @description Key-value pairs for the model: at most 256 KiB as compact JSON. */
+            context?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all (+). */
+            messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description 10 is leased first; by default 5. */
+            priority?: number | null;
+            /** @description The time limit of one attempt, in milliseconds; by default 300000. */
+            timeoutMs?: number | null;
+            /** @description For filtering. */
+            tags?: string[] | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /**
+             * Format: uri
+             * @description Where a webhook is sent when the task ends.
+             */
+            callbackUrl?: string | null;
+            /** @description When a reviewer must approve the output. */
+            hitl?: components["schemas"]["TaskHitl"] | null;
+        };
+        PlanRequest: {
+            /** @description For people. */
+            name: string;
+            /** @description For people. */
+            description?: string | null;
+            /** @description The steps. */
+            steps: components["schemas"]["StepRequest"][];
+            /** @description For filtering. */
+            tags?: string[] | null;
+        };
+        Refresh: {
+            /**
+             * Format: password
+             * @description The one of the last login or refresh; each is taken once.
+             */
+            refreshToken: string;
+        };
+        Reject: {
+            /** @description The reason; a task that tries again has it in its prompt. */
+            reason: string;
+            /** @description Whether another task tries again, with the reason in its prompt; by default not. */
+            retry?: boolean | null;
+            /** @description The prompt of that task; by default the one before. Only with `retry: true`. */
+            retryPrompt?: string | null;
+            /** @description Who decides, as in an approval. */
+            reviewerId?: string | null;
+        };
+        RetryRequest: {
+            /** @description The attempts in all; by default 3. */
+            maxAttempts?: number | null;
+            /** @description The wait after the first failure, in milliseconds; by default 1000. */
+            backoffMs?: number | null;
+        };
+        RotateKey: {
+            /** @description How long the old key still works, such as 30s, 15m, 1h or 7d; by default not at all. */
+            overlap?: string | null;
+        };
+        RotateSigningKey: {
+            /** @description How long tokens and sessions of the old key count, such as 0s, 1h or 7d; by default 24h. */
+            overlap?: string | null;
+        };
+        RunOptions: {
+            /** @description The time limit of the whole, in milliseconds. */
+            timeoutMs?: number | null;
+            /** @description Whether the answer only says what would happen. */
+            dryRun?: boolean | null;
+            /** @description Whether the first failure cancels all else (+). */
+            failFast?: boolean | null;
+            /** @description The most that it may cost, in USD (+). */
+            maxCost?: number | null;
+        };
+        SetUp: {
+            /**
+             * Format: password
+             * @description The token at the end of the setup link that the server printed when it started.
+             */
+            token: string;
+            /**
+             * Format: email
+             * @description By which the admin signs in.
+             */
+            email: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
+            /** @description For people; by default the part of the e-mail before the @. */
+            name?: string | null;
+        };
+        StepRequest: {
+            /** @description Unique in its plan; not input, env or meta. */
+            id: string;
+            /** @description What the model is asked, with placeholders: at most 1 MiB. */
+            prompt: string;
+            /** @description System instructions, with placeholders: at most 1 MiB. */
+            systemPrompt?: string | null;
+            /** @description Earlier turns, with placeholders: at most 1 MiB of content in all (+). */
+            messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The queue; by default `default`. */
+            queue?: string | null;
+            /** @description The ids of the steps that must complete first. */
+            dependsOn?: string[] | null;
+            /** @description Whether the step runs, in CEL; by default it does. */
+            condition?: string | null;
+            /** @description Whether a reviewer must approve its output; by default false. */
+            requiresApproval?: boolean | null;
+            /** @description The time limit of one attempt, in milliseconds; by default 300000. */
+            timeoutMs?: number | null;
+            /** @description How often it is tried. */
+            retry?: components["schemas"]["RetryRequest"] | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+        };
+        TaskHitl: {
+            /** @description Whether every output waits. */
+            required?: boolean | null;
+            /** @description Below this confidence; by default 0.85. */
+            confidenceThreshold?: number | null;
+            /** @description The time of the reviewer, in milliseconds; by default 3600000. */
+            timeoutMs?: number | null;
+            /** @description The share of the other outputs that is held as well; by default 0 (+). */
+            sampleRate?: number | null;
+            /** @description How reviewers are notified (+). */
+            notifyChannels?: ("email" | "dashboard")[] | null;
+        };
+        TemplateRequest: {
+            /** @description For people; its id is made of it. */
+            name: string;
+            /** @description For people. */
+            description?: string | null;
+            /** @description major.minor.patch. */
+            version: string;
+            /**
+             * @description Where it is used.
+             * @enum {string}
+             */
+            industry: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
+            /** @description For filtering. */
+            tags?: string[] | null;
+            /**
+             * @description Who sees it; by default private.
+             * @enum {string|null}
+             */
+            visibility?: "private" | "organization" | "public" | null;
+            /** @description The JSON Schema (2020-12) of the input. */
+            inputSchema: Record<string, never>;
+            /** @description The JSON Schema (2020-12) of the last step's output. */
+            outputSchema?: Record<string, never> | null;
+            /** @description The steps. */
+            steps: components["schemas"]["StepRequest"][];
+            /** @description What holds for every step that says nothing itself. */
+            defaults?: components["schemas"]["DefaultsRequest"] | null;
+            /** @description Which outputs wait for a reviewer. */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        Meta: {
+            /** @description as in the header X-Request-Id */
+            requestId: string;
+            /** Format: date-time */
+            timestamp: string;
+            /** @description milliseconds; not in a refusal */
+            duration?: number;
+        };
+        Pagination: {
+            total: number;
+            limit: number;
+            offset: number;
+            hasMore: boolean;
+        };
+        Error: {
+            /** @description for programs, such as VALIDATION_ERROR */
+            code: string;
+            /** @description what is wrong and what would be right */
+            message: string;
+            /** @description whether the same request may succeed later */
+            retryable: boolean;
+            details?: {
+                /** @description the path of the field */
+                field?: string;
+                /** @description the rule that it breaks */
+                rule?: string;
+                /** @description every fault, if there are several */
+                errors?: {
+                    code: string;
+                    field: string;
+                    message: string;
+                }[];
+            };
+        };
+        Failure: {
+            /** @constant */
+            success: false;
+            error: components["schemas"]["Error"];
+            meta: components["schemas"]["Meta"];
+        };
+        OpenAiFailure: {
+            error: {
+                message: string;
+                /** @description the kind, such as invalid_request_error */
+                type: string;
+                /** @description the path of the field */
+                param: string | null;
+                /** @description for programs, such as unsupported */
+                code: string;
+                /** @description the task, once there is one */
+                taskId?: string;
+            };
+        };
+    };
+    responses: {
+        /** @description refused */
+        Failure: {
+            headers: {
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+            };
+        };
+        /** @description refused */
+        OpenAiFailure: {
+            headers: {
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiFailure"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    audit_list: {
+        parameters: {
+            query?: {
+                /** @description By this actor: the id of a user or a key, anonymous, or system. */
+                actor?: string;
+                /** @description One of these actions. */
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "execution.cancelled" | "worker.drained" | "delivery.repeated" | "webhook.secret_shown" | "template.published" | "template.deleted")[];
+                /** @description At this instant or later. */
+                since?: string;
+                /** @description Before this instant. */
+                until?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["AuditEntry"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_set_cookie: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the cookie is set; it is HttpOnly and SameSite=Strict */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Who"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_list_keys: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["KeySummary"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_create_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateKey"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Key"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_revoke_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the key */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is refused from now on */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["KeySummary"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_rotate_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the key */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateKey"];
+            };
+        };
+        responses: {
+            /** @description the old key ends after the overlap */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Key"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_create_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description told here and never again */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Link"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_exchange_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeLink"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_login: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Login"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_logout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Logout"];
+            };
+        };
+        responses: {
+            /** @description their tokens are refused from now on */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LoggedOut"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_methods: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Methods"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_callback: {
+        parameters: {
+            query?: {
+                /** @description The code of the sign-in. */
+                code?: string;
+                /** @description The state of the sign-in. */
+                state?: string;
+                /** @description Why there is no code. */
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description to the page at /, or to the program that began the sign-in */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_start: {
+        parameters: {
+            query?: {
+                /** @description The port on 127.0.0.1 where a program waits for the code; by default the code goes to the page at /. */
+                port?: number;
+                /** @description The SHA-256 of a verifier, in base64url; the code counts only together with the verifier. */
+                challenge?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description to the identity provider */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeCode"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_change_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePassword"];
+            };
+        };
+        responses: {
+            /** @description only the new password signs in */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_refresh: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Refresh"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_who: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Who"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_list_sessions: {
+        parameters: {
+            query?: {
+                /** @description Of this user; an admin's default is everybody, others may name only themselves. */
+                userId?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["OpenSession"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description its tokens are refused from now on */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["OpenSession"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_setup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetUp"];
+            };
+        };
+        responses: {
+            /** @description the link is used up */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateSigningKey"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["SigningKeys"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_list_users: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_create_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateUser"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_delete_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the user */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the user as it was */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_change_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the user */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeUser"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    events_follow: {
+        parameters: {
+            query?: {
+                /** @description Names, or groups such as `task.*`. */
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "webhook.delivered" | "webhook.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "webhook.*")[];
+                /** @description Of this task. */
+                taskId?: string;
+                /** @description Of this execution. */
+                executionId?: string;
+                /** @description Of this queue. */
+                queue?: string;
+                /** @description Of tasks that have all of these tags. */
+                tags?: string[];
+            };
+            header?: {
+                /** @description The event after which the stream begins. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Health"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "assigned" | "escalated" | "expired" | "approved" | "rejected" | "cancelled")[];
+                /** @description Of this queue. */
+                queue?: string;
+                /** @description With all of these tags. */
+                tags?: string[];
+                /** @description Assigned to this reviewer, or decided by them. */
+                reviewerId?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approval"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_calibration: {
+        parameters: {
+            query?: {
+                /** @description Of this template. */
+                templateId?: string;
+                /** @description Of this step. */
+                stepId?: string;
+                /** @description A multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+). */
+                threshold?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Calibration"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_list_pending: {
+        parameters: {
+            query?: {
+                /** @description Of this queue. */
+                queue?: string;
+                /** @description With all of these tags. */
+                tags?: string[];
+                /** @description Assigned to this user. */
+                reviewerId?: string;
+                /** @description Whether those whose time is over are listed as well; by default not. */
+                includeExpired?: boolean;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approval"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_reviewers: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ReviewerName"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_statistics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Statistics"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approval"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_approve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Approve"];
+            };
+        };
+        responses: {
+            /** @description the task is completed */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approved"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_claim: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Claimed"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Entry"][];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_reject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Reject"];
+            };
+        };
+        responses: {
+            /** @description the task is rejected */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Rejected"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Claimed"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_describe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    plans_list: {
+        parameters: {
+            query?: {
+                /** @description With all of these tags. */
+                tags?: string[];
+                /** @description In the name or the description, in upper or lower case. */
+                search?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    plans_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanRequest"];
+            };
+        };
+        responses: {
+            /** @description the plan is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("running" | "completed" | "failed" | "cancelled")[];
+                /** @description Of this plan. */
+                planId?: string;
+                /** @description Of this template. */
+                templateId?: string;
+                /** @description Started at this instant or later. */
+                createdAfter?: string;
+                /** @description Started before this instant. */
+                createdBefore?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no further step is leased */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_retry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it runs again */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_of_execution: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": Record<string, never>;
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    plans_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the plan */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    plans_execute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description the id of the plan */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ExecutePlan"];
+            };
+        };
+        responses: {
+            /** @description what it would do */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DryRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description the execution is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[];
+                /** @description Of this model. */
+                model?: string;
+                /** @description Of this queue. */
+                queue?: string;
+                /** @description With all of these tags. */
+                tags?: string[];
+                /** @description Created at this instant or later. */
+                createdAfter?: string;
+                /** @description Created before this instant. */
+                createdBefore?: string;
+                /** @description Ordered by this; by default createdAt. */
+                orderBy?: "createdAt" | "completedAt" | "priority";
+                /** @description In this direction; by default desc. */
+                order?: "asc" | "desc";
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_create: {
+        parameters: {
+            query?: {
+                /** @description Answer with the stream of the task. */
+                stream?: boolean;
+            };
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateTask"];
+            };
+        };
+        responses: {
+            /** @description the task is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                    "text/event-stream": Record<string, never>;
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_create_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateBatch"];
+            };
+        };
+        responses: {
+            /** @description the tasks are durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Batch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is not leased any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Cancelled"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_of_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": Record<string, never>;
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    templates_list: {
+        parameters: {
+            query?: {
+                /** @description Of this industry. */
+                industry?: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
+                /** @description With all of these tags. */
+                tags?: string[];
+                /** @description In the name or the description, in upper or lower case. */
+                search?: string;
+                /** @description Of this visibility. */
+                visibility?: "private" | "organization" | "public";
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    templates_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TemplateRequest"];
+                "application/yaml": components["schemas"]["TemplateRequest"];
+                "text/yaml": components["schemas"]["TemplateRequest"];
+            };
+        };
+        responses: {
+            /** @description the same version was there before */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description the version is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    templates_get: {
+        parameters: {
+            query?: {
+                /** @description By default the highest. */
+                version?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    templates_delete: {
+        parameters: {
+            query?: {
+                /** @description By default the highest. */
+                version?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is neither listed nor deployed any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Deleted"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    templates_deploy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeployTemplate"];
+            };
+        };
+        responses: {
+            /** @description what it would do */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DryRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description plan and execution are durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    templates_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"][];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    webhooks_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "delivered" | "dead" | "dropped")[];
+                /** @description About this task. */
+                taskId?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Delivery"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    webhooks_redeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the delivery */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is pending */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Delivery"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    webhooks_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookSecret"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_list_workers: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Worker"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    workers_connect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the worker protocol, over a WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_drain_worker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the worker */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Worker"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    openai_complete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The queue; by default `default`. */
+                "X-Callboard-Queue"?: string;
+                /** @description 10 is leased first; by default 5. */
+                "X-Callboard-Priority"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateChatCompletion"];
+            };
+        };
+        responses: {
+            /** @description the output; with `stream` as server-sent events */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatCompletion"];
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            408: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            413: components["responses"]["OpenAiFailure"];
+            415: components["responses"]["OpenAiFailure"];
+            422: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_list_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Models"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    events_connect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the event protocol, over a WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+}

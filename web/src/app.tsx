@@ -1,0 +1,128 @@
+/** Every page on one screen. Each is a chunk of its own, read when it is first opened. */
+import { QueryClientProvider, useQueryClient } from "@tanstack/react-query";
+import {
+  type ComponentType,
+  lazy,
+  Component as ReactComponent,
+  type ReactNode,
+  Suspense,
+  useEffect,
+} from "react";
+import { Route, Switch, useLocation } from "wouter";
+import { queries } from "./api/hooks";
+import { Layout } from "./layout";
+import { LiveProvider } from "./live/live";
+import { sessionRefused, useSession } from "./session/session";
+import { Empty, Failed, Loading, PageFrame } from "./ui/basics";
+import { Toasts } from "./ui/toast";
+
+type Page = () => Promise<{ default: ComponentType }>;
+
+/** The longest path first. A page reads its parameters with `useParams` of wouter. */
+const PAGES: [path: string, page: Page][] = [
+  ["/", () => import("./pages/home/home")],
+  ["/review/:taskId?", () => import("./pages/review/review")],
+];
+
+const SignIn = lazy(() => import("./session/sign-in"));
+const ROUTES = PAGES.map(([path, page]) => [path, lazy(page)] as const);
+
+export function App() {
+  return (
+    <QueryClientProvider client={queries}>
+      <Content />
+      <Toasts />
+    </QueryClientProvider>
+  );
+}
+
+function Content() {
+  const { who, error, refetch } = useSession();
+  const client = useQueryClient();
+  useEffect(
+    () =>
+      client.getQueryCache().subscribe((event) => {
+        if (event.type === "updated" && event.action.type === "error")
+          sessionRefused(client, event.action.error);
+      }),
+    [client],
+  );
+  // One that is signed in keeps what is shown while the server is away.
+  if (error && !who) {
+    return (
+      <main className="page">
+        <Failed error={error} retry={refetch} what="The server does not answer" />
+      </main>
+    );
+  }
+  if (who === undefined) return <Loading />;
+  if (who === null) {
+    return (
+      <Suspense fallback={<Loading />}>
+        <SignIn />
+      </Suspense>
+    );
+  }
+  return (
+    <LiveProvider key={who.user.id}>
+      <Layout>
+        <Pages />
+      </Layout>
+    </LiveProvider>
+  );
+}
+
+function Pages() {
+  const [path, navigate] = useLocation();
+  const isEntry = path === "/sign-in" || path === "/setup";
+  useEffect(() => {
+    if (isEntry) navigate("/", { replace: true });
+  }, [isEntry, navigate]);
+  // A page keeps its state while its parameters change, and loses its error with the path.
+  return (
+    <Guard key={`/${path.split("/")[1]}`}>
+      <Suspense fallback={<Loading />}>
+        <Switch>
+          {ROUTES.map(([route, Page]) => (
+            <Route key={route} path={route}>
+              <Page />
+            </Route>
+          ))}
+          <Route>{isEntry ? <Loading /> : <NotFound />}</Route>
+        </Switch>
+      </Suspense>
+    </Guard>
+  );
+}
+
+function NotFound() {
+  return (
+    <PageFrame title="No such page">
+      <Empty title="Nothing is at this address">
+        <a href="/">To the start</a>
+      </Empty>
+    </PageFrame>
+  );
+}
+
+/** A page that fails leaves the others alone. */
+class Guard extends ReactComponent<{ children: ReactNode }, { error?: Error }> {
+  override state: { error?: Error } = {};
+  static getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+  override render() {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    const isOld = /dynamically imported|module script/i.test(error.message);
+    return (
+      <PageFrame title="This page failed">
+        <Failed
+          error={isOld ? new Error("the server has a newer version of this page: load it again") : error}
+          retry={() => window.location.reload()}
+          what="This page failed"
+        />
+      </PageFrame>
+    );
+  }
+}

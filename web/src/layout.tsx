@@ -1,0 +1,173 @@
+/** What is around every page: the navigation, the state of the connection, the user. */
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { usePage } from "./api/hooks";
+import { short } from "./lib/format";
+import { useKeys } from "./lib/keys";
+import { usePreference } from "./lib/preferences";
+import { applyTheme, type Theme } from "./lib/theme";
+import { useConnection, useLive } from "./live/live";
+import { useMay, useSignOut, useWho } from "./session/session";
+import { Button } from "./ui/basics";
+import { Icon, type IconName } from "./ui/icons";
+import { Mark } from "./ui/status";
+
+const KeysHelp = lazy(() => import("./ui/keys-help"));
+
+type Entry = { path: string; name: string; icon: IconName; needs?: string; gap?: boolean };
+const ENTRIES: Entry[] = [
+  { path: "/", name: "Overview", icon: "home" },
+  { path: "/review", name: "Review", icon: "review", needs: "hitl: read" },
+  { path: "/executions", name: "Executions", icon: "executions", needs: "executions: read", gap: true },
+  { path: "/tasks", name: "Tasks", icon: "tasks", needs: "tasks: read" },
+  { path: "/templates", name: "Templates", icon: "templates", needs: "templates: read" },
+  { path: "/plans", name: "Plans", icon: "plans", needs: "plans: read" },
+  { path: "/workers", name: "Workers", icon: "workers", needs: "workers: read", gap: true },
+  { path: "/queues", name: "Queues", icon: "queues", needs: "workers: read" },
+  { path: "/insights", name: "Insights", icon: "insights", needs: "hitl: read" },
+  { path: "/admin", name: "Admin", icon: "admin", gap: true },
+  { path: "/docs", name: "Docs", icon: "docs" },
+];
+
+export function Layout({ children }: { children: ReactNode }) {
+  const [path] = useLocation();
+  const [open, setOpen] = useState(false);
+  const [help, setHelp] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const shown = useRef(path);
+  useEffect(() => {
+    if (shown.current === path) return;
+    const isOther = shown.current.split("/")[1] !== path.split("/")[1];
+    shown.current = path;
+    setOpen(false);
+    // A reader hears the new page; the focus is not left on a link that may be gone.
+    if (isOther) main.current?.focus({ preventScroll: true });
+  }, [path]);
+  useKeys("Everywhere", [{ id: "help", key: "?", label: "Show the keys", run: () => setHelp(true) }]);
+
+  return (
+    <div className="app">
+      <a className="button skip" href="#main">
+        To the content
+      </a>
+      <header className="topbar">
+        <Brand />
+        <LiveChip />
+        <button
+          type="button"
+          className="button"
+          data-kind="quiet"
+          aria-expanded={open}
+          aria-controls="side"
+          aria-label="Menu"
+          onClick={() => setOpen(!open)}
+        >
+          <Icon name={open ? "cross" : "menu"} />
+        </button>
+      </header>
+      <Side open={open} onHelp={() => setHelp(true)} path={path} />
+      <main className="main" id="main" tabIndex={-1} ref={main} inert={open || undefined}>
+        {children}
+      </main>
+      {help && (
+        <Suspense>
+          <KeysHelp onClose={() => setHelp(false)} />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function Brand() {
+  return (
+    <Link href="/" className="brand">
+      <img src="/favicon.svg" alt="" width="18" height="18" /> Callboard
+    </Link>
+  );
+}
+
+function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path: string }) {
+  const who = useWho();
+  const may = useMay();
+  const signOut = useSignOut();
+  const [theme, setTheme] = usePreference<Theme>("theme", "system");
+  const first = `/${path.split("/")[1]}`;
+  const next: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+  return (
+    <aside className="side" id="side" aria-label="Navigation" data-open={open}>
+      <Brand />
+      <nav aria-label="Pages">
+        <ul>
+          {ENTRIES.filter((entry) => !entry.needs || may(entry.needs)).map((entry) => (
+            <li key={entry.path} className={entry.gap ? "entry gap-before" : "entry"}>
+              <Link href={entry.path} aria-current={first === entry.path ? "page" : undefined}>
+                <Icon name={entry.icon} />
+                {entry.name}
+                {entry.path === "/review" && <Waiting />}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <footer>
+        <LiveChip />
+        <div className="who cut" data-tip={`${who.user.email}\n${who.user.role}`}>
+          {who.user.name} <span className="faint">{who.user.role}</span>
+        </div>
+        <div className="side-actions">
+          <Button size="small" kind="quiet" onClick={onHelp} hotkey="?">
+            Keys
+          </Button>
+          <Button
+            size="small"
+            kind="quiet"
+            data-tip="Light, dark, or as the system is"
+            onClick={() => {
+              setTheme(next[theme]);
+              applyTheme(next[theme]);
+            }}
+          >
+            Theme: {theme}
+          </Button>
+          <Button size="small" kind="quiet" onClick={() => void signOut()}>
+            Sign out
+          </Button>
+        </div>
+      </footer>
+    </aside>
+  );
+}
+
+/** How many outputs wait for a reviewer. */
+function Waiting() {
+  useLive(["hitl.*"]);
+  const { data } = usePage("/api/hitl/pending", { query: { limit: 1, includeExpired: true } });
+  if (!data?.total) return null;
+  return (
+    <span className="count" data-tip={`${data.total} waiting for a reviewer`}>
+      {short(data.total)}
+    </span>
+  );
+}
+
+function LiveChip() {
+  const connection = useConnection();
+  const told = {
+    live: ["good", "dot", "live", "Changes are shown as they happen."],
+    reconnecting: ["warn", "running", "reconnecting", "The connection was lost; it is being made again."],
+    stale: [
+      "bad",
+      "warn",
+      "stale",
+      "There is no connection: what you see may be old. It is still being tried.",
+    ],
+  } as const;
+  const [tone, icon, word, tip] = told[connection];
+  return (
+    <span className="live" data-live={connection} data-tip={tip} role="status">
+      <Mark tone={tone} icon={icon}>
+        {word}
+      </Mark>
+    </span>
+  );
+}

@@ -1,0 +1,153 @@
+/** What stands around a step: its neighbours, the inputs of the execution, the outputs that it was made from. */
+import { Link } from "wouter";
+import type { Approval, Schemas } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { formatted } from "../../lib/visible";
+import { useLive } from "../../live/live";
+import { Loaded } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+import { LongText } from "../../ui/long-text";
+import { lookOf, stateOf } from "../../ui/status";
+
+type Execution = Schemas["Execution"];
+type StepResult = Schemas["StepResult"];
+
+/** The execution of an item and its plan, if it is a step's. */
+export function useAround(item: Approval | undefined) {
+  const id = item?.planExecutionId;
+  const enabled = id !== undefined;
+  useLive(["execution.*", "step.*"], { executionId: id ?? "none" });
+  const execution = useApi("/api/plans/executions/{id}", { path: { id: id ?? "" } }, { enabled });
+  const planId = execution.data?.planId;
+  const plan = useApi("/api/plans/{id}", { path: { id: planId ?? "" } }, { enabled: planId !== undefined });
+  const steps = plan.data?.steps ?? [];
+  const before = steps.find((step) => step.id === item?.stepId)?.dependsOn ?? [];
+  const after = steps.filter((step) => step.dependsOn.includes(item?.stepId ?? "")).map((step) => step.id);
+  return { execution, before, after, plan };
+}
+
+export function Neighbours({ item, around }: { item: Approval; around: ReturnType<typeof useAround> }) {
+  if (!item.planExecutionId) return null;
+  const { execution, before, after } = around;
+  return (
+    <Loaded query={execution} lines={2}>
+      {(execution) => {
+        const { completed, total, failed, awaitingApproval } = execution.progress ?? {
+          completed: 0,
+          total: 0,
+          failed: 0,
+          awaitingApproval: 0,
+        };
+        return (
+          <div className="stack">
+            <div className="review-graph">
+              <Column title="Before" ids={before} execution={execution} />
+              <span className="faint" aria-hidden="true">
+                <Icon name="next" />
+              </span>
+              <Column title="This step" ids={[item.stepId ?? ""]} execution={execution} current />
+              <span className="faint" aria-hidden="true">
+                <Icon name="next" />
+              </span>
+              <Column title="After" ids={after} execution={execution} />
+            </div>
+            <p className="small soft">
+              {completed} of {total} steps completed{failed ? `, ${failed} failed` : ""}
+              {awaitingApproval > 1 ? `, ${awaitingApproval} wait for a reviewer` : ""}.{" "}
+              <Link href={`/executions/${execution.id}?step=${item.stepId}`}>The whole execution</Link>
+            </p>
+          </div>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function Column({
+  title,
+  ids,
+  execution,
+  current = false,
+}: {
+  title: string;
+  ids: string[];
+  execution: Execution;
+  current?: boolean;
+}) {
+  const shown = ids.slice(0, 4);
+  return (
+    <ul aria-label={title}>
+      {ids.length === 0 && (
+        <li className="faint review-node-none">{title === "Before" ? "first step" : "last step"}</li>
+      )}
+      {shown.map((id) => {
+        const step = execution.steps?.[id] as StepResult | undefined;
+        const look = lookOf(step ? stateOf(step) : "pending");
+        return (
+          <li key={id} className="review-node" data-current={current} data-tip={`${id}: ${look.word}`}>
+            <span className="status" data-tone={look.tone}>
+              <Icon name={look.icon} size={13} />
+              <span className="hide">{look.word}</span>
+            </span>
+            <span className="cut">{id}</span>
+          </li>
+        );
+      })}
+      {ids.length > shown.length && <li className="faint small">and {ids.length - shown.length} more</li>}
+    </ul>
+  );
+}
+
+/** What the output was made from. */
+export function Sources({ item, around }: { item: Approval; around: ReturnType<typeof useAround> }) {
+  const { execution, before } = around;
+  const input = execution.data?.input;
+  const hasInput = input && Object.keys(input).length > 0;
+  return (
+    <>
+      <Source title="Prompt" open>
+        <LongText label="Prompt" text={item.prompt ?? ""} />
+      </Source>
+      {hasInput && (
+        <Source title="Inputs of the execution">
+          <LongText label="Inputs" text={JSON.stringify(input, null, 2)} />
+        </Source>
+      )}
+      {before.map((id) => {
+        const step = execution.data?.steps?.[id] as StepResult | undefined;
+        return (
+          <Source
+            key={id}
+            title={`Output of ${id}`}
+            note={step && step.status !== "completed" ? lookOf(step.status).word : undefined}
+          >
+            <LongText label={`Output of ${id}`} text={pretty(step?.output)} />
+          </Source>
+        );
+      })}
+    </>
+  );
+}
+
+const pretty = (text: string | undefined) => (text === undefined ? "" : (formatted(text) ?? text));
+
+function Source({
+  title,
+  note,
+  open,
+  children,
+}: {
+  title: string;
+  note?: string;
+  open?: boolean;
+  children: React.ReactNode;
+}) {
+  return (
+    <details className="review-source" open={open}>
+      <summary>
+        {title} {note && <span className="faint">{note}</span>}
+      </summary>
+      {children}
+    </details>
+  );
+}

@@ -1,0 +1,63 @@
+/** Approving outputs of one step together: the number, the range, and the mark that the history keeps. */
+import { useState } from "react";
+import type { Approval } from "../../api/client";
+import { plural, ratio } from "../../lib/format";
+import { visible } from "../../lib/visible";
+import { Button, Field } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { groupOf, opened } from "./select";
+
+type Props = { items: Approval[]; onClose: () => void; onApprove: (comment: string) => void };
+
+export function BulkDialog({ items, onClose, onApprove }: Props) {
+  const [comment, setComment] = useState("");
+  const known = items.flatMap((item) => (item.confidence === undefined ? [] : [item.confidence]));
+  const unseen = items.filter((item) => !opened(item.taskId)).length;
+  return (
+    <Dialog
+      title={`Approve ${plural(items.length, "output")}`}
+      onClose={onClose}
+      onSubmit={() => onApprove(comment)}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Approve {items.length}
+          </Button>
+        </>
+      }
+    >
+      <dl className="facts">
+        <dt>Step</dt>
+        <dd>{items[0] && groupOf(items[0])}</dd>
+        <dt>Confidence</dt>
+        <dd>
+          {known.length === 0 ? "none" : `${ratio(Math.min(...known))} to ${ratio(Math.max(...known))}`}
+        </dd>
+        <dt>Not opened</dt>
+        <dd>{unseen}</dd>
+      </dl>
+      <ul className="review-bulk">
+        {items.map((item) => (
+          <li key={item.taskId}>
+            <span className="num">{ratio(item.confidence)}</span>
+            <span className="cut" dir="auto">
+              {visible(item.summary ?? "")}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <Field label="Comment" hint="Kept with each. The history marks each as approved in bulk.">
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            maxLength={10_000}
+            value={comment}
+            onChange={(event) => setComment(event.target.value)}
+          />
+        )}
+      </Field>
+    </Dialog>
+  );
+}

@@ -1,0 +1,110 @@
+/** The editor and the difference, by CodeMirror; a chunk of its own. */
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { MergeView, unifiedMergeView } from "@codemirror/merge";
+import { EditorState, type Extension } from "@codemirror/state";
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
+import { useEffect, useRef } from "react";
+
+/** Styles in a shadow root are made by scripts, which the policy allows; a style element it does not. */
+function shadow(host: HTMLElement): { root: ShadowRoot; parent: HTMLElement } {
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  const parent = document.createElement("div");
+  parent.style.cssText = "height:100%";
+  root.replaceChildren(parent);
+  return { root, parent };
+}
+
+const look = EditorView.theme({
+  "&": { height: "100%", fontSize: "12.5px", color: "var(--text)", backgroundColor: "transparent" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", overflow: "auto" },
+  ".cm-content": { caretColor: "var(--text)", padding: "10px 0" },
+  ".cm-line": { padding: "0 14px" },
+  ".cm-gutters": { backgroundColor: "transparent", color: "var(--text-3)", border: "0" },
+  "&.cm-focused .cm-cursor": { borderLeftColor: "var(--text)" },
+  "&.cm-focused .cm-selectionBackground, ::selection": { backgroundColor: "var(--accent-soft)" },
+  ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
+  ".cm-deletedChunk, &.cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
+  ".cm-changedText, &.cm-merge-b .cm-changedText": {
+    background: "none",
+    textDecoration: "underline 2px var(--good)",
+  },
+  ".cm-deletedText, &.cm-merge-a .cm-changedText": {
+    background: "none",
+    textDecoration: "underline 2px var(--bad)",
+  },
+  ".cm-specialChar": { color: "var(--bad)" },
+  ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--text-2)" },
+});
+
+function common(label: string): Extension[] {
+  return [
+    look,
+    lineNumbers(),
+    highlightSpecialChars(),
+    EditorView.lineWrapping,
+    EditorView.perLineTextDirection.of(true),
+    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "true" }),
+  ];
+}
+
+type EditProps = { text: string; original: string; onChange: (text: string) => void; onDone: () => void };
+
+/** Edits a text; what differs from the original is marked. Ctrl+Enter is done. */
+export function Edit({ text, original, onChange, onDone }: EditProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const calls = useRef({ onChange, onDone });
+  calls.current = { onChange, onDone };
+  const start = useRef(text);
+  useEffect(() => {
+    if (!host.current) return;
+    const { root, parent } = shadow(host.current);
+    const state = EditorState.create({
+      doc: start.current,
+      extensions: [
+        common("Edited output"),
+        history(),
+        keymap.of([...defaultKeymap, ...historyKeymap]),
+        unifiedMergeView({ original, mergeControls: false, gutter: true }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) calls.current.onChange(update.state.doc.toString());
+        }),
+        EditorView.domEventHandlers({
+          keydown: (event) => {
+            if (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
+              event.preventDefault();
+              calls.current.onDone();
+              return true;
+            }
+            return false;
+          },
+        }),
+      ],
+    });
+    const view = new EditorView({ state, root, parent });
+    view.focus();
+    return () => view.destroy();
+  }, [original]);
+  return <div className="review-editor" ref={host} />;
+}
+
+/** Two texts beside each other. */
+export function Diff({ before, after, names }: { before: string; after: string; names: [string, string] }) {
+  const host = useRef<HTMLDivElement>(null);
+  const [left, right] = names;
+  useEffect(() => {
+    if (!host.current) return;
+    const { root, parent } = shadow(host.current);
+    const only = [EditorState.readOnly.of(true), EditorView.editable.of(false)];
+    const focusable = EditorView.contentAttributes.of({ tabindex: "0" });
+    const view = new MergeView({
+      a: { doc: before, extensions: [common(left), only, focusable] },
+      b: { doc: after, extensions: [common(right), only, focusable] },
+      root,
+      parent,
+      collapseUnchanged: { margin: 3, minSize: 6 },
+    });
+    return () => view.destroy();
+  }, [before, after, left, right]);
+  return <div className="review-editor" ref={host} />;
+}

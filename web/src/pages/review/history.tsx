@@ -1,0 +1,109 @@
+/** All that happened to an approval, and whether its chain holds. */
+import { useEffect, useState } from "react";
+import type { Approval } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { duration, plural } from "../../lib/format";
+import { visible } from "../../lib/visible";
+import { Loaded } from "../../ui/basics";
+import { Mark } from "../../ui/status";
+import { Ago } from "../../ui/time";
+import { useNames } from "./names";
+import { canVerify, type Entry, type Verdict, verify } from "./verify";
+
+export function History({ item }: { item: Approval }) {
+  const history = useApi("/api/hitl/{taskId}/history", { path: { taskId: item.taskId } });
+  return (
+    <Loaded query={history} lines={3}>
+      {(entries) => (
+        <>
+          <Chain item={item} entries={entries} />
+          <ol className="review-history">
+            {entries.map((entry) => (
+              <Line key={entry.number} entry={entry} />
+            ))}
+          </ol>
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function Chain({ item, entries }: { item: Approval; entries: Entry[] }) {
+  const [verdict, setVerdict] = useState<Verdict>();
+  // The item and its history are read apart: between two events the one may be ahead of the other.
+  const isSame = item.history.length === entries.length;
+  useEffect(() => {
+    if (!isSame || !canVerify()) return;
+    let isOver = false;
+    void verify(item, entries).then((found) => isOver || setVerdict(found));
+    return () => {
+      isOver = true;
+    };
+  }, [item, entries, isSame]);
+  if (!canVerify())
+    return <p className="faint small">Over plain HTTP this browser cannot verify the chain.</p>;
+  if (!verdict) return <p className="faint small">Verifying the chain…</p>;
+  return verdict.ok ? (
+    <p className="small" data-chain="ok">
+      <Mark tone="good" icon="link">
+        Chain verified: {plural(entries.length, "entry", "entries")}
+      </Mark>
+    </p>
+  ) : (
+    <div className="notice" data-tone="bad" role="alert" data-chain="broken">
+      <div>
+        <strong>The chain is broken at entry {verdict.number}</strong>
+        <div>{verdict.why}.</div>
+      </div>
+    </div>
+  );
+}
+
+function Line({ entry }: { entry: Entry }) {
+  const nameOf = useNames();
+  const said = entry.comment ?? entry.reason;
+  return (
+    <li>
+      <span>
+        {line(entry, nameOf)} <Ago at={entry.timestamp} />
+      </span>
+      {said && (
+        <q className="review-said" dir="auto">
+          {visible(said)}
+        </q>
+      )}
+    </li>
+  );
+}
+
+function line(entry: Entry, nameOf: (id: string | undefined) => string): string {
+  const { details } = entry;
+  const reviewer = nameOf(entry.reviewerId ?? entry.actor);
+  const by = entry.reviewerId && entry.reviewerId !== entry.actor ? ` (by ${nameOf(entry.actor)})` : "";
+  switch (entry.action) {
+    case "pending":
+      return "Held";
+    case "assigned":
+      return `Assigned to ${nameOf(entry.assignedTo)}`;
+    case "escalated":
+      return `Escalated to ${nameOf(entry.to)}${details?.escalationAfterMs ? ` after ${duration(details.escalationAfterMs)}` : ""}`;
+    case "expired":
+      return "The review time ended";
+    case "claimed":
+      return `Claimed by ${reviewer}`;
+    case "approved": {
+      const many = details?.bulk ? ` in bulk, one of ${details.bulk}` : "";
+      return `Approved ${entry.wasModified ? "with an edit " : ""}by ${reviewer}${by}${many}`;
+    }
+    case "rejected":
+      return `Rejected by ${reviewer}${by}`;
+    case "retried":
+      return "A new task tries again";
+    case "cancelled":
+      return "The task was cancelled";
+    case "notification_skipped":
+      return `No mail to ${nameOf(entry.to)}`;
+    default:
+      return entry.action ?? "";
+  }
+}

@@ -1,0 +1,440 @@
+/** Outputs that wait for a reviewer: the list, and the one that is open. All of it by keyboard. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useLocation, useParams as useRoute } from "wouter";
+import { type Approval, api, unwrap } from "../../api/client";
+import { useApi, useRows } from "../../api/hooks";
+import { instant, plural } from "../../lib/format";
+import { keyOf, useKeys } from "../../lib/keys";
+import { useParams } from "../../lib/search";
+import { useLive } from "../../live/live";
+import { useMay, useWho } from "../../session/session";
+import { Button, Empty, Failed, Loaded, Loading } from "../../ui/basics";
+import { useStable } from "../../ui/stable";
+import { toast, toastError } from "../../ui/toast";
+import { BulkDialog } from "./bulk";
+import { type Choice, decide, onOutcome, UNDO_MS, undo, useDecisions } from "./decisions";
+import { Detail, type DetailHandle } from "./detail";
+import { List } from "./list";
+import { useNames } from "./names";
+import { groupOf, matches, opened, remember } from "./select";
+import "./review.css";
+
+/** More than that nobody scrolls through; filters find the rest. */
+const LOADED = 500;
+
+export default function Review() {
+  const { taskId } = useRoute<{ taskId?: string }>();
+  const [params, setParams] = useParams();
+  const [, navigate] = useLocation();
+  const who = useWho();
+  const may = useMay()("hitl: approve/reject");
+  const nameOf = useNames();
+  const { isDecided } = useDecisions();
+  const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const [bulk, setBulk] = useState<Approval[]>();
+  const detail = useRef<DetailHandle>(null);
+  const search = useRef<HTMLInputElement>(null);
+
+  useLive(["hitl.*"]);
+  const isMine = params.get("mine") === "1";
+  const query = {
+    includeExpired: true,
+    queue: params.get("queue") ?? undefined,
+    reviewerId: isMine ? who.user.id : undefined,
+  };
+  const list = useRows("/api/hitl/pending", { query });
+  const { rows, total, more, hasNextPage } = list;
+  // The oldest come last: the order is known once all are there.
+  const isWhole = list.data !== undefined && (rows.length >= LOADED || !hasNextPage);
+  const wholeOnce = useRef<string>(undefined);
+  const asked = JSON.stringify(query);
+  if (isWhole) wholeOnce.current = asked;
+  const isComplete = wholeOnce.current === asked && list.data !== undefined;
+  useEffect(() => {
+    if (!isWhole && hasNextPage) more();
+  }, [isWhole, hasNextPage, more]);
+
+  const isNewestFirst = params.get("sort") === "newest";
+  const text = params.get("q") ?? "";
+  const group = params.get("step") ?? undefined;
+  const shown = useMemo(() => {
+    const waiting = rows.filter((item) => !isDecided(item.taskId) && matches(item, text, group));
+    return isNewestFirst ? waiting : waiting.reverse();
+  }, [rows, isDecided, text, group, isNewestFirst]);
+  const stable = useStable(shown, (item) => item.taskId);
+  // A decided item leaves at once, whoever points at it: the reviewer has sent it away.
+  const items = useMemo(
+    () => stable.rows.filter((item) => !isDecided(item.taskId)),
+    [stable.rows, isDecided],
+  );
+
+  const address = useCallback(
+    (id: string | undefined) => {
+      const tail = params.toString();
+      return `/review${id ? `/${id}` : ""}${tail ? `?${tail}` : ""}`;
+    },
+    [params],
+  );
+  const isWide = useWide();
+  const first = isComplete ? items[0]?.taskId : undefined;
+  useEffect(() => {
+    if (!taskId && first && isWide) navigate(address(first), { replace: true });
+  }, [taskId, first, isWide, navigate, address]);
+  useEffect(() => {
+    if (taskId) remember(taskId);
+  }, [taskId]);
+
+  /** The item before or after the open one, which may have left the list. */
+  const place = useRef(0);
+  const index = items.findIndex((item) => item.taskId === taskId);
+  if (index >= 0) place.current = index;
+  const neighbour = (step: 1 | -1): Approval | undefined => {
+    if (index >= 0) return items[index + step];
+    return step === 1 ? items[place.current] : items[place.current - 1];
+  };
+  const go = (item: Approval | undefined) => {
+    if (item) navigate(address(item.taskId));
+  };
+
+  const advance = (gone: ReadonlySet<string>) => {
+    const after = items
+      .slice(Math.max(index, 0))
+      .find((item) => !gone.has(item.taskId) && item.taskId !== taskId);
+    const next = after ?? items.findLast((item) => !gone.has(item.taskId) && item.taskId !== taskId);
+    navigate(isWide || next ? address(next?.taskId) : address(undefined), { replace: true });
+  };
+
+  const settle = (of: Approval[], choice: Choice) => {
+    const made = decide(of, choice);
+    const gone = new Set(of.map((item) => item.taskId));
+    setChosen(new Set([...chosen].filter((id) => !gone.has(id))));
+    if (taskId && gone.has(taskId)) advance(gone);
+    const what = of.length === 1 ? (of[0]?.stepId ?? "the output") : plural(of.length, "output");
+    const verb =
+      choice.kind === "approve"
+        ? choice.modifiedOutput === undefined
+          ? "Approved"
+          : "Approved with the edit:"
+        : "Rejected";
+    toast(`${verb} ${what}. It is sent in 5 s.`, {
+      ms: UNDO_MS,
+      action: {
+        label: (
+          <>
+            Undo <kbd>{keyOf("review.undo", "z")}</kbd>
+          </>
+        ),
+        run: () => takeBack(made.id),
+      },
+    });
+  };
+  const takeBack = (id?: number) => {
+    const taken = undo(id);
+    if (!taken) return toast("Nothing waits to be undone.");
+    const item = taken.items[0];
+    toast(
+      taken.items.length === 1
+        ? "Taken back: nothing was sent."
+        : `Taken back: none of the ${taken.items.length} was sent.`,
+    );
+    if (item) navigate(address(item.taskId));
+  };
+
+  useEffect(
+    () =>
+      onOutcome((outcomes, made) => {
+        const failed = outcomes.filter((each) => each.error);
+        for (const { item, error } of failed.slice(0, 3)) {
+          const details = error?.details as { decidedBy?: string; decidedAt?: string } | undefined;
+          if (error?.code === "ALREADY_DECIDED") {
+            const when = details?.decidedAt ? ` at ${instant(details.decidedAt)}` : "";
+            toast(
+              `${item.stepId ?? "The output"} was decided already, by ${nameOf(details?.decidedBy)}${when}. Your decision was not needed.`,
+              { ms: 10_000 },
+            );
+          } else {
+            toastError(error, `${item.stepId ?? "The output"} was not decided`);
+          }
+        }
+        if (made.items.length > 1) {
+          toast(`${outcomes.length - failed.length} of ${plural(made.items.length, "output")} approved.`);
+        }
+      }),
+    [nameOf],
+  );
+
+  const toggle = (id: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  const selected = items.filter((item) => chosen.has(item.taskId));
+  const askBulk = () => {
+    const [one] = selected;
+    if (!one) return;
+    const isOneGroup =
+      one.templateId !== undefined &&
+      one.stepId !== undefined &&
+      selected.every((item) => groupOf(item) === groupOf(one));
+    if (!isOneGroup)
+      return toast("Only outputs of one step of one template can be approved together.", { tone: "bad" });
+    if (selected.length < 2) return toast("Select two or more.", { tone: "bad" });
+    const seen = selected.filter((item) => opened(item.taskId)).length;
+    if (seen < Math.min(3, selected.length)) {
+      return toast(`Open at least ${Math.min(3, selected.length)} of them first: you have opened ${seen}.`, {
+        tone: "bad",
+      });
+    }
+    setBulk(selected);
+  };
+
+  useKeys("Review", [
+    { id: "review.next", key: "j", label: "Next", run: () => go(neighbour(1)) },
+    { id: "review.previous", key: "k", label: "Previous", run: () => go(neighbour(-1)) },
+    { id: "review.approve", key: "a", label: "Approve", run: () => detail.current?.approve(), off: !may },
+    { id: "review.edit", key: "e", label: "Edit", run: () => detail.current?.edit(), off: !may },
+    { id: "review.reject", key: "r", label: "Reject", run: () => detail.current?.reject(), off: !may },
+    { id: "review.skip", key: "s", label: "Skip to the next", run: () => go(neighbour(1) ?? items[0]) },
+    { id: "review.select", key: "x", label: "Select", run: () => taskId && toggle(taskId), off: !may },
+    { id: "review.undo", key: "z", label: "Undo the last decision", run: () => takeBack() },
+    { id: "review.diff", key: "d", label: "Show the difference", run: () => detail.current?.diff() },
+    { id: "review.search", key: "/", label: "Search", run: () => search.current?.focus() },
+  ]);
+
+  const item = useApi(
+    "/api/hitl/{taskId}",
+    { path: { taskId: taskId ?? "" } },
+    { enabled: taskId !== undefined },
+  );
+  useClaim(may && item.data && isOpen(item.data) ? taskId : undefined);
+
+  const steps = useMemo(() => [...new Set(rows.map(groupOf))].sort(), [rows]);
+  const queues = useMemo(() => [...new Set(rows.map((each) => each.queue))].sort(), [rows]);
+  const isFiltered = Boolean(text || group || isMine || query.queue);
+
+  return (
+    <div className="review" data-open={taskId !== undefined}>
+      <title>Review · Callboard</title>
+      <section className="review-side" aria-label="Outputs that wait">
+        <div className="page-head review-head">
+          <h1>Review</h1>
+          <span className="soft">
+            {isComplete && (shown.length === total ? total : `${shown.length} of ${total}`)}
+          </span>
+        </div>
+        <div className="review-filters">
+          <input
+            ref={search}
+            className="input"
+            type="search"
+            aria-label="Search"
+            placeholder="Search text, step, tag"
+            value={text}
+            onChange={(event) => setParams({ q: event.target.value })}
+            onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+          />
+          <select
+            className="select"
+            aria-label="Step"
+            value={group ?? ""}
+            onChange={(event) => setParams({ step: event.target.value })}
+          >
+            <option value="">All steps</option>
+            {steps.map((step) => (
+              <option key={step}>{step}</option>
+            ))}
+          </select>
+          {(queues.length > 1 || query.queue) && (
+            <select
+              className="select"
+              aria-label="Queue"
+              value={query.queue ?? ""}
+              onChange={(event) => setParams({ queue: event.target.value })}
+            >
+              <option value="">All queues</option>
+              {[...new Set([...queues, ...(query.queue ? [query.queue] : [])])].map((queue) => (
+                <option key={queue}>{queue}</option>
+              ))}
+            </select>
+          )}
+          <div className="row between wrap">
+            <label className="check small">
+              <input
+                type="checkbox"
+                checked={isMine}
+                onChange={(event) => setParams({ mine: event.target.checked ? "1" : undefined })}
+              />
+              Assigned to me
+            </label>
+            <button
+              type="button"
+              className="button"
+              data-kind="quiet"
+              data-size="small"
+              onClick={() => setParams({ sort: isNewestFirst ? undefined : "newest" })}
+            >
+              {isNewestFirst ? "Newest first" : "Oldest first"}
+            </button>
+          </div>
+        </div>
+        {chosen.size > 0 && (
+          <div className="review-chosen">
+            <span>{chosen.size} selected</span>
+            <Button size="small" needs="hitl: approve/reject" onClick={askBulk}>
+              Approve {chosen.size}…
+            </Button>
+            <Button size="small" kind="quiet" onClick={() => setChosen(new Set())}>
+              Clear
+            </Button>
+          </div>
+        )}
+        {list.error ? (
+          <Failed error={list.error} retry={() => void list.refetch()} />
+        ) : !isComplete ? (
+          <Loading lines={8} />
+        ) : items.length === 0 ? (
+          <Nothing
+            isFiltered={isFiltered}
+            clear={() => setParams({ q: undefined, step: undefined, mine: undefined, queue: undefined })}
+          />
+        ) : (
+          <List
+            items={items}
+            current={taskId}
+            chosen={chosen}
+            toggle={may ? toggle : undefined}
+            hrefOf={address}
+            gone={stable.gone}
+            waiting={stable.waiting}
+            take={stable.take}
+            hold={stable.hold}
+          />
+        )}
+        {total > LOADED && rows.length >= LOADED && (
+          <p className="faint small review-most">
+            The {LOADED} latest of {total}: filter for others.
+          </p>
+        )}
+      </section>
+      <section className="review-main" aria-label="The open output">
+        {!isWide && taskId !== undefined && <h1 className="hide">Review</h1>}
+        {taskId === undefined ? (
+          isWide && isComplete && items.length === 0 && <Done />
+        ) : (
+          <Loaded query={item} lines={8}>
+            {(item) => (
+              <Detail
+                key={item.taskId}
+                ref={detail}
+                item={item}
+                position={index >= 0 ? `${index + 1} of ${items.length}` : undefined}
+                backTo={address(undefined)}
+                onDecide={(choice) => settle([item], choice)}
+                onNext={() => go(neighbour(1) ?? items.find((each) => each.taskId !== item.taskId))}
+                hasNext={items.some((each) => each.taskId !== item.taskId)}
+              />
+            )}
+          </Loaded>
+        )}
+      </section>
+      {bulk && (
+        <BulkDialog
+          items={bulk}
+          onClose={() => setBulk(undefined)}
+          onApprove={(comment) => {
+            setBulk(undefined);
+            settle(bulk, { kind: "approve", bulk: bulk.length, ...(comment ? { comment } : {}) });
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+export const isOpen = (item: Approval) =>
+  ["pending", "assigned", "escalated", "expired"].includes(item.status);
+
+function Done() {
+  return (
+    <Empty
+      title="Nothing waits for you"
+      command={`callboard tasks submit "Answer this customer: where is my parcel?" --require-approval`}
+    >
+      What a gate holds appears here as it happens. This holds an output:
+    </Empty>
+  );
+}
+
+function Nothing({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
+  const [busy, setBusy] = useState(false);
+  if (isFiltered) {
+    return (
+      <Empty title="Nothing matches" action={<Button onClick={clear}>Clear the filters</Button>}>
+        Other outputs may wait.
+      </Empty>
+    );
+  }
+  const example = async () => {
+    setBusy(true);
+    const prompt = 'Answer this customer in two short sentences: "My parcel is a week late. Where is it?"';
+    try {
+      await unwrap(
+        api.POST("/api/tasks", {
+          body: { prompt, maxTokens: 80, tags: ["example"], hitl: { required: true } },
+        }),
+      );
+      toast("Submitted. It appears here once the model has answered.");
+    } catch (error) {
+      toastError(error, "The example was not submitted");
+    }
+    setBusy(false);
+  };
+  return (
+    <Empty
+      title="Nothing waits"
+      action={
+        <Button needs="tasks: create" busy={busy} onClick={() => void example()}>
+          Run an example
+        </Button>
+      }
+    >
+      Every output that waited was decided.
+    </Empty>
+  );
+}
+
+/** True if the list and the open item fit beside each other. */
+function useWide(): boolean {
+  const [isWide, setWide] = useState(() => window.matchMedia("(min-width: 861px)").matches);
+  useEffect(() => {
+    const media = window.matchMedia("(min-width: 861px)");
+    const changed = () => setWide(media.matches);
+    media.addEventListener("change", changed);
+    return () => media.removeEventListener("change", changed);
+  }, []);
+  return isWide;
+}
+
+/** Tells other reviewers who looks at an item, once it was looked at for a while. */
+function useClaim(taskId: string | undefined) {
+  useEffect(() => {
+    if (!taskId) return;
+    const params = { path: { taskId } };
+    let isClaimed = false;
+    const claim = async () => {
+      // Another's claim is shown, and bars nothing.
+      isClaimed = await unwrap(api.POST("/api/hitl/{taskId}/claim", { params })).then(
+        () => true,
+        () => false,
+      );
+    };
+    const timer = setTimeout(claim, 3_000);
+    const again = setInterval(() => isClaimed && void claim(), 240_000);
+    return () => {
+      clearTimeout(timer);
+      clearInterval(again);
+      if (isClaimed)
+        void unwrap(api.POST("/api/hitl/{taskId}/release", { params, keepalive: true })).catch(() => {});
+    };
+  }, [taskId]);
+}

@@ -1,0 +1,99 @@
+/** Why an output is held: its confidence against the threshold, and how such outputs have fared. */
+import type { Approval } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { percent, plural, ratio } from "../../lib/format";
+
+export function Why({ item }: { item: Approval }) {
+  const { confidence, threshold, reason } = item;
+  return (
+    <div className="review-why">
+      <p>{told(item)}</p>
+      {confidence !== undefined && (
+        <div className="review-scale" aria-hidden="true">
+          <i
+            className="review-scale-value"
+            style={{ width: `${confidence * 100}%` }}
+            data-against={threshold === undefined ? "none" : confidence < threshold ? "below" : "above"}
+          />
+          {threshold !== undefined && <b style={{ left: `${threshold * 100}%` }} />}
+        </div>
+      )}
+      <dl className="facts small">
+        <dt>Confidence</dt>
+        <dd>
+          {ratio(confidence)}
+          {item.confidenceSource && item.confidenceSource !== "none" && (
+            <span className="faint"> by {item.confidenceSource}</span>
+          )}
+        </dd>
+        <dt>Threshold</dt>
+        <dd>
+          {ratio(threshold)}{" "}
+          {reason === "required" && <span className="faint">(held at any confidence)</span>}
+        </dd>
+      </dl>
+      <Record item={item} />
+    </div>
+  );
+}
+
+function told({ reason, confidence, threshold, sampled, stepId }: Approval): string {
+  if (sampled) return "It would have passed. It is held as a sample, to learn how good such outputs are.";
+  switch (reason) {
+    case "required":
+      return stepId ? "Every output of this step is held." : "The caller asked for a review.";
+    case "below_threshold":
+      return `Its confidence is ${ratio(confidence)}, below ${ratio(threshold)}.`;
+    case "no_confidence":
+      return "The worker gave no confidence.";
+    default:
+      return reason.replaceAll("_", " ");
+  }
+}
+
+type Tally = { approved: number; edited: number; rejected: number };
+
+/** What reviewers made of outputs of the same step with a confidence like this one's. */
+function Record({ item }: { item: Approval }) {
+  const query = { templateId: item.templateId, stepId: item.stepId };
+  const isKnown = item.templateId !== undefined && item.stepId !== undefined;
+  const { data } = useApi("/api/hitl/calibration", { query: isKnown ? query : {} });
+  if (!data) return null;
+  const { confidence } = item;
+  const deciles = data.deciles as (Tally & { from: number; to: number })[];
+  const mine =
+    confidence === undefined
+      ? (data.noConfidence as Tally)
+      : deciles.find(
+          (it, index) => confidence >= it.from && (confidence < it.to || index === deciles.length - 1),
+        );
+  if (!mine) return null;
+  const all = mine.approved + mine.edited + mine.rejected;
+  const range =
+    confidence === undefined
+      ? "without a confidence"
+      : `at ${ratio((mine as { from?: number }).from)}–${ratio((mine as { to?: number }).to)}`;
+  const scope = isKnown ? "of this step" : "of any step or task";
+  if (all === 0)
+    return (
+      <p className="faint small">
+        No output {scope} was decided yet {range}.
+      </p>
+    );
+  return (
+    <div className="stack review-record">
+      <p className="small soft">
+        {plural(all, "decision")} on outputs {scope} {range}
+      </p>
+      <div className="review-shares" aria-hidden="true">
+        {mine.approved > 0 && <i data-tone="good" style={{ flexGrow: mine.approved }} />}
+        {mine.edited > 0 && <i data-tone="warn" style={{ flexGrow: mine.edited }} />}
+        {mine.rejected > 0 && <i data-tone="bad" style={{ flexGrow: mine.rejected }} />}
+      </div>
+      <p className="small">
+        {percent(mine.approved / all)} approved · {percent(mine.edited / all)} edited ·{" "}
+        {percent(mine.rejected / all)} rejected
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+/** Who is signed in, and what they may do. The session itself is a cookie that no script can read. */
+import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback } from "react";
+import { ApiError, api, type DataOf, get, unwrap } from "../api/client";
+
+export type Who = DataOf<"/api/auth/session">;
+const KEY = ["/api/auth/session"];
+
+/** `null` while nobody is signed in, `undefined` while that is not known yet. */
+export function useSession(): { who: Who | null | undefined; error: Error | null; refetch: () => void } {
+  const read = useQuery<Who | null, ApiError>({
+    queryKey: KEY,
+    queryFn: async ({ signal }) => {
+      try {
+        return await get("/api/auth/session", undefined, signal);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null;
+        throw error;
+      }
+    },
+  });
+  return { who: read.data, error: read.error, refetch: () => void read.refetch() };
+}
+
+/** What the signed-in user may do: `may("hitl: approve/reject")`, named as `x-callboard-action` in the API. */
+export function useMay(): (action: string) => boolean {
+  const { data } = useQuery<Who | null>({ queryKey: KEY, enabled: false });
+  const actions = data?.actions;
+  return useCallback((action) => actions?.includes(action) ?? false, [actions]);
+}
+
+/** The user who is signed in, inside of the layout, which shows nothing without one. */
+export function useWho(): Who {
+  const { data } = useQuery<Who | null>({ queryKey: KEY, enabled: false });
+  if (!data) throw new Error("nobody is signed in");
+  return data;
+}
+
+/** Turns the token of a sign-in into the cookie, and forgets the token. */
+export function useSignIn() {
+  const client = useQueryClient();
+  return async (call: Promise<{ data?: unknown; error?: unknown; response: Response }>) => {
+    const { token } = (await unwrap(call)) as unknown as { token: string };
+    const headers = { authorization: `Bearer ${token}` };
+    const who = await unwrap(api.POST("/api/auth/cookie", { headers }));
+    become(client, who);
+    return who;
+  };
+}
+
+export function useSignOut() {
+  const client = useQueryClient();
+  return async () => {
+    await unwrap(api.POST("/api/auth/logout")).catch(() => undefined);
+    become(client, null);
+  };
+}
+
+/** Another user sees nothing of what the one before has read. */
+function become(client: QueryClient, who: Who | null) {
+  client.setQueryData(KEY, who);
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+}
+
+/** The session ended elsewhere: whatever is shown gives way to the sign-in. A role that changed is read again. */
+export function sessionRefused(client: QueryClient, error: unknown) {
+  if (!(error instanceof ApiError) || !client.getQueryData(KEY)) return;
+  if (error.status === 401) become(client, null);
+  if (error.status === 403) sessionDoubted(client);
+}
+
+/** Asks whether the session still counts, and for what. */
+export function sessionDoubted(client: QueryClient) {
+  void client.invalidateQueries({ queryKey: KEY });
+}

@@ -1,0 +1,166 @@
+/** Signing in: by password, at an identity provider, by a one-time link; and making the first admin. */
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, api } from "../api/client";
+import { useApi } from "../api/hooks";
+import { Button, Field, Loading } from "../ui/basics";
+import { Icon } from "../ui/icons";
+import { useSignIn } from "./session";
+import "./sign-in.css";
+
+/** What an address brings after its `#`. It is taken out of the address at once: it counts once. */
+function takeFragment(): URLSearchParams {
+  const params = new URLSearchParams(window.location.hash.slice(1));
+  if (params.has("link") || params.has("code") || params.has("token")) {
+    const { pathname, search } = window.location;
+    window.history.replaceState(null, "", pathname + search);
+  }
+  return params;
+}
+const brought = takeFragment();
+
+/** Where to go after a sign-in: the page that was asked for, if it is one of ours. */
+function destination(): string {
+  const { pathname, search } = window.location;
+  if (pathname !== "/sign-in" && pathname !== "/setup") return pathname + search;
+  const asked = new URLSearchParams(search).get("to");
+  return asked?.startsWith("/") && !asked.startsWith("//") ? asked : "/";
+}
+
+export default function SignIn() {
+  const signIn = useSignIn();
+  const [, navigate] = useLocation();
+  const methods = useApi("/api/auth/methods");
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string>();
+  const [busy, setBusy] = useState(brought.has("link") || brought.has("code"));
+  const [setupToken] = useState(() => brought.get("token"));
+  const began = useRef(false);
+
+  const run = async (call: Parameters<typeof signIn>[0], isSecret = false) => {
+    setBusy(true);
+    setFault(undefined);
+    try {
+      const to = destination();
+      await signIn(call);
+      navigate(to, { replace: true });
+    } catch (error) {
+      setFault(said(error, isSecret));
+      setBusy(false);
+    }
+  };
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the address brought counts once
+  useEffect(() => {
+    if (began.current) return;
+    began.current = true;
+    const [link, code] = [brought.get("link"), brought.get("code")];
+    brought.delete("link");
+    brought.delete("code");
+    if (link) void run(api.POST("/api/auth/links/exchange", { body: { token: link } }), true);
+    else if (code) void run(api.POST("/api/auth/oidc/token", { body: { code } }), true);
+  }, []);
+
+  const isSetup = setupToken !== null;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (setupToken !== null) {
+      const body = { token: setupToken, email, password, ...(name ? { name } : {}) };
+      return run(api.POST("/api/auth/setup", { body }));
+    }
+    return run(api.POST("/api/auth/login", { body: { email, password } }));
+  };
+
+  return (
+    <main className="sign-in">
+      <title>Sign in · Callboard</title>
+      <div className="sign-in-box">
+        <p className="brand">
+          <img src="/favicon.svg" alt="" width="22" height="22" /> Callboard
+        </p>
+        <h1>{isSetup ? "Make the first admin" : "Sign in"}</h1>
+        {fault && (
+          <div className="notice" data-tone="bad" role="alert">
+            <span className="status" data-tone="bad">
+              <Icon name="warn" />
+            </span>
+            <div className="grow">{fault}</div>
+          </div>
+        )}
+        {busy && (brought.size > 0 || (!email && !isSetup)) ? (
+          <Loading lines={2} />
+        ) : (
+          <form className="stack" onSubmit={submit}>
+            {isSetup && (
+              <Field label="Name" hint="For people; may be left out.">
+                {(props) => (
+                  <input
+                    {...props}
+                    className="input"
+                    autoComplete="name"
+                    value={name}
+                    onChange={(e) => setName(e.target.value)}
+                  />
+                )}
+              </Field>
+            )}
+            <Field label="E-mail">
+              {(props) => (
+                <input
+                  {...props}
+                  className="input"
+                  type="email"
+                  required
+                  autoComplete="username"
+                  value={email}
+                  onChange={(event) => setEmail(event.target.value)}
+                />
+              )}
+            </Field>
+            <Field
+              label="Password"
+              hint={isSetup ? "8 to 128 characters, none of the common ones." : undefined}
+            >
+              {(props) => (
+                <input
+                  {...props}
+                  className="input"
+                  type="password"
+                  required
+                  autoComplete={isSetup ? "new-password" : "current-password"}
+                  value={password}
+                  onChange={(event) => setPassword(event.target.value)}
+                />
+              )}
+            </Field>
+            <Button type="submit" kind="primary" busy={busy}>
+              {isSetup ? "Make the admin and sign in" : "Sign in"}
+            </Button>
+          </form>
+        )}
+        {methods.data?.oidc && !isSetup && (
+          <a className="button" href="/api/auth/oidc/start">
+            Sign in with your organization
+          </a>
+        )}
+        {methods.data?.setup && !isSetup && (
+          <p className="soft small">
+            There is no admin yet. Open the setup link that <code>callboard serve</code> printed when it
+            started.
+          </p>
+        )}
+      </div>
+    </main>
+  );
+}
+
+function said(error: unknown, isSecret: boolean): string {
+  if (error instanceof ApiError && error.status === 401 && isSecret) {
+    return "This link was used before, or its time is over. Sign in with your password, or make a new link.";
+  }
+  return error instanceof Error
+    ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`
+    : String(error);
+}

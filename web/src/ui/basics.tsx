@@ -1,0 +1,212 @@
+/** Small parts of every page. */
+import { type ReactNode, useId, useState } from "react";
+import { ApiError } from "../api/client";
+import { useMay } from "../session/session";
+import { Icon, type IconName } from "./icons";
+
+type ButtonProps = React.ButtonHTMLAttributes<HTMLButtonElement> & {
+  kind?: "primary" | "danger" | "quiet";
+  size?: "small";
+  icon?: IconName;
+  /** The key that does the same; it is shown. */
+  hotkey?: string;
+  /** The action that the user must be permitted, as in `x-callboard-action`; the button says so if not. */
+  needs?: string;
+  busy?: boolean;
+};
+
+export function Button({ kind, size, icon, hotkey, needs, busy, children, ...rest }: ButtonProps) {
+  const may = useMay();
+  const refused = needs !== undefined && !may(needs);
+  const tip = refused ? `Your role does not permit ${needs}.` : (rest as { "data-tip"?: string })["data-tip"];
+  return (
+    <button
+      type="button"
+      {...rest}
+      className="button"
+      data-kind={kind}
+      data-size={size}
+      data-tip={tip}
+      aria-busy={busy || undefined}
+      aria-disabled={refused || busy || undefined}
+      onClick={(event) => {
+        if (refused || busy) event.preventDefault();
+        else rest.onClick?.(event);
+      }}
+    >
+      {busy ? <Icon name="running" spin /> : icon && <Icon name={icon} />}
+      {children}
+      {hotkey && <kbd>{hotkey}</kbd>}
+    </button>
+  );
+}
+
+/** A page: its title, its actions, its content. `fill` keeps it as high as the window. */
+export function PageFrame({
+  title,
+  actions,
+  children,
+  fill = false,
+}: {
+  title: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+  fill?: boolean;
+}) {
+  const text = typeof title === "string" ? title : undefined;
+  return (
+    <div className="page" data-fill={fill}>
+      {text && <title>{`${text} · Callboard`}</title>}
+      <div className="page-head">
+        <h1>{title}</h1>
+        {actions}
+      </div>
+      {children}
+    </div>
+  );
+}
+
+/** A titled part of a page. */
+export function Panel({
+  title,
+  actions,
+  children,
+}: {
+  title: string;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  const id = useId();
+  return (
+    <section className="panel" aria-labelledby={id}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        {actions}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** A command to be copied. */
+export function Command({ children }: { children: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(children);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return (
+    <div className="command">
+      <code>{children}</code>
+      <Button size="small" kind="quiet" icon={copied ? "check" : "copy"} onClick={copy}>
+        {copied ? "Copied" : "Copy"}
+      </Button>
+    </div>
+  );
+}
+
+/** A place where nothing is yet: what will be here, the exact command, and what runs the example. */
+export function Empty({
+  title,
+  children,
+  command,
+  action,
+}: {
+  title: string;
+  children?: ReactNode;
+  command?: string;
+  action?: ReactNode;
+}) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children && <div className="soft">{children}</div>}
+      {command && <Command>{command}</Command>}
+      {action}
+    </div>
+  );
+}
+
+/** A refusal, in the server's words, with a way to try again. */
+export function Failed({ error, retry, what }: { error: Error; retry?: () => void; what?: string }) {
+  const api = error instanceof ApiError ? error : undefined;
+  return (
+    <div className="notice" data-tone="bad" role="alert">
+      <span className="status" data-tone="bad">
+        <Icon name="warn" />
+      </span>
+      <div className="grow stack">
+        <div>
+          <strong>{what ?? (api?.status === 404 ? "It does not exist" : "It cannot be shown")}</strong>
+          <div>{error.message}</div>
+          {api?.requestId && api.status >= 500 && <div className="faint small mono">{api.requestId}</div>}
+        </div>
+      </div>
+      {retry && api?.status !== 404 && (
+        <Button size="small" icon="undo" onClick={retry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** Lines in the place of what is being read. */
+export function Loading({ lines = 4 }: { lines?: number }) {
+  const widths = ["w70", "w90", "w50", "w80"];
+  return (
+    <div className="loading" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, line) => (
+        <span key={line} className={`skeleton ${widths[line % widths.length]}`} />
+      ))}
+    </div>
+  );
+}
+
+/** What a query gives: lines while it is read, a refusal, or the content. */
+export function Loaded<T>({
+  query,
+  children,
+  lines,
+}: {
+  query: { data: T | undefined; error: Error | null; refetch: () => unknown };
+  children: (data: T) => ReactNode;
+  lines?: number;
+}) {
+  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.error) return <Failed error={query.error} retry={() => void query.refetch()} />;
+  return <Loading lines={lines} />;
+}
+
+/** A labelled control; the hint and the fault are read out with it. */
+export function Field({
+  label,
+  hint,
+  fault,
+  children,
+}: {
+  label: string;
+  hint?: ReactNode;
+  fault?: string;
+  children: (props: { id: string; "aria-describedby"?: string; "aria-invalid"?: boolean }) => ReactNode;
+}) {
+  const id = useId();
+  const described = [hint && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(" ");
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children({ id, "aria-describedby": described || undefined, "aria-invalid": fault ? true : undefined })}
+      {hint && (
+        <div className="hint" id={`${id}-hint`}>
+          {hint}
+        </div>
+      )}
+      {fault && (
+        <div className="fault" id={`${id}-fault`}>
+          {fault}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+/** Text of any length, of anybody: inert, and laid out only where it is looked at. */
+import { useMemo, useState } from "react";
+import { count } from "../lib/format";
+import { pieces, visible } from "../lib/visible";
+import { Button } from "./basics";
+import "./long-text.css";
+
+const SHOWN = 100_000;
+
+export function LongText({ text, label }: { text: string; label: string }) {
+  const [whole, setWhole] = useState(false);
+  const isCut = !whole && text.length > SHOWN;
+  const isCode = useMemo(() => /^\s*[[{<]/.test(text) || text.includes("```"), [text]);
+  const parts = useMemo(() => pieces(visible(isCut ? text.slice(0, SHOWN) : text)), [text, isCut]);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and the keyboard must reach that
+    <div className="long-text" role="region" aria-label={label} tabIndex={0}>
+      {text === "" ? (
+        <p className="faint">(empty)</p>
+      ) : (
+        parts.map((part, index) => (
+          <div key={index} className="text long-text-part" data-code={isCode} dir="auto">
+            {part}
+          </div>
+        ))
+      )}
+      {isCut && (
+        <p className="long-text-more">
+          <span className="soft">
+            {count(SHOWN)} of {count(text.length)} characters
+          </span>
+          <Button size="small" onClick={() => setWhole(true)}>
+            Show all
+          </Button>
+        </p>
+      )}
+    </div>
+  );
+}

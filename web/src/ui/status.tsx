@@ -1,0 +1,62 @@
+/** A state as icon, word and colour, the same on every page. */
+import { Icon, type IconName } from "./icons";
+
+export type Tone = "good" | "bad" | "warn" | "run" | "mute";
+type Look = { tone: Tone; icon: IconName; word: string; spin?: boolean };
+
+const LOOKS: Record<string, Look> = {
+  pending: { tone: "mute", icon: "clock", word: "pending" },
+  scheduled: { tone: "mute", icon: "clock", word: "scheduled" },
+  running: { tone: "run", icon: "running", word: "running", spin: true },
+  streaming: { tone: "run", icon: "running", word: "streaming", spin: true },
+  completed: { tone: "good", icon: "check", word: "completed" },
+  approved: { tone: "good", icon: "check", word: "approved" },
+  delivered: { tone: "good", icon: "check", word: "delivered" },
+  failed: { tone: "bad", icon: "cross", word: "failed" },
+  rejected: { tone: "bad", icon: "cross", word: "rejected" },
+  dead: { tone: "bad", icon: "cross", word: "dead" },
+  lost: { tone: "bad", icon: "cross", word: "lost" },
+  revoked: { tone: "mute", icon: "stop", word: "revoked" },
+  cancelled: { tone: "mute", icon: "stop", word: "cancelled" },
+  skipped: { tone: "mute", icon: "skip", word: "skipped" },
+  awaiting_approval: { tone: "warn", icon: "hand", word: "awaiting review" },
+  assigned: { tone: "warn", icon: "hand", word: "waiting" },
+  escalated: { tone: "warn", icon: "up", word: "escalated" },
+  expired: { tone: "bad", icon: "warn", word: "overdue" },
+  active: { tone: "good", icon: "dot", word: "active" },
+  draining: { tone: "warn", icon: "stop", word: "draining" },
+  paused: { tone: "warn", icon: "hand", word: "paused" },
+  ok: { tone: "good", icon: "check", word: "ok" },
+  degraded: { tone: "warn", icon: "warn", word: "degraded" },
+  unavailable: { tone: "bad", icon: "cross", word: "unavailable" },
+};
+
+export function lookOf(state: string): Look {
+  return LOOKS[state] ?? { tone: "mute", icon: "dot", word: state.replaceAll("_", " ") };
+}
+
+/** A state of the API: `completed`, `awaiting_approval`, … `word` replaces the word. */
+export function Status({ state, word, filled = false }: { state: string; word?: string; filled?: boolean }) {
+  const look = lookOf(state);
+  return (
+    <span className="status" data-tone={look.tone} data-filled={filled} data-state={state}>
+      <Icon name={look.icon} spin={look.spin} />
+      <span>{word ?? look.word}</span>
+    </span>
+  );
+}
+
+/** A task, or a step: pending with an output that waits for a reviewer is a state of its own. */
+export function stateOf(item: { status: string; awaitingApproval?: boolean | number }): string {
+  return item.status === "pending" && item.awaitingApproval ? "awaiting_approval" : item.status;
+}
+
+/** A word in a colour that is no state of the API. */
+export function Mark({ tone, icon, children }: { tone: Tone; icon: IconName; children: React.ReactNode }) {
+  return (
+    <span className="status" data-tone={tone}>
+      <Icon name={icon} />
+      <span>{children}</span>
+    </span>
+  );
+}

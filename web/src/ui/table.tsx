@@ -1,0 +1,164 @@
+/**
+ * A table of any length. Only the rows in view are in the document; the table says how many there are.
+ *
+ *     <Table label="Tasks" rows={rows} total={total} more={more} keyOf={(task) => task.id}
+ *            href={(task) => `/tasks/${task.id}`} columns={[…]} />
+ *
+ * On a phone a row becomes a card: the first column is its title, columns with `phone: false` are left out.
+ */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type ReactNode, useEffect, useRef } from "react";
+import { useLocation } from "wouter";
+import { useStable } from "./stable";
+import "./table.css";
+
+export type Column<T> = {
+  id: string;
+  header: string;
+  /** A track of a CSS grid, such as `120px` or `minmax(160px, 2fr)`. */
+  width: string;
+  cell: (row: T) => ReactNode;
+  /** Numbers stand at the end of their column. */
+  number?: boolean;
+  phone?: boolean;
+};
+
+export type Selection = { chosen: ReadonlySet<string>; set: (chosen: Set<string>) => void };
+
+type Props<T> = {
+  label: string;
+  columns: Column<T>[];
+  rows: T[];
+  keyOf: (row: T) => string;
+  total?: number;
+  /** Reads further rows. */
+  more?: () => void;
+  href?: (row: T) => string;
+  /** The row that is open beside the table. */
+  current?: string;
+  selection?: Selection;
+  nameOf?: (row: T) => string;
+};
+
+const ROW = 34;
+
+export function Table<T>(props: Props<T>) {
+  const { label, columns, keyOf, total, more, href, current, selection, nameOf } = props;
+  const { rows, gone, waiting, take, hold } = useStable(props.rows, keyOf);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [, navigate] = useLocation();
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: 12,
+    getItemKey: (index) => keyOf(rows[index] as T),
+    measureElement: (element) => element.getBoundingClientRect().height,
+  });
+  const items = virtual.getVirtualItems();
+  const lastIndex = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (more && rows.length > 0 && lastIndex >= rows.length - 20) more();
+  }, [lastIndex, rows.length, more]);
+
+  const tracks = `${selection ? "32px " : ""}${columns.map((column) => column.width).join(" ")}`;
+  const style = { "--tracks": tracks } as React.CSSProperties;
+  const all =
+    rows.length > 0 && selection !== undefined && rows.every((row) => selection.chosen.has(keyOf(row)));
+
+  const toggle = (id: string) => {
+    if (!selection) return;
+    const next = new Set(selection.chosen);
+    if (!next.delete(id)) next.add(id);
+    selection.set(next);
+  };
+
+  return (
+    <div className="table" style={style} {...hold}>
+      {waiting > 0 && (
+        <button type="button" className="button table-new" data-size="small" onClick={take}>
+          {waiting} new
+        </button>
+      )}
+      <div className="table-scroll" ref={scroller}>
+        <div
+          role="table"
+          aria-label={label}
+          aria-rowcount={(total ?? rows.length) + 1}
+          className="table-rows"
+        >
+          <div role="rowgroup" className="table-head">
+            <div role="row" aria-rowindex={1} className="table-row">
+              {selection && (
+                <div role="columnheader" className="table-cell">
+                  <input
+                    type="checkbox"
+                    aria-label={`Select all ${rows.length} rows that are loaded`}
+                    checked={all}
+                    onChange={() => selection.set(all ? new Set() : new Set(rows.map(keyOf)))}
+                  />
+                </div>
+              )}
+              {columns.map((column) => (
+                <div key={column.id} role="columnheader" className="table-cell" data-number={column.number}>
+                  {column.header}
+                </div>
+              ))}
+            </div>
+          </div>
+          <div role="rowgroup" className="table-body" style={{ height: virtual.getTotalSize() }}>
+            {items.map((item) => {
+              const row = rows[item.index] as T;
+              const id = keyOf(row);
+              const to = href?.(row);
+              return (
+                // The link in the first cell is how the keyboard opens the row.
+                <div
+                  key={id}
+                  role="row"
+                  aria-rowindex={item.index + 2}
+                  aria-current={current === id || undefined}
+                  data-index={item.index}
+                  data-key={id}
+                  data-gone={gone.has(id) || undefined}
+                  data-link={to !== undefined || undefined}
+                  ref={virtual.measureElement}
+                  className="table-row"
+                  style={{ transform: `translateY(${item.start}px)` }}
+                  onClick={(event) => {
+                    if (!to || (event.target as Element).closest("a, button, input, label")) return;
+                    if (window.getSelection()?.toString()) return;
+                    navigate(to);
+                  }}
+                >
+                  {selection && (
+                    <div role="cell" className="table-cell">
+                      <input
+                        type="checkbox"
+                        aria-label={`Select ${nameOf?.(row) ?? id}`}
+                        checked={selection.chosen.has(id)}
+                        onChange={() => toggle(id)}
+                      />
+                    </div>
+                  )}
+                  {columns.map((column) => (
+                    <div
+                      key={column.id}
+                      role="cell"
+                      className="table-cell"
+                      data-number={column.number}
+                      data-phone={column.phone === false ? "no" : undefined}
+                      data-label={column.header}
+                    >
+                      {column.cell(row)}
+                    </div>
+                  ))}
+                </div>
+              );
+            })}
+          </div>
+        </div>
+      </div>
+    </div>
+  );
+}

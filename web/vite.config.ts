@@ -1,0 +1,57 @@
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+const server = process.env.CALLBOARD_SERVER ?? "http://127.0.0.1:8080";
+
+/** Empties dist, except for the file that keeps the directory in git. */
+function emptied(): Plugin {
+  return {
+    name: "emptied",
+    apply: "build",
+    async buildStart() {
+      for (const name of await readdir("dist").catch(() => [])) {
+        if (name !== ".gitignore") await rm(join("dist", name), { recursive: true });
+      }
+    },
+  };
+}
+
+/** Writes a .br and a .gz beside each file; the server sends them as they are. */
+function compressed(): Plugin {
+  return {
+    name: "compressed",
+    apply: "build",
+    async closeBundle() {
+      const entries = await readdir("dist", { recursive: true, withFileTypes: true });
+      const files = entries.filter((it) => it.isFile() && /\.(html|js|css|svg|json)$/.test(it.name));
+      await Promise.all(
+        files.map(async (file) => {
+          const path = join(file.parentPath, file.name);
+          const text = await readFile(path);
+          const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
+          await writeFile(`${path}.br`, await promisify(brotliCompress)(text, quality));
+          await writeFile(`${path}.gz`, await promisify(gzip)(text, { level: 9 }));
+        }),
+      );
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [react(), emptied(), compressed()],
+  build: { target: "es2022", emptyOutDir: false, assetsInlineLimit: 0, reportCompressedSize: false },
+  server: {
+    proxy: Object.fromEntries(
+      ["/api", "/ws", "/v1", "/health"].map((path) => [
+        path,
+        { target: server, ws: true, headers: { origin: server } },
+      ]),
+    ),
+  },
+  test: { environment: "happy-dom", include: ["src/**/*.test.{ts,tsx}"] },
+});
