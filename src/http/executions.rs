@@ -43,7 +43,9 @@ pub(super) async fn get(
     Id(id): Id<ExecutionId>,
 ) -> Answer {
     let detail = app.handle.execution(caller.environment, id).await?;
-    let waiting = |task: &_| (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task));
+    let waiting = |task: &_| {
+        (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
+    };
     Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting)))
 }
 

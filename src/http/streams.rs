@@ -280,7 +280,8 @@ impl ItemStream {
                     self.texts.push(text);
                 }
                 let handle = &app.handle;
-                let waiting = |task: &_| (handle.waiting_in(environment, task), handle.waiting_until(task));
+                let waiting =
+                    |task: &_| (handle.waiting_in(environment, task), handle.waiting_until(task));
                 Ok((json!(ExecutionBody::whole(&detail, waiting)), has_ended))
             }
         }

@@ -22,8 +22,8 @@ use crate::request;
 use crate::wire::common::Text;
 use crate::wire::read::rule;
 use crate::wire::tasks::{
-    BatchBody, BatchItem, BatchStatusBody, Cancelled, CreateBatch, CreateTask, EraseBody, Erased, ListTasks,
-    TaskBody,
+    BatchBody, BatchItem, BatchStatusBody, Cancelled, CreateBatch, CreateTask, EraseBody, Erased,
+    ListTasks, TaskBody,
 };
 
 request! {
@@ -67,8 +67,7 @@ pub(super) async fn create(
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);
     }
-    let body =
-        TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
+    let body = TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
     let reply = Reply::created(&body.until(app.handle.waiting_until(task)));
     Ok(idempotency::replayed(reply, &submitted).into_response())
 }
@@ -116,10 +115,7 @@ pub(super) async fn get(
 ) -> Answer {
     app.may_read(&caller, id)?;
     let detail = app.handle.task(caller.environment, id).await?;
-    let body = TaskBody::whole(
-        &detail,
-        app.handle.waiting_in(caller.environment, &detail.task),
-    );
+    let body = TaskBody::whole(&detail, app.handle.waiting_in(caller.environment, &detail.task));
     Ok(Reply::ok(&body.until(app.handle.waiting_until(&detail.task))))
 }
 

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use callboard_domain::condition;
-use callboard_domain::execution::MAX_ITEMS;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::execution::MAX_ITEMS;
 use callboard_domain::plan::{
     HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
     MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource, WaitSource,
@@ -24,8 +24,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::flow::FlowBody;
 use super::confidence::ConfidenceBody;
+use super::flow::FlowBody;
 use super::hitl::{self, Channel};
 use super::messages::{MessageBody, turns};
 use super::read::rule::{self, Parse};

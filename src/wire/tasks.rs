@@ -10,7 +10,8 @@ use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
-    Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request, Routing, Status, Task,
+    Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request,
+    Routing, Status, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -19,8 +20,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
-use super::flow::FlowBody;
 use super::confidence::ConfidenceBody;
+use super::flow::FlowBody;
 use super::hitl;
 use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};

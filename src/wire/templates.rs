@@ -4,8 +4,8 @@ use callboard_domain::Error;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
-use callboard_domain::task::Routing;
 use callboard_domain::task::FlowSource;
+use callboard_domain::task::Routing;
 use callboard_domain::template::{
     Defaults, Industry, Template, TemplateSource, Version, Visibility,
 };

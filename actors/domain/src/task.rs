@@ -17,17 +17,17 @@
 //! Deliberately absent: the texts (prompt, output), which are written once into rows of their own,
 //! and the expiry of leases, which the worker's machine watches.
 
-mod erasure;
 mod answer;
+mod erasure;
 mod event;
 pub mod flow;
 mod gate;
 mod lease;
 mod message;
 mod outcome;
+mod repeat;
 mod route;
 mod routing;
-mod repeat;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -37,8 +37,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use erasure::ERASED;
 pub use answer::{Amendment, Correction, OutputFault, is_cut};
+pub use erasure::ERASED;
 pub use event::{Effect, Event, Fact, Refusal};
 pub use flow::{Concurrency, Fairness, Flow, FlowSource, OnConflict};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};

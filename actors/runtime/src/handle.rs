@@ -39,8 +39,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
-pub use models::ModelView;
 pub use bulk::BulkOrder;
+pub use models::ModelView;
 pub use queues::QueueView;
 pub use runs::{Deploy, Start};
 pub use schedules::{GivenTarget, ScheduleDetail};

@@ -111,7 +111,15 @@ impl Item for QueueItem {
         let settings = node.flow.settings(address.environment, &address.queue);
         let throttle = (!settings.is_default()).then(|| Box::new(Throttle::new(settings)));
         let capacities = Vec::new();
-        Self { ready, capacities, turn: 0, told, blocked: Blocked::default(), throttle, waits_for_rate: false }
+        Self {
+            ready,
+            capacities,
+            turn: 0,
+            told,
+            blocked: Blocked::default(),
+            throttle,
+            waits_for_rate: false,
+        }
     }
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
@@ -158,10 +166,7 @@ impl Item for QueueItem {
 
     fn is_idle(&self) -> bool {
         let waits = self.told.again || self.waits_for_rate;
-        self.ready.is_empty()
-            && self.capacities.is_empty()
-            && !waits
-            && !self.blocked.is_awaited()
+        self.ready.is_empty() && self.capacities.is_empty() && !waits && !self.blocked.is_awaited()
     }
 
     /// The clock decides: see [`Message::TellDepth`] and [`Message::RateFrees`].

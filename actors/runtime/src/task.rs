@@ -80,7 +80,9 @@ impl Item for TaskItem {
 
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
-            Message::Lease { slot, running, call, shares } => held.lease(slot, running, call, shares).await?,
+            Message::Lease { slot, running, call, shares } => {
+                held.lease(slot, running, call, shares).await?
+            }
             Message::Result(result) => held.result(*result).await?,
             Message::Adopt(call) => held.item.adopt(call),
             Message::Reported(lease, reported) => held.reported(lease, &reported),

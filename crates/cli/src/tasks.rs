@@ -340,7 +340,10 @@ impl Submit {
             .set("temperature", self.temperature)
             .set("timeoutMs", self.timeout.map(input::millis))
             .object("hitl", self.gate.add_to(hitl));
-        Ok(self.shape.add_to(task)?.set("concurrencyKey", self.flow.concurrency_key.clone())
+        Ok(self
+            .shape
+            .add_to(task)?
+            .set("concurrencyKey", self.flow.concurrency_key.clone())
             .set("concurrencyLimit", self.flow.concurrency_limit)
             .set("onConflict", self.flow.on_conflict.clone())
             .set("fairnessKey", self.flow.fairness_key.clone())

@@ -14,8 +14,8 @@
 use std::fmt;
 
 use callboard_domain::confidence::Source;
-use callboard_domain::model_limits::Reported;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Message, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -13,12 +13,12 @@
 //! output or a key. The types that hold them say so in their `Debug`.
 
 pub mod anthropic;
+#[cfg(test)]
+mod described;
 pub mod failure;
 mod http;
 mod limits;
 pub mod openai;
-#[cfg(test)]
-mod described;
 #[cfg(test)]
 mod published;
 mod quirks;

@@ -107,7 +107,16 @@ impl<'a> Checker<'a> {
             let output_schema = checked.output_schema();
             checked.confidence();
             let source = source.clone();
-            steps.push(Step { source, prompt, system_prompt, messages, condition, for_each, wait, output_schema });
+            steps.push(Step {
+                source,
+                prompt,
+                system_prompt,
+                messages,
+                condition,
+                for_each,
+                wait,
+                output_schema,
+            });
         }
         for index in downstream {
             let id = shortened(&sources[usize::from(index)].id, MAX_ID);

@@ -10,8 +10,7 @@ use super::version::{Version, slug};
 use crate::error::Rule;
 use crate::plan::{
     Checker, Inputs, check_flow, check_fraction, check_length, check_max_tokens, check_tags,
-    check_timeout,
-    compile_schema,
+    check_timeout, compile_schema,
 };
 use crate::problem::{Code, Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
@@ -131,8 +130,17 @@ fn check_last_schema(problems: &mut Vec<Problem>, source: &TemplateSource) {
 }
 
 fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
-    let Defaults { model, queue, timeout_ms, max_tokens, temperature, routing, flow, output_schema, confidence } =
-        defaults;
+    let Defaults {
+        model,
+        queue,
+        timeout_ms,
+        max_tokens,
+        temperature,
+        routing,
+        flow,
+        output_schema,
+        confidence,
+    } = defaults;
     for (field, target) in [("defaults.model", model), ("defaults.queue", queue)] {
         if let Some(target) = target {
             check_length(problems, field, target, 1, MAX_TARGET);

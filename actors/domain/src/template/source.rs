@@ -10,8 +10,8 @@ use crate::confidence::ask::Ask;
 use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
-use crate::task::Routing;
 use crate::task::FlowSource;
+use crate::task::Routing;
 
 /// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

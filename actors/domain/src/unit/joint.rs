@@ -23,8 +23,8 @@ use crate::id::{SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
-use crate::spending::Subject;
 use crate::schema::Schema;
+use crate::spending::Subject;
 use crate::task::{Called, Ending, EndingCode, Origin, OutputFault, Request, State, Task};
 
 /// A unit in the making, of an execution and its tasks.

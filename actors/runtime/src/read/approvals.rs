@@ -99,7 +99,8 @@ pub(crate) async fn approval(
     Ok(Some(ApprovalDetail {
         approval,
         confidence_source,
-        untested, inputs,
+        untested,
+        inputs,
         output,
         edit,
         remark,

@@ -53,10 +53,9 @@ use super::plans::{NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
     ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
-    HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES,
-    LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES,
-    PLANS, PlanRow, ProgressRow, QueueChanged,
-    REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES, TaskRow, USERS,
+    HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS,
+    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow, ProgressRow,
+    QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES, TaskRow, USERS,
     WorkerRow, append_of_task, audit_row, events, queue_row, tasks::Made, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
-use callboard_domain::task::{Completion, Correction, Ending, Inputs, LeaseId, Route, Spec, Status, Task};
+use callboard_domain::task::{
+    Completion, Correction, Ending, Inputs, LeaseId, Route, Spec, Status, Task,
+};
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};

@@ -20,8 +20,8 @@
 use std::time::Duration;
 
 use callboard_domain::confidence::{self, Source};
-use callboard_domain::model_limits::Reported;
 use callboard_domain::fuel::Fuel;
+use callboard_domain::model_limits::Reported;
 use callboard_domain::schema::{self, Schema};
 use callboard_domain::usage::{Tokens, estimate_tokens};
 use futures_util::FutureExt;

@@ -145,7 +145,7 @@ fn an_output_of_an_item_that_does_not_match_is_corrected_once() {
     let mismatched = |run| Event::OutputMismatched {
         step: 0,
         report: of_item(0, run, 0.0),
-        fault: OutputFault::Invalid("`total` is missing".into()),
+        fault: OutputFault::Mismatch("`total` is missing".into()),
     };
     let first = checked.after([expand(expansion(2, 1)), go(0), go(1)]).on(mismatched(1));
     assert_eq!(first.facts, [Fact::ItemRetrying(0, 0)]);

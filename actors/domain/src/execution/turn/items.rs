@@ -8,7 +8,7 @@ use super::super::step::{Stage, StepState, clipped};
 use super::Turn;
 use crate::budget::{Fit, Money};
 use crate::id::TaskId;
-use crate::task::{Ending, EndingCode};
+use crate::task::{Amendment, Ending, EndingCode, OutputFault};
 
 impl Turn {
     /// The step has its list: what its items cost at worst is set aside before the first one runs.
