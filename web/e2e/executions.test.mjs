@@ -33,8 +33,8 @@ const stateOf = (step) =>
   step?.status === "pending" && step.awaitingApproval ? "awaiting_approval" : (step?.status ?? "pending");
 
 const LETTERS = [
-  { id: "collect", prompt: say({ say: "three sources", after: 3000 }) },
-  { id: "extract", prompt: say({ say: "names and dates", after: 2500 }), dependsOn: ["collect"] },
+  { id: "collect", prompt: say({ say: "three sources", after: 1500 }), queue: "later" },
+  { id: "extract", prompt: say({ say: "names and dates", after: 1500 }), dependsOn: ["collect"] },
   { id: "translate", prompt: say({ say: "in English", after: 1200 }), dependsOn: ["collect"] },
   { id: "check", prompt: say({ say: "checked" }), dependsOn: ["extract"], requiresApproval: true },
   { id: "skipped", prompt: "never", dependsOn: ["translate"], condition: "1 == 2" },
@@ -66,6 +66,8 @@ test("every step is drawn from the start, and the live graph equals REST at ever
     throw new Error("the graph and REST do not agree within 1.5 s");
   };
   let shown = await equal();
+  assert.deepEqual(new Set(Object.values(shown)), new Set(["pending"]), "nothing has started");
+  const later = await startWorker(server, { queues: ["later"], name: "later" });
   await shot(page, "execution-running");
   while (shown.check !== "awaiting_approval" || shown.skipped !== "skipped") {
     shown = await equal();
@@ -80,6 +82,7 @@ test("every step is drawn from the start, and the live graph equals REST at ever
   assert.ok(seen.size >= 5, `${seen.size} states were compared`);
   await page.locator('[data-execution-state="completed"]').waitFor();
   assert.equal(shown.skipped, "skipped");
+  later.stop();
   await shot(page, "execution-graph");
   await close(page);
 });
@@ -108,7 +111,7 @@ test("one selection in graph, timeline and table is kept in the address, and sur
     await page.reload();
     await page.locator('.table-row[data-key="second"][aria-current="true"]').waitFor();
     const drawer = page.getByRole("complementary", { name: "Step second" });
-    await drawer.getByText("the printer is out of ink").waitFor();
+    await drawer.getByText("the printer is out of ink", { exact: true }).waitFor();
     await drawer.getByText("12 in, 34 out").waitFor({ state: "hidden" });
     await accessible(page, `table ${theme}`);
     await shot(page, `execution-table-${theme}`);
@@ -128,21 +131,30 @@ test("one selection in graph, timeline and table is kept in the address, and sur
 test("the output streams into the drawer while the step runs, and the worker is named", async () => {
   const words = ["Dear ", "Ann, ", "thank ", "you ", "for ", "your ", "letter."];
   const { id: planId } = await plan("Streams", [
-    { id: "letter", prompt: say({ say: words.join(""), deltas: words, every: 700, after: 500 }) },
+    {
+      id: "letter",
+      prompt: say({ say: words.join(""), deltas: words, every: 400, after: 800 }),
+      queue: "stream",
+    },
   ]);
   const { id } = await execute(planId);
   const page = await open(browser, server, `/executions/${id}?step=letter`);
   const drawer = page.getByRole("complementary", { name: "Step letter" });
+  await drawer.getByText("Not yet.").waitFor();
+  await live(page);
+  const streams = await startWorker(server, { queues: ["stream"], name: "streams" });
+  const text = drawer.locator('.long-text[aria-label="Output of letter"]');
+  await text.getByText("Dear ").waitFor();
   const lengths = new Set();
-  await drawer.getByText("Dear ").waitFor();
   while ((await execution(id)).status === "running") {
-    lengths.add((await drawer.locator(".long-text").first().textContent()).length);
-    await pause(60);
+    lengths.add((await text.textContent()).length);
+    await pause(50);
   }
   assert.ok(lengths.size >= 3, `the text grew ${lengths.size} times`);
-  await drawer.getByText("Dear Ann, thank you for your letter.").waitFor();
+  await text.getByText("Dear Ann, thank you for your letter.").waitFor();
   await drawer.getByText("12 in, 34 out").waitFor();
-  await drawer.getByRole("link", { name: worker.id.slice(-8) }).waitFor();
+  await drawer.getByRole("link", { name: streams.id.slice(-8) }).waitFor();
+  streams.stop();
   await close(page);
 });
 
@@ -254,6 +266,31 @@ test("the list filters by the address, counts what is there, and follows what ha
   await page.getByRole("alert").waitFor();
   await shot(page, "execution-missing");
   await accessible(page, "missing");
+  await close(page);
+});
+
+test("10,000 executions are listed, and only the rows in view are in the document", async () => {
+  const { id: planId } = await plan("Ten thousand", [{ id: "one", prompt: "x", condition: "1 == 2" }]);
+  let left = 10_000;
+  const start = async () => {
+    while (left-- > 0) await execute(planId);
+  };
+  await Promise.all(Array.from({ length: 32 }, start));
+  const page = await open(browser, server, `/executions?planId=${planId}`);
+  await page.getByText("10,000 executions").waitFor();
+  await page.locator(".table-body .table-row").first().waitFor();
+  const scroller = page.locator(".table-scroll");
+  for (const wanted of [100, 300, 600]) {
+    await scroller.evaluate((it) => it.scrollTo(0, it.scrollHeight));
+    await page.waitForFunction(
+      (least) =>
+        Number([...document.querySelectorAll(".table-body .table-row")].at(-1)?.ariaRowIndex) > least,
+      wanted,
+    );
+  }
+  assert.ok((await page.locator(".table-body .table-row").count()) < 80);
+  assert.equal(await page.getByRole("table").getAttribute("aria-rowcount"), "10001");
+  await shot(page, "executions-10000");
   await close(page);
 });
 

@@ -22,7 +22,9 @@ import { StepsTable } from "./steps-table";
 import { Timeline } from "./timeline";
 import "./executions.css";
 
-const Graph = lazy(() => import("./graph"));
+// Asked for with the page, so that it is there when the plan has been read.
+const graph = import("./graph");
+const Graph = lazy(() => graph);
 
 const VIEWS = ["graph", "timeline", "table", "compare"] as const;
 type View = (typeof VIEWS)[number];

@@ -142,7 +142,7 @@ export function Progress({ execution }: { execution: Execution }) {
       <span className="num">
         {count(done)} of {count(total)}
       </span>
-      {failed > 0 && <Status state="failed" word={`${failed}`} />}
+      {failed > 0 && <Status state="failed" word={`${count(failed)} failed`} />}
       {awaitingApproval > 0 && <Status state="awaiting_approval" word={`${awaitingApproval} waiting`} />}
     </span>
   );

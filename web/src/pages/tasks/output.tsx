@@ -8,7 +8,7 @@ export function Output({
   taskId,
   status,
   output,
-  label = "Output",
+  label = "Text: output",
 }: {
   taskId: string | undefined;
   status: string;

@@ -86,27 +86,29 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
       <div className="tasks-columns">
         <div className="stack">
           <Panel title="Output">
-            <Output taskId={task.id} status={task.status} output={task.output} />
+            <div className="tasks-output">
+              <Output taskId={task.id} status={task.status} output={task.output} />
+            </div>
           </Panel>
           <Panel title="Prompt">
-            <LongText text={task.prompt ?? ""} label="Prompt" />
+            <LongText text={task.prompt ?? ""} label="Text: prompt" />
           </Panel>
           {task.systemPrompt && (
             <Panel title="System prompt">
-              <LongText text={task.systemPrompt} label="System prompt" />
+              <LongText text={task.systemPrompt} label="Text: system prompt" />
             </Panel>
           )}
           {task.messages && task.messages.length > 0 && (
             <Panel title="Earlier turns">
               <LongText
                 text={task.messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n")}
-                label="Earlier turns"
+                label="Text: earlier turns"
               />
             </Panel>
           )}
           {task.context && Object.keys(task.context).length > 0 && (
             <Panel title="Context">
-              <LongText text={JSON.stringify(task.context, null, 2)} label="Context" />
+              <LongText text={JSON.stringify(task.context, null, 2)} label="Text: context" />
             </Panel>
           )}
         </div>
