@@ -11,7 +11,7 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from "@xyflow/react";
-import { memo, useEffect, useMemo, useRef } from "react";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
 import "@xyflow/react/dist/base.css";
 import { Icon } from "../../ui/icons";
 import { lookOf } from "../../ui/status";
@@ -57,6 +57,13 @@ const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
   );
 });
 
+/** Where the edges end, so that a step need not be drawn to be measured: only those in view are drawn. */
+const HANDLES: NonNullable<StepNode["handles"]> = [
+  { type: "target", position: Position.Left, x: 0, y: HEIGHT / 2, width: 1, height: 1 },
+  { type: "source", position: Position.Right, x: WIDTH - 1, y: HEIGHT / 2, width: 1, height: 1 },
+];
+const ZOOM = 0.85;
+
 const TYPES = { step: StepBox };
 
 export default function Graph({
@@ -85,7 +92,16 @@ export default function Graph({
         // A node that did not change is the same object, so it is not drawn again.
         if (known && known.position === position && JSON.stringify(known.data) === JSON.stringify(data))
           return known;
-        const node: StepNode = { id, type: "step", position, data, width: WIDTH, height: HEIGHT };
+        const size = { width: WIDTH, height: HEIGHT };
+        const node: StepNode = {
+          id,
+          type: "step",
+          position,
+          data,
+          ...size,
+          measured: size,
+          handles: HANDLES,
+        };
         cache.current.set(id, node);
         return node;
       }),
@@ -115,14 +131,14 @@ export default function Graph({
   const flow = useRef<ReactFlowInstance<StepNode>>(null);
   const start = (instance: ReactFlowInstance<StepNode>) => {
     flow.current = instance;
-    if (steps.length <= WHOLE_UP_TO) return void instance.fitView({ maxZoom: 1, padding: 0.1 });
+    if (steps.length <= WHOLE_UP_TO) void instance.fitView({ maxZoom: 1, padding: 0.1 });
+  };
+  // A large graph begins where it is looked at: what is drawn elsewhere first would be drawn twice.
+  const [viewport] = useState(() => {
     const first = steps.find(({ id }) => id === selected) ?? steps.find(({ state }) => state === "running");
-    toStep(instance, first?.id ?? steps[0]?.id);
-  };
-  const toStep = (instance: ReactFlowInstance<StepNode>, id: string | undefined) => {
-    const at = id === undefined ? undefined : places.get(id);
-    if (at) void instance.setCenter(at.x + WIDTH * 1.5, at.y + HEIGHT / 2, { zoom: 0.85 });
-  };
+    const at = places.get((first ?? steps[0])?.id ?? "") ?? { x: 0, y: 0 };
+    return { x: 120 - at.x * ZOOM, y: window.innerHeight * 0.35 - at.y * ZOOM, zoom: ZOOM };
+  });
   // A step that is selected elsewhere (the table, the address) comes into view.
   useEffect(() => {
     const instance = flow.current;
@@ -141,6 +157,7 @@ export default function Graph({
         edges={edges}
         nodeTypes={TYPES}
         onInit={start}
+        defaultViewport={viewport}
         minZoom={0.05}
         maxZoom={1.5}
         nodesDraggable={false}
