@@ -90,7 +90,8 @@ function Drawn({ step, from, to, now }: { step: StepView; from: number; to: numb
   const begun = startedAt ? Date.parse(startedAt) : now;
   const lasted = (completedAt ? Date.parse(completedAt) : now) - begun;
   const tip = `${look.word}\nfrom ${instant(begun)}${completedAt ? `\nto ${instant(completedAt)}` : ""}`;
-  const isLeft = to > 0.75;
+  // The words stand behind the bar, before it, or, where neither has room, on its end.
+  const place = to <= 0.75 ? "behind" : from > 0.3 ? "before" : "on";
   return (
     <>
       <span
@@ -101,8 +102,12 @@ function Drawn({ step, from, to, now }: { step: StepView; from: number; to: numb
       />
       <span
         className="executions-bar-note"
-        data-left={isLeft}
-        style={isLeft ? { right: `${(1 - from) * 100}%` } : { left: `${to * 100}%` }}
+        data-place={place}
+        style={
+          place === "behind"
+            ? { left: `${to * 100}%` }
+            : { right: place === "before" ? `${(1 - from) * 100}%` : `calc(${(1 - to) * 100}% + 4px)` }
+        }
       >
         {look.word} · {duration(Math.max(0, lasted))}
       </span>
