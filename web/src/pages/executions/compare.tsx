@@ -131,7 +131,11 @@ function Against({
                           aria-expanded={open === row.id}
                           onClick={() => setOpen(open === row.id ? undefined : row.id)}
                         >
-                          {row.differs.includes("output") ? "differs" : "same"}
+                          {row.differs.includes("output")
+                            ? "differs"
+                            : row.one?.result?.output === undefined
+                              ? "none"
+                              : "same"}
                         </Button>
                       </td>
                     </tr>
