@@ -22,6 +22,10 @@ type Page = () => Promise<{ default: ComponentType }>;
 const PAGES: [path: string, page: Page][] = [
   ["/", () => import("./pages/home/home")],
   ["/review/:taskId?", () => import("./pages/review/review")],
+  ["/executions/:id", () => import("./pages/executions/execution")],
+  ["/executions", () => import("./pages/executions/executions")],
+  ["/tasks/:id", () => import("./pages/tasks/task")],
+  ["/tasks", () => import("./pages/tasks/tasks")],
 ];
 
 const SignIn = lazy(() => import("./session/sign-in"));

@@ -1,0 +1,215 @@
+// Tasks: filters in the address, cancelling exactly what matches, the form, the stream, hostile output.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
+import { startServer } from "./support/server.mjs";
+import { startWorker } from "./support/worker.mjs";
+
+let server;
+let browser;
+let worker;
+before(async () => {
+  server = await startServer();
+  browser = await launch();
+});
+after(async () => {
+  worker?.stop();
+  await browser?.close();
+  await server?.stop();
+});
+
+const submit = (body) => server.call("POST", "/api/tasks", body);
+const task = (id) => server.call("GET", `/api/tasks/${id}`);
+const total = async (query) => (await server.answer("GET", `/api/tasks?limit=1&${query}`)).pagination.total;
+async function many(number, body) {
+  for (let left = number; left > 0; left -= 100) {
+    const tasks = Array.from({ length: Math.min(100, left) }, () => ({ prompt: "wait", ...body }));
+    await server.call("POST", "/api/tasks/batch", { tasks });
+  }
+}
+
+test("an empty list teaches, and the form submits", async () => {
+  const page = await open(browser, server, "/tasks");
+  await page.getByText("No task was submitted yet").waitFor();
+  await accessible(page, "empty");
+  await shot(page, "tasks-empty");
+  await page.getByRole("button", { name: "Submit a task" }).first().click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel("Prompt", { exact: true }).fill("What is a callboard?");
+  await form.getByLabel("Priority").fill("77");
+  await form.getByLabel("Tags").fill("asked, by hand");
+  await accessible(page, "form");
+  await page.reload();
+  await form.getByLabel("Prompt", { exact: true }).waitFor();
+  assert.equal(await form.getByLabel("Prompt", { exact: true }).inputValue(), "What is a callboard?");
+  await form.getByRole("button", { name: "Submit" }).click();
+  await form.locator(".fault").waitFor();
+  await shot(page, "tasks-form");
+  await form.getByLabel("Priority").fill("7");
+  await form.getByRole("button", { name: "Submit" }).click();
+  await page.waitForURL(/\/tasks\/dt_task_/);
+  const made = await task(new URL(page.url()).pathname.split("/").at(-1));
+  assert.equal(made.prompt, "What is a callboard?");
+  assert.equal(made.priority, 7);
+  assert.deepEqual([...made.tags].sort(), ["asked", "by hand"]);
+  await page.getByText("waits for a worker that has room").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.locator('[data-task-state="cancelled"]').waitFor();
+  await close(page);
+});
+
+test("bulk cancel says the number first, and touches only what matches", async () => {
+  await many(130, { queue: "old", tags: ["import"] });
+  await many(20, { queue: "old", tags: ["keep"] });
+  await many(15, { queue: "new", tags: ["import"] });
+  const page = await open(browser, server, "/tasks?queue=old&tags=import");
+  await page.getByText("130 tasks").waitFor();
+  await page.getByRole("button", { name: "Cancel all that match" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("130 tasks match and have not ended: 130 pending, 0 running.").waitFor();
+  await accessible(page, "bulk");
+  await shot(page, "tasks-bulk");
+  assert.equal(await total("status=cancelled&queue=old"), 0, "nothing is done before it is said");
+  // What comes after the number was said is not touched, though it matches.
+  const { id: later } = await submit({ prompt: "later", queue: "old", tags: ["import"] });
+  await dialog.getByRole("button", { name: "Cancel 130 tasks" }).click();
+  await dialog.getByText("130 of 130 tasks cancelled.").waitFor({ timeout: 60_000 });
+  assert.equal(await total("status=cancelled&queue=old&tags=import"), 130);
+  assert.equal(await total("status=pending&queue=old&tags=keep"), 20);
+  assert.equal(await total("status=pending&queue=new"), 15);
+  assert.equal((await task(later)).status, "pending");
+  await dialog.getByRole("button", { name: "Close" }).last().click();
+  await page.goto("/tasks?status=cancelled");
+  await page.getByRole("button", { name: "Cancel all that match" }).click();
+  await dialog.getByText("there is nothing to cancel").waitFor();
+  await close(page);
+});
+
+test("selected rows are cancelled, and no others", async () => {
+  const page = await open(browser, server, "/tasks?queue=new&status=pending");
+  await page.getByText("15 tasks").waitFor();
+  const boxes = page.locator(".table-body input[type=checkbox]");
+  const ids = await page.$$eval(".table-body .table-row", (all) => all.map((it) => it.dataset.key));
+  await boxes.nth(1).check();
+  await boxes.nth(3).check();
+  await page.getByRole("button", { name: "Cancel the selected" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel 2 tasks" }).click();
+  await page.getByText("2 of 2 tasks cancelled.").waitFor();
+  assert.equal((await task(ids[1])).status, "cancelled");
+  assert.equal((await task(ids[3])).status, "cancelled");
+  assert.equal(await total("status=pending&queue=new"), 13);
+  await close(page);
+});
+
+test("the filters survive a reload, and the list follows what happens", async () => {
+  const page = await open(browser, server, "/tasks");
+  await page.getByRole("button", { name: "pending", exact: true }).click();
+  await page.getByLabel("Queue").fill("new");
+  await page.getByLabel("Queue").press("Enter");
+  await page.getByText("13 tasks").waitFor();
+  await page.reload();
+  await page.getByText("13 tasks").waitFor();
+  assert.equal(await page.getByLabel("Queue").inputValue(), "new");
+  await live(page);
+  const { id } = await submit({ prompt: "one more", queue: "new" });
+  await page.getByText("14 tasks").waitFor();
+  await server.call("DELETE", `/api/tasks/${id}`);
+  await page.getByText("13 tasks").waitFor();
+  await close(page);
+  for (const theme of ["light", "dark"]) {
+    const other = await open(browser, server, "/tasks", { theme });
+    await other.locator(".table-body .table-row").first().waitFor();
+    await accessible(other, theme);
+    await shot(other, `tasks-${theme}`);
+    await close(other);
+  }
+  const phone = await open(browser, server, "/tasks", { phone: true });
+  await phone.locator(".table-body .table-row").first().waitFor();
+  await accessible(phone, "phone");
+  await shot(phone, "tasks-phone");
+  await close(phone);
+});
+
+test("a task's text streams, and its end is shown without a reload", async () => {
+  const words = ["one ", "two ", "three ", "four ", "five ", "six"];
+  const { id } = await submit({
+    prompt: JSON.stringify({ say: words.join(""), deltas: words, every: 400, after: 800 }),
+    queue: "live",
+  });
+  const page = await open(browser, server, `/tasks/${id}`);
+  const text = page.locator(".tasks-output .long-text");
+  await page.getByText("Not yet.").waitFor();
+  await live(page);
+  worker = await startWorker(server, { queues: ["live"] });
+  const lengths = new Set();
+  await text.getByText("one").waitFor();
+  while ((await task(id)).status === "running") {
+    lengths.add((await text.textContent()).length);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  assert.ok(lengths.size >= 3, `${lengths.size} lengths`);
+  await page.locator('[data-task-state="completed"]').waitFor();
+  await text.getByText("one two three four five six").waitFor();
+  await page.getByText("12 in, 34 out").waitFor();
+  for (const theme of ["light", "dark"]) {
+    const other = await open(browser, server, `/tasks/${id}`, { theme });
+    await other.getByText("12 in, 34 out").waitFor();
+    await accessible(other, `task ${theme}`);
+    await shot(other, `task-${theme}`);
+    await close(other);
+  }
+  await close(page);
+});
+
+test("hostile output stays text: HTML, Markdown, ANSI, RTL, 1 MB", async () => {
+  const hostile = [
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">",
+    "# heading **bold** [link](javascript:alert(1)) ![i](http://127.0.0.1:1/x.png)",
+    "\u001b[31mred\u001b[0m \u202eright to left\u202c \u0007",
+  ].join("\n");
+  const big = `${hostile}\n${"0123456789abcdef ".repeat(60_000)}`.slice(0, 1_000_000);
+  const { id } = await submit({ prompt: JSON.stringify({ say: big }), queue: "live" });
+  await server.until(async () => (await task(id)).status === "completed", "the end");
+  const page = await open(browser, server, null);
+  const foreign = [];
+  page.on("request", (request) => {
+    if (!request.url().startsWith(server.url)) foreign.push(request.url());
+  });
+  await page.goto(`/tasks/${id}`);
+  const text = page.locator(".tasks-output .long-text");
+  await text.getByText("<script>document.title='owned'</script>").waitFor();
+  assert.equal(await text.locator("img, a, b, strong, h1, script").count(), 0);
+  assert.match(await text.textContent(), /␛\[31mred␛\[0m ‹U\+202E›right to left‹U\+202C› ␇/);
+  const start = Date.now();
+  await text.getByRole("button", { name: "Show all" }).click();
+  await page.waitForFunction(
+    () => document.querySelector(".long-text")?.textContent.length > 900_000,
+    undefined,
+    { timeout: 10_000 },
+  );
+  console.log(`1 MB shown after ${Date.now() - start} ms`);
+  assert.doesNotMatch(await page.title(), /owned/);
+  assert.deepEqual(foreign, []);
+  await accessible(page, "1 MB");
+  await shot(page, "task-hostile");
+  await close(page);
+});
+
+test("a viewer sees tasks and cannot cancel one", async () => {
+  const viewer = await server.user("viewer");
+  const { id } = await submit({ prompt: "wait", queue: "new" });
+  const page = await open(browser, server, "/tasks?queue=new", { user: viewer });
+  await page.locator(".table-body .table-row").first().waitFor();
+  assert.equal(await page.locator(".table-body input[type=checkbox]").count(), 0);
+  const cancel = page.getByRole("button", { name: "Cancel all that match" });
+  assert.equal(await cancel.getAttribute("aria-disabled"), "true");
+  await cancel.click({ force: true });
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  await page.goto(`/tasks/${id}`);
+  await page.getByRole("button", { name: "Cancel" }).click({ force: true });
+  assert.equal((await task(id)).status, "pending");
+  await page.goto("/tasks/dt_task_00000000000000000000000000");
+  await page.getByRole("alert").waitFor();
+  await shot(page, "task-missing");
+  await close(page);
+});

@@ -1,0 +1,212 @@
+/** Two runs of one plan side by side, step by step. */
+import { useState } from "react";
+import { useApi, usePage } from "../../api/hooks";
+import { count, duration, instant, money, plural, tail } from "../../lib/format";
+import { formatted } from "../../lib/visible";
+import { Button, Empty, Field, Loaded } from "../../ui/basics";
+import { LongText } from "../../ui/long-text";
+import { lookOf, Status } from "../../ui/status";
+import { compared, type Execution, type Plan, type StepView, stepsOf } from "./steps";
+
+export function Compare({
+  execution,
+  plan,
+  otherId,
+  onOther,
+}: {
+  execution: Execution;
+  plan: Plan | undefined;
+  otherId: string;
+  onOther: (id: string) => void;
+}) {
+  const { templateId, planId } = execution;
+  const query = templateId ? { templateId, limit: 100 } : { planId, limit: 100 };
+  const runs = usePage("/api/plans/executions", { query });
+  const others = runs.data?.items.filter(({ id }) => id !== execution.id) ?? [];
+  const isKnown = others.some(({ id }) => id === otherId);
+  return (
+    <div className="stack executions-compare">
+      <Field label="Compare with">
+        {(props) => (
+          <select
+            {...props}
+            className="select"
+            value={otherId}
+            onChange={(event) => onOther(event.target.value)}
+          >
+            <option value="">Choose a run of the same {templateId ? "template" : "plan"}</option>
+            {otherId && !isKnown && <option value={otherId}>{otherId}</option>}
+            {others.map((it) => (
+              <option key={it.id} value={it.id}>
+                {`${tail(it.id)} · ${lookOf(it.status).word} · ${instant(it.startedAt)}`}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {otherId ? (
+        <Against execution={execution} plan={plan} otherId={otherId} />
+      ) : (
+        runs.data &&
+        others.length === 0 && (
+          <Empty title="It is the only run">
+            Run it again to compare the outputs, the times and the cost.
+          </Empty>
+        )
+      )}
+    </div>
+  );
+}
+
+function Against({
+  execution,
+  plan,
+  otherId,
+}: {
+  execution: Execution;
+  plan: Plan | undefined;
+  otherId: string;
+}) {
+  const other = useApi("/api/plans/executions/{id}", { path: { id: otherId } });
+  const otherPlan = useApi(
+    "/api/plans/{id}",
+    { path: { id: other.data?.planId ?? "" } },
+    { enabled: other.data !== undefined },
+  );
+  const [open, setOpen] = useState<string>();
+  const [onlyDifferent, setOnly] = useState(false);
+  return (
+    <Loaded query={other}>
+      {(data) => {
+        const all = compared(stepsOf(plan, execution), stepsOf(otherPlan.data, data));
+        const different = all.filter(({ differs }) => differs.length > 0);
+        const rows = onlyDifferent ? different : all;
+        return (
+          <>
+            <div className="row wrap">
+              <span>
+                {different.length === 0
+                  ? "Every step ended the same way with the same output."
+                  : `${plural(different.length, "step")} of ${all.length} ${different.length === 1 ? "differs" : "differ"}.`}
+              </span>
+              {different.length > 0 && (
+                <label className="check">
+                  <input type="checkbox" checked={onlyDifferent} onChange={() => setOnly(!onlyDifferent)} />
+                  Only these
+                </label>
+              )}
+            </div>
+            <div className="executions-compare-scroll">
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col">Step</th>
+                    <th scope="col">This run</th>
+                    <th scope="col" className="num">
+                      Time
+                    </th>
+                    <th scope="col" className="num">
+                      Tokens
+                    </th>
+                    <th scope="col">Run {tail(otherId)}</th>
+                    <th scope="col" className="num">
+                      Time
+                    </th>
+                    <th scope="col" className="num">
+                      Tokens
+                    </th>
+                    <th scope="col">Output</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {rows.slice(0, 500).map((row) => (
+                    <tr key={row.id} data-differs={row.differs.length > 0}>
+                      <th scope="row">{row.id}</th>
+                      <Side step={row.one} />
+                      <Side step={row.other} />
+                      <td>
+                        <Button
+                          size="small"
+                          kind="quiet"
+                          aria-expanded={open === row.id}
+                          onClick={() => setOpen(open === row.id ? undefined : row.id)}
+                        >
+                          {row.differs.includes("output")
+                            ? "differs"
+                            : row.one?.result?.output === undefined
+                              ? "none"
+                              : "same"}
+                        </Button>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+                <tfoot>
+                  <tr>
+                    <th scope="row">Whole</th>
+                    <Sum execution={execution} />
+                    <Sum execution={data} />
+                    <td />
+                  </tr>
+                </tfoot>
+              </table>
+            </div>
+            {open !== undefined && <Outputs row={all.find(({ id }) => id === open)} />}
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function Side({ step }: { step: StepView | undefined }) {
+  if (!step)
+    return (
+      <td colSpan={3} className="faint">
+        not in this run
+      </td>
+    );
+  return (
+    <>
+      <td>
+        <Status state={step.state} />
+      </td>
+      <td className="num">{duration(step.result?.durationMs)}</td>
+      <td className="num">{step.result?.usage ? count(step.result.usage.total) : "–"}</td>
+    </>
+  );
+}
+
+function Sum({ execution }: { execution: Execution }) {
+  const { startedAt, completedAt, usage } = execution;
+  const lasted = completedAt ? Date.parse(completedAt) - Date.parse(startedAt) : undefined;
+  return (
+    <>
+      <td>
+        <Status state={execution.status} /> <span className="soft">{money(usage.totalCost)}</span>
+      </td>
+      <td className="num">{duration(lasted)}</td>
+      <td className="num">{count(usage.total)}</td>
+    </>
+  );
+}
+
+function Outputs({ row }: { row: { id: string; one?: StepView; other?: StepView } | undefined }) {
+  if (!row) return null;
+  const text = (step: StepView | undefined) => {
+    const output = step?.result?.output;
+    return output === undefined ? "" : (formatted(output) ?? output);
+  };
+  return (
+    <div className="executions-outputs">
+      <section>
+        <h2>{row.id}, this run</h2>
+        <LongText text={text(row.one)} label={`Output of ${row.id} in this run`} />
+      </section>
+      <section>
+        <h2>{row.id}, the other run</h2>
+        <LongText text={text(row.other)} label={`Output of ${row.id} in the other run`} />
+      </section>
+    </div>
+  );
+}

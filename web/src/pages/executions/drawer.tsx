@@ -1,0 +1,191 @@
+/** A step: its output as it is written, attempts, tokens, cost, worker, and why it failed. */
+import { Link } from "wouter";
+import { useApi } from "../../api/hooks";
+import { count, money, ratio, tail } from "../../lib/format";
+import { visible } from "../../lib/visible";
+import { useLive } from "../../live/live";
+import { Button, Command } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+import { LongText } from "../../ui/long-text";
+import { Status } from "../../ui/status";
+import { Ago, Lasted } from "../../ui/time";
+import { Output } from "../tasks/output";
+import { Unpriced } from "./executions";
+import type { StepView } from "./steps";
+
+export function Drawer({
+  step,
+  steps,
+  onSelect,
+  onClose,
+}: {
+  step: StepView;
+  steps: StepView[];
+  onSelect: (id: string) => void;
+  onClose: () => void;
+}) {
+  const { result } = step;
+  const behind = steps.filter(({ dependsOn }) => dependsOn.includes(step.id)).map(({ id }) => id);
+  return (
+    <aside className="executions-drawer" aria-label={`Step ${step.id}`}>
+      <header>
+        <h2 className="cut">{step.id}</h2>
+        <Status state={step.state} filled />
+        <Button kind="quiet" size="small" icon="cross" aria-label="Close the step" onClick={onClose} />
+      </header>
+      <div className="executions-drawer-body">
+        {step.state === "awaiting_approval" && result?.taskId && (
+          <p className="notice" data-tone="warn">
+            <span className="grow">Its output waits for a reviewer.</span>
+            <Link href={`/review/${result.taskId}`}>Review it</Link>
+          </p>
+        )}
+        {result?.error && (
+          <div className="notice" data-tone="bad">
+            <span className="status" data-tone="bad">
+              <Icon name="warn" />
+            </span>
+            <div className="grow">
+              <strong className="mono">{result.error.code}</strong>
+              <div className="executions-wrap">{visible(result.error.message)}</div>
+            </div>
+          </div>
+        )}
+        <section>
+          <h3>Output</h3>
+          <Output
+            taskId={result?.taskId}
+            status={step.state}
+            output={result?.output}
+            label={`Output of ${step.id}`}
+          />
+        </section>
+        <Figures step={step} />
+        <Around title="Depends on" ids={step.dependsOn} steps={steps} onSelect={onSelect} />
+        <Around title="Needed by" ids={behind} steps={steps} onSelect={onSelect} />
+        {step.condition && (
+          <section>
+            <h3>Condition</h3>
+            <LongText text={step.condition} label="Condition" />
+          </section>
+        )}
+        {result?.taskId && <Prompt taskId={result.taskId} />}
+      </div>
+    </aside>
+  );
+}
+
+function Figures({ step }: { step: StepView }) {
+  const { result } = step;
+  const taskId = result?.taskId;
+  useLive(["task.*"], { taskId: taskId ?? "none" });
+  const { data: task } = useApi(
+    "/api/tasks/{id}",
+    { path: { id: taskId ?? "" } },
+    { enabled: taskId !== undefined },
+  );
+  const usage = result?.usage;
+  const waits = step.state === "pending" ? (result?.waitingFor ?? "the steps before it") : undefined;
+  return (
+    <dl className="facts">
+      {waits && <Fact name="Waits for">{waits}</Fact>}
+      {step.items && (
+        <Fact name="Items">
+          {Object.entries(step.items)
+            .map(([state, number]) => `${count(number)} ${state}`)
+            .join(", ")}
+        </Fact>
+      )}
+      <Fact name="Attempt">
+        {result?.attempt ?? "–"}
+        {task && task.retryCount > 0 && <span className="soft"> ({task.retryCount} retried)</span>}
+      </Fact>
+      <Fact name="Duration">
+        {step.state === "running" ? (
+          <Lasted from={result?.startedAt} />
+        ) : (
+          <Lasted from={result?.completedAt ? result.startedAt : undefined} to={result?.completedAt} />
+        )}
+      </Fact>
+      <Fact name="Started">
+        <Ago at={result?.startedAt} />
+      </Fact>
+      <Fact name="Tokens">{usage ? `${count(usage.input)} in, ${count(usage.output)} out` : "–"}</Fact>
+      <Fact name="Cost">{usage?.priceUnknown ? <Unpriced /> : money(usage?.totalCost)}</Fact>
+      {result?.confidence !== undefined && <Fact name="Confidence">{ratio(result.confidence)}</Fact>}
+      {result?.finishReason && <Fact name="Finish">{visible(result.finishReason)}</Fact>}
+      <Fact name="Worker">
+        {task?.workerId ? (
+          <Link href={`/workers?worker=${task.workerId}`} className="mono" data-tip={task.workerId}>
+            {tail(task.workerId)}
+          </Link>
+        ) : (
+          "–"
+        )}
+      </Fact>
+      <Fact name="Model">{task?.model ?? step.model ?? "–"}</Fact>
+      <Fact name="Queue">{task?.queue ?? step.queue ?? "–"}</Fact>
+      {taskId && (
+        <Fact name="Task">
+          <Link href={`/tasks/${taskId}`} className="mono" data-tip={taskId}>
+            {tail(taskId)}
+          </Link>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+export function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}
+
+function Around({
+  title,
+  ids,
+  steps,
+  onSelect,
+}: {
+  title: string;
+  ids: string[];
+  steps: StepView[];
+  onSelect: (id: string) => void;
+}) {
+  if (ids.length === 0) return null;
+  const states = new Map(steps.map(({ id, state }) => [id, state]));
+  return (
+    <section>
+      <h3>{title}</h3>
+      <ul className="executions-around">
+        {ids.slice(0, 20).map((id) => (
+          <li key={id}>
+            <Button size="small" kind="quiet" onClick={() => onSelect(id)}>
+              {id}
+            </Button>
+            <Status state={states.get(id) ?? "pending"} />
+          </li>
+        ))}
+        {ids.length > 20 && <li className="soft">and {ids.length - 20} more</li>}
+      </ul>
+    </section>
+  );
+}
+
+function Prompt({ taskId }: { taskId: string }) {
+  const { data } = useApi("/api/tasks/{id}", { path: { id: taskId } });
+  if (!data?.prompt) return null;
+  return (
+    <section>
+      <h3>Prompt</h3>
+      <LongText text={data.prompt} label="Prompt" />
+      <div className="executions-command">
+        <Command>{`callboard tasks get ${taskId}`}</Command>
+      </div>
+    </section>
+  );
+}

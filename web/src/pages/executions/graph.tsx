@@ -1,0 +1,178 @@
+/** The plan as a graph: every step from the start, with its state as icon, word and colour. */
+import {
+  Background,
+  Controls,
+  type Edge,
+  Handle,
+  MarkerType,
+  type Node,
+  type NodeProps,
+  Position,
+  ReactFlow,
+  type ReactFlowInstance,
+} from "@xyflow/react";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
+import "@xyflow/react/dist/base.css";
+import { Icon } from "../../ui/icons";
+import { lookOf } from "../../ui/status";
+import { HEIGHT, placed, WIDTH } from "./layout";
+import { type Items, itemsLine, type StepView } from "./steps";
+
+type StepNode = Node<
+  { state: string; items?: Items; selected: boolean; gate: boolean; select: (id: string) => void },
+  "step"
+>;
+
+/** Larger graphs begin at a readable size, at the step that is selected or runs. */
+const WHOLE_UP_TO = 40;
+
+const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
+  const look = lookOf(data.state);
+  return (
+    <>
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      <button
+        type="button"
+        className="executions-node nopan"
+        data-state={data.state}
+        data-tone={look.tone}
+        data-step={id}
+        aria-pressed={data.selected}
+        onClick={() => data.select(id)}
+      >
+        <span className="executions-node-id cut">{id}</span>
+        <span className="status" data-tone={look.tone}>
+          <Icon name={look.icon} spin={look.spin} size={14} />
+          <span>{look.word}</span>
+          {data.items && <span className="executions-node-items">{itemsLine(data.items)}</span>}
+        </span>
+        {data.gate && (
+          <span className="executions-node-gate" data-tip="A reviewer must approve its output">
+            <Icon name="review" size={13} />
+          </span>
+        )}
+      </button>
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+    </>
+  );
+});
+
+/** Where the edges end, so that a step need not be drawn to be measured: only those in view are drawn. */
+const HANDLES: NonNullable<StepNode["handles"]> = [
+  { type: "target", position: Position.Left, x: 0, y: HEIGHT / 2, width: 1, height: 1 },
+  { type: "source", position: Position.Right, x: WIDTH - 1, y: HEIGHT / 2, width: 1, height: 1 },
+];
+const ZOOM = 0.85;
+
+const TYPES = { step: StepBox };
+
+export default function Graph({
+  steps,
+  selected,
+  onSelect,
+}: {
+  steps: StepView[];
+  selected: string | undefined;
+  onSelect: (id: string) => void;
+}) {
+  // The places depend on the plan alone, which does not change while it runs.
+  const shape = JSON.stringify(steps.map(({ id, dependsOn }) => ({ id, dependsOn })));
+  const places = useMemo(() => placed(JSON.parse(shape)), [shape]);
+  const latest = useRef(onSelect);
+  latest.current = onSelect;
+  const select = useRef((id: string) => latest.current(id)).current;
+  const cache = useRef(new Map<string, StepNode>());
+
+  const nodes = useMemo(
+    () =>
+      steps.map(({ id, state, items, requiresApproval }): StepNode => {
+        const position = places.get(id) ?? { x: 0, y: 0 };
+        const data = { state, items, selected: id === selected, gate: requiresApproval, select };
+        const known = cache.current.get(id);
+        // A node that did not change is the same object, so it is not drawn again.
+        if (known && known.position === position && JSON.stringify(known.data) === JSON.stringify(data))
+          return known;
+        const size = { width: WIDTH, height: HEIGHT };
+        const node: StepNode = {
+          id,
+          type: "step",
+          position,
+          data,
+          ...size,
+          measured: size,
+          handles: HANDLES,
+        };
+        cache.current.set(id, node);
+        return node;
+      }),
+    [steps, places, selected, select],
+  );
+  const states = steps.map(({ state }) => state).join();
+  const edges = useMemo(() => {
+    const all: { id: string; dependsOn: string[] }[] = JSON.parse(shape);
+    const known = new Map(all.map(({ id }, index) => [id, states.split(",")[index]]));
+    return all.flatMap(({ id, dependsOn }) =>
+      dependsOn
+        .filter((before) => known.has(before))
+        .map((before): Edge => {
+          const done = known.get(before) === "completed" || known.get(before) === "skipped";
+          return {
+            id: `${before} ${id}`,
+            source: before,
+            target: id,
+            focusable: false,
+            className: done ? "executions-edge-done" : "executions-edge",
+            markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--line-strong)" },
+          };
+        }),
+    );
+  }, [shape, states]);
+
+  const flow = useRef<ReactFlowInstance<StepNode>>(null);
+  const start = (instance: ReactFlowInstance<StepNode>) => {
+    flow.current = instance;
+    if (steps.length <= WHOLE_UP_TO) void instance.fitView({ maxZoom: 1, padding: 0.1 });
+  };
+  // A large graph begins where it is looked at: what is drawn elsewhere first would be drawn twice.
+  const [viewport] = useState(() => {
+    const first = steps.find(({ id }) => id === selected) ?? steps.find(({ state }) => state === "running");
+    const at = places.get((first ?? steps[0])?.id ?? "") ?? { x: 0, y: 0 };
+    return { x: 120 - at.x * ZOOM, y: window.innerHeight * 0.35 - at.y * ZOOM, zoom: ZOOM };
+  });
+  // A step that is selected elsewhere (the table, the address) comes into view.
+  useEffect(() => {
+    const instance = flow.current;
+    const at = selected === undefined ? undefined : places.get(selected);
+    const box = document.querySelector(".executions-graph")?.getBoundingClientRect();
+    if (!instance || !at || !box) return;
+    const { x, y } = instance.flowToScreenPosition({ x: at.x + WIDTH / 2, y: at.y + HEIGHT / 2 });
+    if (x > box.left && x < box.right && y > box.top && y < box.bottom) return;
+    void instance.setCenter(at.x + WIDTH / 2, at.y + HEIGHT / 2, { zoom: instance.getZoom() });
+  }, [selected, places]);
+
+  return (
+    <div className="executions-graph">
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={TYPES}
+        onInit={start}
+        defaultViewport={viewport}
+        minZoom={0.05}
+        maxZoom={1.5}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        elementsSelectable={false}
+        zoomOnDoubleClick={false}
+        onlyRenderVisibleElements={steps.length > WHOLE_UP_TO}
+        proOptions={{ hideAttribution: true }}
+        aria-label={`Graph of ${steps.length} steps`}
+      >
+        <Background gap={24} size={1} color="var(--line)" />
+        <Controls showInteractive={false} position="bottom-left" />
+      </ReactFlow>
+    </div>
+  );
+}

@@ -1,0 +1,91 @@
+/** The steps as rows. */
+import { Link } from "wouter";
+import { count, money } from "../../lib/format";
+import { Status } from "../../ui/status";
+import { Table } from "../../ui/table";
+import { Ago, Lasted } from "../../ui/time";
+import { itemsLine, type StepView } from "./steps";
+
+export function StepsTable({
+  id,
+  steps,
+  selected,
+}: {
+  id: string;
+  steps: StepView[];
+  selected: string | undefined;
+}) {
+  const hrefOf = (step: StepView) => `/executions/${id}?view=table&step=${step.id}`;
+  return (
+    <Table
+      label="Steps"
+      rows={steps}
+      total={steps.length}
+      keyOf={(step) => step.id}
+      href={hrefOf}
+      current={selected}
+      columns={[
+        {
+          id: "id",
+          header: "Step",
+          width: "minmax(140px, 2fr)",
+          cell: (step) => <Link href={hrefOf(step)}>{step.id}</Link>,
+        },
+        {
+          id: "state",
+          header: "Status",
+          width: "150px",
+          cell: (step) => (
+            <>
+              <Status state={step.state} />{" "}
+              {step.items && <span className="soft">{itemsLine(step.items)}</span>}
+            </>
+          ),
+        },
+        {
+          id: "attempt",
+          header: "Attempt",
+          width: "76px",
+          number: true,
+          phone: false,
+          cell: (step) => step.result?.attempt ?? "–",
+        },
+        {
+          id: "tokens",
+          header: "Tokens",
+          width: "84px",
+          number: true,
+          phone: false,
+          cell: (step) => (step.result?.usage ? count(step.result.usage.total) : "–"),
+        },
+        {
+          id: "cost",
+          header: "Cost",
+          width: "92px",
+          number: true,
+          phone: false,
+          cell: (step) => money(step.result?.usage?.totalCost),
+        },
+        {
+          id: "lasted",
+          header: "Duration",
+          width: "100px",
+          number: true,
+          cell: ({ state, result }) => (
+            <Lasted
+              from={result?.completedAt || state === "running" ? result?.startedAt : undefined}
+              to={result?.completedAt}
+            />
+          ),
+        },
+        {
+          id: "started",
+          header: "Started",
+          width: "96px",
+          number: true,
+          cell: (step) => <Ago at={step.result?.startedAt} />,
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,52 @@
+/** The output of a task: as it is written while it runs, else as it is stored. */
+import { formatted } from "../../lib/visible";
+import { LongText } from "../../ui/long-text";
+import { Mark } from "../../ui/status";
+import { useStream } from "./stream";
+
+export function Output({
+  taskId,
+  status,
+  output,
+  label = "Text: output",
+}: {
+  taskId: string | undefined;
+  status: string;
+  output: string | undefined;
+  label?: string;
+}) {
+  if (taskId && status === "running") return <Written key={taskId} taskId={taskId} label={label} />;
+  if (output !== undefined) return <LongText text={formatted(output) ?? output} label={label} />;
+  return <p className="faint tasks-none">{status === "pending" ? "Not yet." : "None."}</p>;
+}
+
+function Written({ taskId, label }: { taskId: string; label: string }) {
+  const { text, missing, state } = useStream(taskId);
+  return (
+    <div className="tasks-written" data-stream={state}>
+      {missing > 0 && (
+        <p className="small soft">
+          {missing} characters of this attempt are not kept while it runs; the output will have them.
+        </p>
+      )}
+      {text === "" ? (
+        <p className="faint tasks-none">Nothing is written yet.</p>
+      ) : (
+        <LongText text={text} label={label} />
+      )}
+      <p className="small" aria-live="off">
+        {state === "lost" ? (
+          <Mark tone="warn" icon="warn">
+            The stream was lost; it is opened again.
+          </Mark>
+        ) : (
+          state !== "ended" && (
+            <Mark tone="run" icon="running">
+              {text === "" ? "waiting for the first word" : "being written"}
+            </Mark>
+          )
+        )}
+      </p>
+    </div>
+  );
+}

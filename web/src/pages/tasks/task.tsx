@@ -1,0 +1,250 @@
+/** A task: what was asked, what is answered as it is written, its attempts and what happened to it. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link, useParams as useRoute } from "wouter";
+import { api, type DataOf, unwrap } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { count, duration, instant, money, ratio, tail } from "../../lib/format";
+import { visible } from "../../lib/visible";
+import { useLive } from "../../live/live";
+import type { LiveEvent } from "../../live/socket";
+import { useMay } from "../../session/session";
+import { Button, Loaded, PageFrame, Panel } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+import { LongText } from "../../ui/long-text";
+import { Status, stateOf } from "../../ui/status";
+import { Ago } from "../../ui/time";
+import { toast, toastError } from "../../ui/toast";
+import { Fact } from "../executions/drawer";
+import { Unpriced } from "../executions/executions";
+import { historyOf } from "./history";
+import { Output } from "./output";
+import { type Draft, Submit } from "./submit";
+import { Duration } from "./tasks";
+import "../executions/executions.css";
+import "./tasks.css";
+
+type Task = DataOf<"/api/tasks/{id}">;
+const PATH = "/api/tasks/{id}" as const;
+
+export default function TaskPage() {
+  const { id = "" } = useRoute();
+  return <One key={id} id={id} />;
+}
+
+function One({ id }: { id: string }) {
+  const [seen, setSeen] = useState<LiveEvent[]>([]);
+  useLive(["task.*"], { taskId: id }, (event) => {
+    if (event.event === "task.delta" || event.resource.id !== id) return;
+    setSeen((all) => (all.some(({ cursor }) => cursor === event.cursor) ? all : [...all.slice(-99), event]));
+  });
+  const task = useApi(PATH, { path: { id } });
+  return (
+    <PageFrame title={`Task ${tail(id)}`} actions={task.data && <Actions task={task.data} />}>
+      <Loaded query={task} lines={8}>
+        {(data) => <Shown task={data} seen={seen} />}
+      </Loaded>
+    </PageFrame>
+  );
+}
+
+function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
+  const state = stateOf(task);
+  return (
+    <>
+      <div className="executions-summary">
+        <span data-task-state={state}>
+          <Status state={state} filled />
+        </span>
+        {task.status === "pending" && task.waitingFor && <span>waits for {waits(task.waitingFor)}</span>}
+        <span>
+          created <Ago at={task.createdAt} />
+        </span>
+        {task.tags.map((tag) => (
+          <Link key={tag} className="tag cut" href={`/tasks?tags=${encodeURIComponent(tag)}`}>
+            {visible(tag)}
+          </Link>
+        ))}
+      </div>
+      {state === "awaiting_approval" && (
+        <p className="notice" data-tone="warn">
+          <span className="grow">The output waits for a reviewer.</span>
+          <Link href={`/review/${task.id}`}>Review it</Link>
+        </p>
+      )}
+      {task.error && (
+        <div className="notice" data-tone="bad">
+          <span className="status" data-tone="bad">
+            <Icon name="warn" />
+          </span>
+          <div className="grow">
+            <strong className="mono">{task.error.code}</strong>
+            <div className="executions-wrap">{visible(task.error.message)}</div>
+          </div>
+        </div>
+      )}
+      <div className="tasks-columns">
+        <div className="stack">
+          <Panel title="Output">
+            <div className="tasks-output">
+              <Output taskId={task.id} status={task.status} output={task.output} />
+            </div>
+          </Panel>
+          <Panel title="Prompt">
+            <LongText text={task.prompt ?? ""} label="Text: prompt" />
+          </Panel>
+          {task.systemPrompt && (
+            <Panel title="System prompt">
+              <LongText text={task.systemPrompt} label="Text: system prompt" />
+            </Panel>
+          )}
+          {task.messages && task.messages.length > 0 && (
+            <Panel title="Earlier turns">
+              <LongText
+                text={task.messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n")}
+                label="Text: earlier turns"
+              />
+            </Panel>
+          )}
+          {task.context && Object.keys(task.context).length > 0 && (
+            <Panel title="Context">
+              <LongText text={JSON.stringify(task.context, null, 2)} label="Text: context" />
+            </Panel>
+          )}
+        </div>
+        <div className="stack">
+          <Panel title="Figures">
+            <Figures task={task} />
+          </Panel>
+          <Panel title="History">
+            <History task={task} seen={seen} />
+          </Panel>
+        </div>
+      </div>
+    </>
+  );
+}
+
+const waits = (reason: string) =>
+  ({
+    worker: "a worker that has room",
+    approval: "a reviewer",
+    backoff: "its next attempt",
+    limit: "a limit of its key",
+    budget: "the budget",
+  })[reason] ?? reason;
+
+function Figures({ task }: { task: Task }) {
+  const { usage } = task;
+  return (
+    <dl className="facts tasks-facts">
+      <Fact name="Model">{task.model}</Fact>
+      <Fact name="Queue">
+        <Link href={`/tasks?queue=${encodeURIComponent(task.queue)}`}>{task.queue}</Link>
+      </Fact>
+      <Fact name="Priority">{task.priority}</Fact>
+      <Fact name="Attempt">
+        {task.attempt || "–"}
+        {task.retryCount > 0 && <span className="soft"> ({task.retryCount} retried)</span>}
+      </Fact>
+      <Fact name="Duration">
+        <Duration task={task} />
+      </Fact>
+      <Fact name="Time limit">{duration(task.timeoutMs)}</Fact>
+      <Fact name="Tokens">{usage ? `${count(usage.input)} in, ${count(usage.output)} out` : "–"}</Fact>
+      <Fact name="Cost">{usage?.priceUnknown ? <Unpriced /> : money(usage?.totalCost)}</Fact>
+      {task.confidence !== undefined && (
+        <Fact name="Confidence">
+          {ratio(task.confidence)} <span className="soft">{task.confidenceSource}</span>
+        </Fact>
+      )}
+      {task.finishReason && <Fact name="Finish">{visible(task.finishReason)}</Fact>}
+      <Fact name="Worker">
+        {task.workerId ? (
+          <Link href={`/workers?worker=${task.workerId}`} className="mono" data-tip={task.workerId}>
+            {tail(task.workerId)}
+          </Link>
+        ) : (
+          "–"
+        )}
+      </Fact>
+      {task.planExecutionId && (
+        <Fact name="Execution">
+          <Link href={`/executions/${task.planExecutionId}?step=${task.stepId}`}>
+            {task.stepId} <span className="mono">{tail(task.planExecutionId)}</span>
+          </Link>
+        </Fact>
+      )}
+      {task.retryOf && (
+        <Fact name="Tries again">
+          <Link href={`/tasks/${task.retryOf}`} className="mono">
+            {tail(task.retryOf)}
+          </Link>
+        </Fact>
+      )}
+      <Fact name="Id">
+        <span className="mono">{task.id}</span>
+      </Fact>
+    </dl>
+  );
+}
+
+function History({ task, seen }: { task: Task; seen: LiveEvent[] }) {
+  return (
+    <ol className="tasks-history">
+      {historyOf(task, seen).map(({ at, state, words, note }) => (
+        <li key={`${at} ${words}`}>
+          <Status state={state} word={words} />
+          <span className="soft executions-wrap">{note && visible(note)}</span>
+          <time dateTime={at} data-tip={instant(at)} className="faint">
+            {at.slice(11, 19)}
+          </time>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Actions({ task }: { task: Task }) {
+  const client = useQueryClient();
+  const may = useMay();
+  const [again, setAgain] = useState<Draft>();
+  const [busy, setBusy] = useState(false);
+  const path = { id: task.id };
+  const cancel = async () => {
+    setBusy(true);
+    try {
+      await unwrap(api.DELETE("/api/tasks/{id}", { params: { path } }));
+      toast("It is cancelled.");
+    } catch (error) {
+      toastError(error, "It was not cancelled");
+    }
+    setBusy(false);
+    await client.invalidateQueries({ queryKey: [PATH, { path }] });
+  };
+  const isOpen = task.status === "pending" || task.status === "running";
+  const draft = (): Draft => ({
+    prompt: task.prompt ?? "",
+    systemPrompt: task.systemPrompt,
+    model: task.model,
+    queue: task.queue,
+    priority: String(task.priority),
+    maxTokens: task.maxTokens === undefined ? "" : String(task.maxTokens),
+    tags: task.tags.join(", "),
+  });
+  return (
+    <>
+      {may("tasks: create") && (
+        <Button icon="undo" onClick={() => setAgain(draft())}>
+          Submit again
+        </Button>
+      )}
+      {isOpen && (
+        <Button kind="danger" icon="stop" needs="tasks: cancel" busy={busy} onClick={() => void cancel()}>
+          Cancel
+        </Button>
+      )}
+      {again && <Submit from={again} onClose={() => setAgain(undefined)} />}
+    </>
+  );
+}

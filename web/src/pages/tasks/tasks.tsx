@@ -1,0 +1,249 @@
+/** Every task. The filters stand in the address; what is cancelled in bulk is what they match. */
+import { useState } from "react";
+import { Link } from "wouter";
+import { useRows } from "../../api/hooks";
+import { money, plural, short, tail } from "../../lib/format";
+import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
+import { useLive } from "../../live/live";
+import { useMay } from "../../session/session";
+import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { lookOf, Status, stateOf } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Ago, Lasted } from "../../ui/time";
+import { Filters, listOf, Since, States, sinceOf, TextFilter } from "../executions/filters";
+import { CancelMatching, type Target } from "./bulk";
+import { count, type TaskQuery, type TaskRow } from "./matching";
+import { Submit } from "./submit";
+import "../executions/executions.css";
+import "./tasks.css";
+
+const STATES = ["pending", "running", "completed", "failed", "rejected", "cancelled"] as const;
+const NAMES = ["status", "queue", "model", "tags", "since"];
+const ORDERS = { createdAt: "newest first", completedAt: "last ended first", priority: "highest priority" };
+
+function queryOf(params: URLSearchParams): TaskQuery {
+  const status = listOf(params.get("status"));
+  const tags = listOf(params.get("tags"));
+  const order = params.get("order");
+  return {
+    ...(status.length > 0 && { status: status as TaskQuery["status"] }),
+    ...(params.has("queue") && { queue: params.get("queue") as string }),
+    ...(params.has("model") && { model: params.get("model") as string }),
+    ...(tags.length > 0 && { tags }),
+    ...(params.has("since") && { createdAfter: sinceOf(params.get("since")) }),
+    ...(order && order in ORDERS && { orderBy: order as TaskQuery["orderBy"] }),
+  };
+}
+
+/** The filter in words, for the question before the act. */
+function wordsOf(params: URLSearchParams): string {
+  const parts = NAMES.filter((name) => params.has(name)).map((name) => `${name} ${params.get(name)}`);
+  return parts.length > 0 ? visible(parts.join(", ")) : "all tasks";
+}
+
+export default function Tasks() {
+  useLive(["task.*"]);
+  const may = useMay();
+  const [params, set] = useParams();
+  const [target, setTarget] = useState<Target>();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const query = queryOf(params);
+  const { rows, total, more, data, error, refetch } = useRows("/api/tasks", { query });
+  const isFiltered = NAMES.some((name) => params.has(name));
+  const submits = params.get("submit") !== null;
+  const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
+  const change = (changes: Record<string, string | undefined>) => {
+    // What is chosen may not be listed any more, and nobody cancels what they do not see.
+    setChosen(new Set());
+    set(changes);
+  };
+  const ofChosen = count(rows.filter(({ id }) => chosen.has(id)));
+  return (
+    <PageFrame
+      title="Tasks"
+      fill
+      actions={
+        <>
+          {data && <span className="soft executions-total">{plural(total, "task")}</span>}
+          {chosen.size > 0 ? (
+            <Button
+              kind="danger"
+              icon="stop"
+              needs="tasks: cancel"
+              onClick={() => setTarget({ chosen: ofChosen, words: `${chosen.size} selected` })}
+            >
+              Cancel the selected
+            </Button>
+          ) : (
+            <Button
+              kind="danger"
+              icon="stop"
+              needs="tasks: cancel"
+              onClick={() => setTarget({ filter: query, words: wordsOf(params) })}
+            >
+              {isFiltered ? "Cancel all that match" : "Cancel all"}
+            </Button>
+          )}
+          <Button kind="primary" icon="plus" needs="tasks: create" onClick={() => set({ submit: "1" })}>
+            Submit a task
+          </Button>
+        </>
+      }
+    >
+      <Filters isFiltered={isFiltered} clear={clear}>
+        <States states={STATES} chosen={listOf(params.get("status"))} set={change} />
+        <TextFilter name="queue" label="Queue" params={params} set={change} />
+        <TextFilter name="model" label="Model" params={params} set={change} />
+        <TextFilter name="tags" label="Tags" params={params} set={change} />
+        <Since value={params.get("since")} set={change} />
+        <select
+          className="select"
+          aria-label="Order"
+          value={params.get("order") ?? "createdAt"}
+          onChange={(event) =>
+            change({ order: event.target.value === "createdAt" ? undefined : event.target.value })
+          }
+        >
+          {Object.entries(ORDERS).map(([value, word]) => (
+            <option key={value} value={value}>
+              {word}
+            </option>
+          ))}
+        </select>
+      </Filters>
+      {error && !data ? (
+        <Failed error={error} retry={() => void refetch()} />
+      ) : !data ? (
+        <Loading />
+      ) : total === 0 ? (
+        <Nothing isFiltered={isFiltered} submit={() => set({ submit: "1" })} />
+      ) : (
+        <Table
+          label="Tasks"
+          rows={rows}
+          total={total}
+          more={more}
+          keyOf={(task) => task.id}
+          href={(task) => `/tasks/${task.id}`}
+          nameOf={(task) => tail(task.id)}
+          selection={may("tasks: cancel") ? { chosen, set: setChosen } : undefined}
+          columns={COLUMNS}
+        />
+      )}
+      {target && (
+        <CancelMatching
+          target={target}
+          onClose={() => {
+            setTarget(undefined);
+            setChosen(new Set());
+          }}
+        />
+      )}
+      {submits && <Submit onClose={() => set({ submit: undefined })} />}
+    </PageFrame>
+  );
+}
+
+const COLUMNS: Column<TaskRow>[] = [
+  {
+    id: "id",
+    header: "Task",
+    width: "minmax(180px, 2fr)",
+    cell: (task) => (
+      <>
+        <Link href={`/tasks/${task.id}`} data-tip={task.id}>
+          {task.stepId ?? "task"} <span className="mono faint">{tail(task.id)}</span>
+        </Link>{" "}
+        {task.tags.slice(0, 3).map((tag) => (
+          <span key={tag} className="tag cut">
+            {visible(tag)}
+          </span>
+        ))}
+      </>
+    ),
+  },
+  {
+    id: "status",
+    header: "Status",
+    width: "150px",
+    cell: (task) => <Status state={stateOf(task)} />,
+  },
+  {
+    id: "waits",
+    header: "Waits for / why",
+    width: "minmax(110px, 1.4fr)",
+    phone: false,
+    cell: (task) => <Why task={task} />,
+  },
+  { id: "queue", header: "Queue", width: "minmax(80px, 0.8fr)", phone: false, cell: (task) => task.queue },
+  { id: "model", header: "Model", width: "minmax(120px, 1fr)", phone: false, cell: (task) => task.model },
+  {
+    id: "attempt",
+    header: "Attempt",
+    width: "80px",
+    number: true,
+    phone: false,
+    cell: (task) => task.attempt || "–",
+  },
+  {
+    id: "tokens",
+    header: "Tokens",
+    width: "76px",
+    number: true,
+    phone: false,
+    cell: (task) => (task.usage ? short(task.usage.total) : "–"),
+  },
+  {
+    id: "cost",
+    header: "Cost",
+    width: "84px",
+    number: true,
+    phone: false,
+    cell: (task) => money(task.usage?.totalCost),
+  },
+  {
+    id: "lasted",
+    header: "Duration",
+    width: "90px",
+    number: true,
+    cell: (task) => <Duration task={task} />,
+  },
+  {
+    id: "created",
+    header: "Created",
+    width: "92px",
+    number: true,
+    cell: (task) => <Ago at={task.createdAt} />,
+  },
+];
+
+function Why({ task }: { task: TaskRow }) {
+  if (task.status === "pending" && task.waitingFor) return <span className="soft">{task.waitingFor}</span>;
+  if (!task.error) return <span className="faint">–</span>;
+  return <span data-tip={visible(task.error.message).slice(0, 400)}>{task.error.code}</span>;
+}
+
+/** From the first start to the end; while it runs, until now. */
+export function Duration({ task }: { task: TaskRow }) {
+  const end = task.completedAt ?? task.cancelledAt;
+  return <Lasted from={end || task.status === "running" ? task.startedAt : undefined} to={end} />;
+}
+
+function Nothing({ isFiltered, submit }: { isFiltered: boolean; submit: () => void }) {
+  if (isFiltered) return <Empty title="No task matches">Clear the filters to see all.</Empty>;
+  return (
+    <Empty
+      title="No task was submitted yet"
+      command={'callboard tasks submit "Say hello in one sentence." --watch'}
+      action={
+        <Button icon="plus" needs="tasks: create" onClick={submit}>
+          Submit a task
+        </Button>
+      }
+    >
+      A task is one prompt for one model. It is stored before it is confirmed, {lookOf("running").word} as
+      soon as a worker has room, and its output stands here.
+    </Empty>
+  );
+}
