@@ -23,6 +23,13 @@ type Page = () => Promise<{ default: ComponentType }>;
 const PAGES: [path: string, page: Page][] = [
   ["/", () => import("./pages/home/home")],
   ["/review/:taskId?", () => import("./pages/review/review")],
+  ["/templates/:id?", () => import("./pages/templates/templates")],
+  ["/plans/:id?", () => import("./pages/plans/plans")],
+  ["/workers", () => import("./pages/workers/workers")],
+  ["/queues", () => import("./pages/queues/queues")],
+  ["/insights", () => import("./pages/insights/insights")],
+  ["/admin/:part?", () => import("./pages/admin/admin")],
+  ["/docs/*?", () => import("./pages/docs/docs")],
 ];
 
 const ROUTES = PAGES.map(([path, page]) => [path, lazy(page)] as const);
