@@ -94,7 +94,7 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
   const first = `/${path.split("/")[1]}`;
   const next: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
   return (
-    <div className="side" id="side" data-open={open}>
+    <aside className="side" id="side" aria-label="Navigation" data-open={open}>
       <Brand />
       <nav aria-label="Pages">
         <ul>
@@ -134,7 +134,7 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
           </Button>
         </div>
       </footer>
-    </div>
+    </aside>
   );
 }
 
