@@ -1,6 +1,5 @@
 /** The settings that the server wrote into the audit log when it started. */
 
-import { Link } from "wouter";
 import { usePage } from "../../api/hooks";
 import { Empty, Loaded, Panel } from "../../ui/basics";
 import { Ago } from "../../ui/time";
@@ -18,8 +17,7 @@ export default function Settings() {
           <>
             <p className="soft">
               As the server took them when it started, <Ago at={entry.at} />. Settings are changed in its file
-              or its environment, and hold from the next start.{" "}
-              <Link href="/docs/reference/cli">Command line</Link>
+              or its environment, and hold from the next start.
             </p>
             {sections(entry.details ?? {}).map(([section, settings]) => (
               <Panel key={section} title={section}>

@@ -95,7 +95,7 @@ function made(props: Props, host: HTMLElement, markAt: () => number | undefined)
     }
   });
   const axes: uPlot.Axis[] = [
-    { ...axis, grid: { show: false }, values: (_, splits) => splits.map(xText) },
+    { ...axis, size: 30, grid: { show: false }, values: (_, splits) => splits.map(xText) },
     { ...axis, grid, size: 62, values: (_, splits) => splits.map(yText) },
   ];
   if (rightText) {

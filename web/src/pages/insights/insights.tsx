@@ -314,30 +314,32 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
           </div>
         </dl>
         {topReviewers.length > 0 && (
-          <table className="definition-table insights-dense">
-            <thead>
-              <tr>
-                <th scope="col">Who decided most</th>
-                <th scope="col" className="num">
-                  Approved
-                </th>
-                <th scope="col" className="num">
-                  Rejected
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {topReviewers.map((each) => (
-                <tr key={each.id}>
-                  <th scope="row" className="mono">
-                    {each.id}
+          <div className="definition-scroll">
+            <table className="definition-table insights-dense">
+              <thead>
+                <tr>
+                  <th scope="col">Who decided most</th>
+                  <th scope="col" className="num">
+                    Approved
                   </th>
-                  <td className="num">{count(each.approvals)}</td>
-                  <td className="num">{count(each.rejections)}</td>
+                  <th scope="col" className="num">
+                    Rejected
+                  </th>
                 </tr>
-              ))}
-            </tbody>
-          </table>
+              </thead>
+              <tbody>
+                {topReviewers.map((each) => (
+                  <tr key={each.id}>
+                    <th scope="row" className="mono">
+                      {each.id}
+                    </th>
+                    <td className="num">{count(each.approvals)}</td>
+                    <td className="num">{count(each.rejections)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
         )}
       </div>
     </Panel>

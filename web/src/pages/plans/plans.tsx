@@ -65,7 +65,14 @@ const COLUMNS: Column<Row>[] = [
     phone: false,
     cell: (row) => <span className="cut soft">{row.description ?? ""}</span>,
   },
-  { id: "steps", header: "Steps", width: "60px", number: true, cell: (row) => count(row.steps.length) },
+  {
+    id: "steps",
+    header: "Steps",
+    phone: false,
+    width: "60px",
+    number: true,
+    cell: (row) => count(row.steps.length),
+  },
   {
     id: "template",
     header: "From template",

@@ -60,10 +60,18 @@ const COLUMNS: Column<Row>[] = [
     cell: (row) => <span className="mono">{row.version}</span>,
   },
   { id: "industry", header: "Industry", width: "100px", cell: (row) => row.industry },
-  { id: "steps", header: "Steps", width: "60px", number: true, cell: (row) => count(row.stepsCount) },
+  {
+    id: "steps",
+    header: "Steps",
+    phone: false,
+    width: "60px",
+    number: true,
+    cell: (row) => count(row.stepsCount),
+  },
   {
     id: "held",
     header: "Reviewed",
+    phone: false,
     width: "80px",
     number: true,
     cell: (row) =>
