@@ -304,6 +304,11 @@ test("insights tell nothing where nothing is known, and what a threshold would h
   };
   await looks("/insights", drawn, "insights");
   await looks("/insights?tab=latency", drawn, "insights-latency");
+  const { id } = await server.call("POST", "/api/plans", {
+    name: "Counted",
+    steps: [{ id: "one", prompt: "x" }],
+  });
+  await server.call("POST", `/api/plans/${id}/execute`, {});
   await looks("/insights?tab=cost", drawn, "insights-cost");
 });
 

@@ -49,6 +49,7 @@ const look = EditorView.theme({
     textDecoration: "underline 2px var(--bad)",
   },
   ".cm-specialChar": { color: "var(--bad)" },
+  ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"⋯"' },
   ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--text-2)" },
 });
 

@@ -26,6 +26,7 @@ export function Search({ label, name = "search" }: { label: string; name?: strin
       className="input"
       aria-label={label}
       placeholder={label}
+      size={Math.max(18, label.length + 2)}
       value={text}
       onChange={(event) => setText(event.target.value)}
     />

@@ -66,20 +66,16 @@ export default function Workers() {
       width: "100px",
       cell: (worker) => <Ago at={worker.connectedAt} />,
     },
-    {
+  ];
+  if (workers.rows.some((worker) => worker.status === "lost")) {
+    // Of a connected worker it would be the time of the reading: signs of life are no events.
+    columns.push({
       id: "heard",
       header: "Last heard",
       width: "100px",
-      phone: false,
-      // Signs of life are no events, so the time of a connected worker would be that of the reading.
-      cell: (worker) =>
-        worker.status === "lost" ? (
-          <Ago at={worker.lastHeartbeatAt} />
-        ) : (
-          <span className="faint">connected</span>
-        ),
-    },
-  ];
+      cell: (worker) => <Ago at={worker.status === "lost" ? worker.lastHeartbeatAt : undefined} />,
+    });
+  }
   if (may("workers: manage")) {
     columns.push({
       id: "actions",
@@ -214,7 +210,14 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
       phone: false,
       cell: (task) => <span className="cut">{task.queue}</span>,
     },
-    { id: "attempt", header: "Attempt", width: "80px", number: true, cell: (task) => task.attempt },
+    {
+      id: "attempt",
+      header: "Attempt",
+      phone: false,
+      width: "80px",
+      number: true,
+      cell: (task) => task.attempt,
+    },
     {
       id: "since",
       header: "Runs for",
