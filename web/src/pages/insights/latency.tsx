@@ -121,6 +121,7 @@ function Histogram({
   const all = keys.map((key) => ({ key, buckets: buckets(samples, name, { [label]: key }) }));
   const drawn = all.filter((each) => (each.buckets.at(-1)?.upTo ?? 0) > 0).slice(0, COLOURS.length);
   const bounds = drawn[0]?.buckets.filter(({ to }) => Number.isFinite(to)).map(({ to }) => to) ?? [];
+  const x = bounds.map((bound) => Math.log10(bound));
   return (
     <Panel title={title}>
       <div className="definition-pad stack">
@@ -129,7 +130,8 @@ function Histogram({
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
                 label={`${title}: the share that was done within a time`}
-                x={bounds.map(Math.log10)}
+                x={x}
+                xRange={[x[0] ?? 0, x.at(-1) ?? 1]}
                 xText={(value) => duration(10 ** value * 1000)}
                 yText={(value) => percent(value)}
                 yRange={[0, 1]}
