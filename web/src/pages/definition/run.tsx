@@ -10,6 +10,7 @@ import { type Faults, type Input, InputForm, JsonInput } from "./form";
 import { type FormField, formOf, missing } from "./schema";
 import { Gate } from "./steps";
 import "./definition.css";
+import { Scroll } from "./sized";
 
 type Target = { kind: "template"; id: string; version: string } | { kind: "plan"; id: string };
 type DryRun = Schemas["DryRun"];
@@ -224,7 +225,7 @@ function Overrides({
         Model and queue of each step{" "}
         <span className="faint">{many > 0 ? `${many} changed` : "as defined"}</span>
       </summary>
-      <div className="definition-scroll">
+      <Scroll>
         <table className="definition-table">
           <thead>
             <tr>
@@ -261,7 +262,7 @@ function Overrides({
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </details>
   );
 }
@@ -428,7 +429,7 @@ function DrySteps({ run }: { run: DryRun }) {
   const critical = new Set(run.criticalPath);
   return (
     <Panel title="What would run">
-      <div className="definition-scroll">
+      <Scroll>
         <table className="definition-table">
           <thead>
             <tr>
@@ -464,7 +465,7 @@ function DrySteps({ run }: { run: DryRun }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </Panel>
   );
 }

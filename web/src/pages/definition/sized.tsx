@@ -9,3 +9,13 @@ export function Sized({ rows, children }: { rows: number; children: ReactNode })
     </div>
   );
 }
+
+/** What is wider than its place scrolls, by the keyboard too. */
+export function Scroll({ children }: { children: ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+    <div className="definition-scroll" tabIndex={0} role="group" aria-label="Table">
+      {children}
+    </div>
+  );
+}

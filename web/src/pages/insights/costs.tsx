@@ -8,6 +8,7 @@ import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Empty, Loaded, Loading, Panel } from "../../ui/basics";
+import { Scroll } from "../definition/sized";
 import { day, days, type Sum, sums } from "./figures";
 import { names, useMetrics, value } from "./metrics";
 
@@ -170,7 +171,7 @@ function Executed({ found, first, today }: { found: Executions; first: string; t
 
 function Sums({ sums, what, name }: { sums: Sum[]; what: string; name: (sum: Sum) => React.ReactNode }) {
   return (
-    <div className="definition-scroll">
+    <Scroll>
       <table className="definition-table insights-dense">
         <thead>
           <tr>
@@ -202,7 +203,7 @@ function Sums({ sums, what, name }: { sums: Sum[]; what: string; name: (sum: Sum
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -225,7 +226,7 @@ function Models() {
             {models.length === 0 ? (
               <p className="definition-pad soft">No model has answered since then.</p>
             ) : (
-              <div className="definition-scroll">
+              <Scroll>
                 <table className="definition-table insights-dense">
                   <thead>
                     <tr>
@@ -252,7 +253,7 @@ function Models() {
                     ))}
                   </tbody>
                 </table>
-              </div>
+              </Scroll>
             )}
           </Panel>
         );

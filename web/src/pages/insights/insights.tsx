@@ -12,6 +12,7 @@ import { Tabs } from "../definition/tabs";
 import { accepted, nearest, reviewed } from "./figures";
 import "../definition/definition.css";
 import "./insights.css";
+import { Scroll } from "../definition/sized";
 
 const Chart = lazy(() => import("./chart"));
 const Costs = lazy(() => import("./costs"));
@@ -158,7 +159,7 @@ function Deciles({
     { name: "none", tally: noConfidence },
   ];
   return (
-    <div className="definition-scroll">
+    <Scroll>
       <table className="definition-table insights-dense">
         <caption className="hide">What became of outputs, by confidence</caption>
         <thead>
@@ -186,7 +187,7 @@ function Deciles({
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -314,7 +315,7 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
           </div>
         </dl>
         {topReviewers.length > 0 && (
-          <div className="definition-scroll">
+          <Scroll>
             <table className="definition-table insights-dense">
               <thead>
                 <tr>
@@ -339,7 +340,7 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         )}
       </div>
     </Panel>

@@ -2,6 +2,7 @@
 import { lazy, Suspense } from "react";
 import { count, duration, instant, percent } from "../../lib/format";
 import { Button, Empty, Loaded, Loading, Panel } from "../../ui/basics";
+import { Scroll } from "../definition/sized";
 import { type Bucket, buckets, names, quantile, type Sample, useMetrics, value } from "./metrics";
 
 const Chart = lazy(() => import("./chart"));
@@ -63,7 +64,7 @@ function Found({ samples }: { samples: Sample[] }) {
         title="From creation to end, reviews included"
         actions={<span className="soft small">tasks of the last 5 to 10 minutes</span>}
       >
-        <div className="definition-scroll">
+        <Scroll>
           <table className="definition-table insights-dense">
             <thead>
               <tr>
@@ -94,7 +95,7 @@ function Found({ samples }: { samples: Sample[] }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       </Panel>
     </>
   );
@@ -153,7 +154,7 @@ function Histogram({
             </ul>
           </>
         )}
-        <div className="definition-scroll">
+        <Scroll>
           <table className="definition-table insights-dense">
             <thead>
               <tr>
@@ -179,7 +180,7 @@ function Histogram({
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
         <p className="small faint">A histogram knows a percentile only as the range of its bucket.</p>
       </div>
     </Panel>

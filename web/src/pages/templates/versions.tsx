@@ -8,6 +8,7 @@ import { Mark } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { YamlDiff } from "../definition/code";
 import { changes, textOf } from "../definition/definition";
+import { Scroll } from "../definition/sized";
 
 type Template = Schemas["Template"];
 
@@ -18,7 +19,7 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
   return (
     <>
       <Panel title="Versions">
-        <div className="definition-scroll">
+        <Scroll>
           <table className="definition-table">
             <thead>
               <tr>
@@ -45,7 +46,7 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       </Panel>
       {before && after ? (
         <>
