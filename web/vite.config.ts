@@ -46,6 +46,8 @@ export default defineConfig({
   plugins: [react(), emptied(), compressed()],
   build: { target: "es2022", emptyOutDir: false, assetsInlineLimit: 0, reportCompressedSize: false },
   server: {
+    // The guides of docs/ are part of the pages.
+    fs: { allow: [".."] },
     proxy: Object.fromEntries(
       ["/api", "/ws", "/v1", "/health"].map((path) => [
         path,

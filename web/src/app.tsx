@@ -26,6 +26,13 @@ const PAGES: [path: string, page: Page][] = [
   ["/executions", () => import("./pages/executions/executions")],
   ["/tasks/:id", () => import("./pages/tasks/task")],
   ["/tasks", () => import("./pages/tasks/tasks")],
+  ["/templates/:id?", () => import("./pages/templates/templates")],
+  ["/plans/:id?", () => import("./pages/plans/plans")],
+  ["/workers", () => import("./pages/workers/workers")],
+  ["/queues", () => import("./pages/queues/queues")],
+  ["/insights", () => import("./pages/insights/insights")],
+  ["/admin/:part?", () => import("./pages/admin/admin")],
+  ["/docs/*?", () => import("./pages/docs/docs")],
 ];
 
 const SignIn = lazy(() => import("./session/sign-in"));

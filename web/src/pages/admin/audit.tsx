@@ -1,0 +1,154 @@
+/** The audit log: who did what, when, from where. */
+import type { ItemOf } from "../../api/client";
+import { usePage, useRows } from "../../api/hooks";
+import { count, tail } from "../../lib/format";
+import { useParams } from "../../lib/search";
+import { Button, Empty, Failed, Loading } from "../../ui/basics";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { Search } from "../definition/search";
+
+type Entry = ItemOf<"/api/audit">;
+
+export default function Audit() {
+  const [params, set] = useParams();
+  const query = {
+    actor: params.get("actor") ?? undefined,
+    action: params.get("action") ?? undefined,
+    since: instantOf(params.get("since"), "T00:00:00Z"),
+    until: instantOf(params.get("until"), "T23:59:59.999Z"),
+  };
+  const list = useRows("/api/audit", { query } as never);
+  const users = usePage("/api/auth/users", { query: { limit: 100 } } as never);
+  const emails = new Map(users.data?.items.map(({ id, email }) => [id, email]));
+  const isFiltered = Object.values(query).some(Boolean);
+  const columns: Column<Entry>[] = [
+    { id: "at", header: "When", width: "100px", cell: (entry) => <Ago at={entry.at} /> },
+    {
+      id: "action",
+      header: "What",
+      width: "minmax(150px, 1fr)",
+      cell: (entry) => <span className="mono">{entry.action}</span>,
+    },
+    {
+      id: "actor",
+      header: "Who",
+      width: "minmax(150px, 1fr)",
+      cell: (entry) => (
+        <button
+          type="button"
+          className="admin-pick cut"
+          data-tip={`${entry.actor}\nShow only these`}
+          onClick={() => set({ actor: entry.actor })}
+        >
+          {emails.get(entry.actor) ?? tail(entry.actor)}
+        </button>
+      ),
+    },
+    {
+      id: "target",
+      header: "On",
+      width: "minmax(120px, 1fr)",
+      cell: (entry) =>
+        entry.target ? (
+          <span className="mono cut" data-tip={entry.target}>
+            {emails.get(entry.target) ?? tail(entry.target)}
+          </span>
+        ) : (
+          <span className="faint">–</span>
+        ),
+    },
+    {
+      id: "details",
+      header: "Details",
+      width: "minmax(200px, 2fr)",
+      cell: (entry) => {
+        const text = Object.entries(entry.details ?? {})
+          .map(([name, value]) => `${name}: ${value}`)
+          .join("\n");
+        return (
+          <span className="cut soft" data-tip={text || undefined}>
+            {text.replaceAll("\n", ", ")}
+          </span>
+        );
+      },
+    },
+    {
+      id: "address",
+      header: "From",
+      width: "120px",
+      phone: false,
+      cell: (entry) => <span className="mono">{entry.address ?? <span className="faint">–</span>}</span>,
+    },
+    {
+      id: "number",
+      header: "Number",
+      width: "80px",
+      number: true,
+      phone: false,
+      cell: (entry) => (
+        <span data-tip={`hash ${entry.hash}\nafter ${entry.previousHash}`}>{count(entry.number)}</span>
+      ),
+    },
+  ];
+  return (
+    <>
+      <div className="filters" role="search">
+        <Search label="Action, such as key.created" name="action" />
+        <Search label="Who, by id" name="actor" />
+        <Day label="From day" value={params.get("since")} onChange={(since) => set({ since })} />
+        <Day label="To day" value={params.get("until")} onChange={(until) => set({ until })} />
+        <span className="faint small">UTC</span>
+        <span className="faint">{list.data ? count(list.total) : ""}</span>
+      </div>
+      {list.error ? (
+        <Failed error={list.error} retry={() => void list.refetch()} />
+      ) : !list.data ? (
+        <Loading />
+      ) : list.rows.length === 0 ? (
+        <Empty title="No entry matches">
+          {isFiltered && (
+            <Button
+              onClick={() => set({ actor: undefined, action: undefined, since: undefined, until: undefined })}
+            >
+              Show all
+            </Button>
+          )}
+        </Empty>
+      ) : (
+        <Table
+          label="Audit log"
+          rows={list.rows}
+          total={list.total}
+          more={list.more}
+          keyOf={(entry) => entry.id}
+          columns={columns}
+        />
+      )}
+    </>
+  );
+}
+
+const instantOf = (day: string | null, time: string) => (day ? `${day}${time}` : undefined);
+
+function Day({
+  label,
+  value,
+  onChange,
+}: {
+  label: string;
+  value: string | null;
+  onChange: (day: string | undefined) => void;
+}) {
+  return (
+    <label className="row small soft">
+      {label}
+      <input
+        type="date"
+        className="input"
+        value={value ?? ""}
+        onChange={(event) => onChange(event.target.value || undefined)}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,190 @@
+/** Webhooks and mails: what was sent where, with what result; sent again. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { api, type ItemOf, type Schemas, unwrap } from "../../api/client";
+import { useRows } from "../../api/hooks";
+import { count, tail } from "../../lib/format";
+import { useParams } from "../../lib/search";
+import { useLive } from "../../live/live";
+import { useMay } from "../../session/session";
+import { Button, Command, Empty, Failed, Loading } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { Status } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { toast, toastError } from "../../ui/toast";
+
+type Delivery = ItemOf<"/api/webhooks/deliveries">;
+
+export default function Deliveries() {
+  useLive(["webhook.*"]);
+  const may = useMay();
+  const [params, set] = useParams();
+  const [secret, setSecret] = useState<Schemas["WebhookSecret"]>();
+  const client = useQueryClient();
+  const status = params.get("status") ?? "";
+  const taskId = params.get("taskId") ?? "";
+  const query = { status: status || undefined, taskId: taskId || undefined };
+  const list = useRows("/api/webhooks/deliveries", { query } as never);
+  const again = async (delivery: Delivery) => {
+    try {
+      const params = { path: { id: delivery.id } };
+      await unwrap(api.POST("/api/webhooks/deliveries/{id}/redeliver", { params }));
+      toast("It is sent again.");
+    } catch (error) {
+      toastError(error, "It was not sent again");
+    }
+    await client.invalidateQueries({ queryKey: ["/api/webhooks/deliveries"] });
+  };
+  const columns: Column<Delivery>[] = [
+    {
+      id: "event",
+      header: "Event",
+      width: "minmax(140px, 1fr)",
+      cell: (delivery) => <span className="mono">{delivery.event}</span>,
+    },
+    { id: "status", header: "State", width: "110px", cell: (delivery) => <Status state={delivery.status} /> },
+    {
+      id: "to",
+      header: "To",
+      width: "minmax(180px, 2fr)",
+      cell: (delivery) => (
+        <span className="cut mono" data-tip={delivery.url ?? delivery.to}>
+          {delivery.url ?? delivery.to ?? delivery.kind}
+        </span>
+      ),
+    },
+    {
+      id: "task",
+      header: "Task",
+      width: "110px",
+      cell: (delivery) => (
+        <Link className="mono" href={`/tasks/${delivery.taskId}`}>
+          {tail(delivery.taskId)}
+        </Link>
+      ),
+    },
+    {
+      id: "attempts",
+      header: "Attempts",
+      width: "80px",
+      number: true,
+      cell: (delivery) => count(delivery.attempts),
+    },
+    {
+      id: "result",
+      header: "Last result",
+      width: "minmax(140px, 1.5fr)",
+      cell: (delivery) => {
+        const text = [delivery.lastStatus, delivery.lastError].filter(Boolean).join(" · ");
+        return text ? (
+          <span className="cut" data-tip={text}>
+            {text}
+          </span>
+        ) : (
+          <span className="faint">–</span>
+        );
+      },
+    },
+    {
+      id: "when",
+      header: "Delivered or next",
+      width: "130px",
+      cell: (delivery) => <Ago at={delivery.deliveredAt ?? delivery.nextAttemptAt} />,
+    },
+    {
+      id: "created",
+      header: "Created",
+      width: "90px",
+      phone: false,
+      cell: (delivery) => <Ago at={delivery.createdAt} />,
+    },
+  ];
+  if (may("deliveries: redeliver")) {
+    columns.push({
+      id: "actions",
+      header: "Actions",
+      width: "110px",
+      cell: (delivery) =>
+        delivery.status !== "pending" && (
+          <Button size="small" onClick={() => void again(delivery)}>
+            Send again
+          </Button>
+        ),
+    });
+  }
+  const show = async () => {
+    try {
+      setSecret(await unwrap(api.GET("/api/webhooks/secret")));
+    } catch (error) {
+      toastError(error, "The secret was not shown");
+    }
+  };
+  return (
+    <>
+      <div className="filters">
+        <select
+          className="select"
+          aria-label="State"
+          value={status}
+          onChange={(event) => set({ status: event.target.value })}
+        >
+          <option value="">every state</option>
+          <option>pending</option>
+          <option>delivered</option>
+          <option>dead</option>
+        </select>
+        {taskId && (
+          <Button size="small" icon="cross" onClick={() => set({ taskId: undefined })}>
+            Only of {tail(taskId)}
+          </Button>
+        )}
+        <span className="faint grow">{list.data ? count(list.total) : ""}</span>
+        {may("webhooks: read secret") && <Button onClick={() => void show()}>Show the signing secret</Button>}
+      </div>
+      {list.error ? (
+        <Failed error={list.error} retry={() => void list.refetch()} />
+      ) : !list.data ? (
+        <Loading />
+      ) : list.rows.length === 0 ? (
+        status || taskId ? (
+          <Empty title="No delivery matches">
+            <Button onClick={() => set({ status: undefined, taskId: undefined })}>Show all</Button>
+          </Empty>
+        ) : (
+          <Empty
+            title="Nothing was sent yet"
+            command={'callboard tasks submit "Say hello." --callback-url https://example.com/hook'}
+            action={
+              <Link className="button" href="/docs/webhooks">
+                How to receive webhooks
+              </Link>
+            }
+          >
+            When a task with a callback address ends, its result is sent there, until it was taken.
+          </Empty>
+        )
+      ) : (
+        <Table
+          label="Deliveries"
+          rows={list.rows}
+          total={list.total}
+          more={list.more}
+          keyOf={(delivery) => delivery.id}
+          columns={columns}
+        />
+      )}
+      {secret && (
+        <Dialog
+          title="The secret that signs webhooks"
+          onClose={() => setSecret(undefined)}
+          footer={<Button onClick={() => setSecret(undefined)}>Close</Button>}
+        >
+          <p>Receivers check signatures with it. That it was shown is in the audit log.</p>
+          <Command>{secret.secret}</Command>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,324 @@
+/** Keys of programs: made, rotated, revoked. The key itself is shown once, and kept nowhere. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { type ApiError, api, type ItemOf, type Schemas, unwrap } from "../../api/client";
+import { useRows } from "../../api/hooks";
+import { count } from "../../lib/format";
+import { Button, Command, Empty, Failed, Field, Loading } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { Mark, Status } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { toast } from "../../ui/toast";
+import { Confirm } from "./confirm";
+
+type Key = ItemOf<"/api/auth/keys">;
+type Made = Schemas["Key"];
+type Asked = { what: "new" } | { what: "rotate" | "revoke"; key: Key } | { what: "made"; made: Made };
+
+export default function Keys() {
+  const list = useRows("/api/auth/keys");
+  const client = useQueryClient();
+  const [asked, setAsked] = useState<Asked>();
+  const again = () => client.invalidateQueries({ queryKey: ["/api/auth/keys"] });
+  const made = (key: Made) => {
+    setAsked({ what: "made", made: key });
+    void again();
+  };
+  const close = () => setAsked(undefined);
+  const columns: Column<Key>[] = [
+    {
+      id: "name",
+      header: "Key",
+      width: "minmax(150px, 2fr)",
+      cell: (key) => <span className="cut">{key.name}</span>,
+    },
+    {
+      id: "key",
+      header: "Begins, ends",
+      width: "190px",
+      cell: (key) => (
+        <span className="mono">
+          {key.prefix}…{key.last4}
+        </span>
+      ),
+    },
+    { id: "role", header: "Role", width: "90px", cell: (key) => key.role },
+    { id: "environment", header: "For", width: "70px", phone: false, cell: (key) => key.environment },
+    { id: "state", header: "State", width: "110px", cell: (key) => <State state={key.status} /> },
+    {
+      id: "used",
+      header: "Last used",
+      width: "100px",
+      cell: (key) => (key.lastUsedAt ? <Ago at={key.lastUsedAt} /> : <span className="faint">never</span>),
+    },
+    {
+      id: "created",
+      header: "Created",
+      width: "90px",
+      phone: false,
+      cell: (key) => <Ago at={key.createdAt} />,
+    },
+    {
+      id: "expires",
+      header: "Ends",
+      width: "90px",
+      cell: (key) => <Ago at={key.revokedAt ?? key.expiresAt} />,
+    },
+    {
+      id: "actions",
+      header: "Actions",
+      width: "160px",
+      cell: (key) =>
+        key.status === "active" && (
+          <span className="row">
+            <Button size="small" onClick={() => setAsked({ what: "rotate", key })}>
+              Rotate
+            </Button>
+            <Button size="small" kind="danger" onClick={() => setAsked({ what: "revoke", key })}>
+              Revoke
+            </Button>
+          </span>
+        ),
+    },
+  ];
+  return (
+    <>
+      <div className="filters">
+        <Button kind="primary" icon="plus" onClick={() => setAsked({ what: "new" })}>
+          New key
+        </Button>
+        <span className="faint">{list.data ? count(list.total) : ""}</span>
+      </div>
+      {list.error ? (
+        <Failed error={list.error} retry={() => void list.refetch()} />
+      ) : !list.data ? (
+        <Loading />
+      ) : list.rows.length === 0 ? (
+        <Empty title="There is no key yet" command="callboard keys create ci --role operator">
+          Programs sign in with a key; workers need one of role worker.
+        </Empty>
+      ) : (
+        <Table
+          label="Keys"
+          rows={list.rows}
+          total={list.total}
+          more={list.more}
+          keyOf={(key) => key.id}
+          columns={columns}
+        />
+      )}
+      {asked?.what === "new" && <New onClose={close} onMade={made} />}
+      {asked?.what === "made" && <Shown made={asked.made} onClose={close} />}
+      {asked?.what === "rotate" && <Rotate of={asked.key} onClose={close} onMade={made} />}
+      {asked?.what === "revoke" && (
+        <Confirm
+          title={`Revoke ${asked.key.name}`}
+          verb="Revoke"
+          onClose={close}
+          run={async () => {
+            await unwrap(api.DELETE("/api/auth/keys/{id}", { params: { path: { id: asked.key.id } } }));
+            toast(`${asked.key.name} is revoked.`);
+            await again();
+          }}
+        >
+          <p>
+            Programs with the key that ends in <span className="mono">{asked.key.last4}</span> are refused at
+            once, and their connections close. It cannot be taken back.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function State({ state }: { state: string }) {
+  if (state !== "expired") return <Status state={state} />;
+  return (
+    <Mark tone="mute" icon="clock">
+      expired
+    </Mark>
+  );
+}
+
+function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) => void }) {
+  const [key, setKey] = useState({ name: "", role: "operator", days: "90", environment: "live", queues: "" });
+  const [error, setError] = useState<ApiError>();
+  const fault = (field: string) =>
+    error?.faults.find((each) => each.field === field || each.field.startsWith(`${field}[`))?.message;
+  const submit = async () => {
+    try {
+      const queues = key.queues.split(",").map((queue) => queue.trim());
+      const body = {
+        name: key.name,
+        role: key.role,
+        environment: key.role === "worker" ? undefined : key.environment,
+        expiresIn: `${key.days.trim()}d`,
+        queues: key.role === "worker" && key.queues.trim() ? queues : undefined,
+      } as Schemas["CreateKey"];
+      onMade(await unwrap(api.POST("/api/auth/keys", { body })));
+    } catch (refused) {
+      setError(refused as ApiError);
+    }
+  };
+  return (
+    <Dialog
+      title="New key"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Create
+          </Button>
+        </>
+      }
+    >
+      {error && error.faults.length === 0 && <Failed error={error} what="It was not created" />}
+      <Field label="Name" hint="Of the program that uses it." fault={fault("name")}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            required
+            value={key.name}
+            onChange={(event) => setKey({ ...key, name: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="Role" fault={fault("role")}>
+        {(props) => (
+          <select
+            {...props}
+            className="select"
+            value={key.role}
+            onChange={(event) => setKey({ ...key, role: event.target.value })}
+          >
+            {["operator", "viewer", "worker", "admin"].map((role) => (
+              <option key={role}>{role}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {key.role === "worker" ? (
+        <Field label="Queues" hint="Separated by commas; empty is every queue." fault={fault("queues")}>
+          {(props) => (
+            <input
+              {...props}
+              className="input"
+              value={key.queues}
+              onChange={(event) => setKey({ ...key, queues: event.target.value })}
+            />
+          )}
+        </Field>
+      ) : (
+        <Field
+          label="For"
+          hint="A test key sees the sandbox only: other queues, a simulated model, no accounts."
+          fault={fault("environment")}
+        >
+          {(props) => (
+            <select
+              {...props}
+              className="select"
+              value={key.environment}
+              onChange={(event) => setKey({ ...key, environment: event.target.value })}
+            >
+              <option>live</option>
+              <option>test</option>
+            </select>
+          )}
+        </Field>
+      )}
+      <Field label="Ends after, in days" fault={fault("expiresIn")}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            inputMode="numeric"
+            value={key.days}
+            onChange={(event) => setKey({ ...key, days: event.target.value })}
+          />
+        )}
+      </Field>
+    </Dialog>
+  );
+}
+
+function Shown({ made, onClose }: { made: Made; onClose: () => void }) {
+  return (
+    <Dialog
+      title={`The key of ${made.name}`}
+      onClose={onClose}
+      footer={
+        <Button kind="primary" onClick={onClose}>
+          I have copied it
+        </Button>
+      }
+    >
+      <p>It is shown this once. The server keeps no copy, only what recognizes it.</p>
+      <Command>{made.key}</Command>
+      <dl className="facts">
+        <dt>Role</dt>
+        <dd>{made.role}</dd>
+        <dt>Ends</dt>
+        <dd>
+          <Ago at={made.expiresAt} />
+        </dd>
+      </dl>
+    </Dialog>
+  );
+}
+
+function Rotate({
+  of: key,
+  onClose,
+  onMade,
+}: {
+  of: Key;
+  onClose: () => void;
+  onMade: (made: Made) => void;
+}) {
+  const [overlap, setOverlap] = useState("1h");
+  const [error, setError] = useState<Error>();
+  const submit = async () => {
+    try {
+      const params = { path: { id: key.id } };
+      onMade(await unwrap(api.POST("/api/auth/keys/{id}/rotate", { params, body: { overlap } })));
+    } catch (refused) {
+      setError(refused as Error);
+    }
+  };
+  return (
+    <Dialog
+      title={`Rotate ${key.name}`}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Make the new key
+          </Button>
+        </>
+      }
+    >
+      <Field label="The old key ends" fault={error?.message}>
+        {(props) => (
+          <select
+            {...props}
+            className="select"
+            value={overlap}
+            onChange={(event) => setOverlap(event.target.value)}
+          >
+            <option value="0s">at once</option>
+            <option value="1h">in an hour</option>
+            <option value="1d">in a day</option>
+            <option value="7d">in a week</option>
+          </select>
+        )}
+      </Field>
+    </Dialog>
+  );
+}

@@ -1,0 +1,58 @@
+/** The settings that the server wrote into the audit log when it started. */
+
+import { usePage } from "../../api/hooks";
+import { Empty, Loaded, Panel } from "../../ui/basics";
+import { Ago } from "../../ui/time";
+
+export default function Settings() {
+  const read = usePage("/api/audit", { query: { action: "server.started", limit: 1 } } as never);
+  return (
+    <Loaded query={read}>
+      {({ items: [entry] }) =>
+        entry === undefined ? (
+          <Empty title="The audit log no longer has the server's start" command="callboard serve --help">
+            The settings are written there when the server starts.
+          </Empty>
+        ) : (
+          <>
+            <p className="soft">
+              As the server took them when it started, <Ago at={entry.at} />. Settings are changed in its file
+              or its environment, and hold from the next start.
+            </p>
+            {sections(entry.details ?? {}).map(([section, settings]) => (
+              <Panel key={section} title={section}>
+                <dl className="facts definition-pad admin-settings">
+                  {settings.map(([name, value]) => (
+                    <Setting key={name} name={name} value={value} />
+                  ))}
+                </dl>
+              </Panel>
+            ))}
+          </>
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Setting({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt className="mono">{name}</dt>
+      <dd className="mono">{value === "" ? <span className="faint">empty</span> : value}</dd>
+    </>
+  );
+}
+
+/** `limits.plan` under `limits`; what has no section comes first. */
+function sections(details: Record<string, string>): [string, [string, string][]][] {
+  const found = new Map<string, [string, string][]>();
+  for (const [name, value] of Object.entries(details)) {
+    const dot = name.indexOf(".");
+    const section = dot < 0 ? "server" : name.slice(0, dot);
+    const known = found.get(section) ?? [];
+    known.push([dot < 0 ? name : name.slice(dot + 1), value]);
+    found.set(section, known);
+  }
+  return [...found].sort(([a], [b]) => (a < b ? -1 : 1));
+}

@@ -1,0 +1,132 @@
+/** The state of the server's parts, and what it stores. */
+import { useApi } from "../../api/hooks";
+import { count, duration } from "../../lib/format";
+import { Button, Loaded, Panel } from "../../ui/basics";
+import { Status } from "../../ui/status";
+import { type Sample, useMetrics, value } from "../insights/metrics";
+
+export default function Storage() {
+  const health = useApi("/api/health", undefined, { staleTime: 0 });
+  const metrics = useMetrics();
+  return (
+    <>
+      <Panel
+        title="State"
+        actions={
+          <Button
+            size="small"
+            busy={metrics.isFetching || health.isFetching}
+            onClick={() => {
+              void metrics.refetch();
+              void health.refetch();
+            }}
+          >
+            Read again
+          </Button>
+        }
+      >
+        <Loaded query={health}>
+          {({ status, version, uptimeMs, components }) => (
+            <dl className="facts definition-pad">
+              <dt>Server</dt>
+              <dd>
+                <Status state={status} />{" "}
+                <span className="soft">
+                  version {version}, up for {duration(uptimeMs)}
+                </span>
+              </dd>
+              {Object.entries(components).map(([name, component]) => (
+                <Part key={name} name={name} {...component} />
+              ))}
+            </dl>
+          )}
+        </Loaded>
+      </Panel>
+      <Loaded query={metrics}>{(samples) => <Stored samples={samples} />}</Loaded>
+    </>
+  );
+}
+
+const NAMES: Record<string, string> = { vectorStore: "Vector store" };
+
+function Part({ name, status, detail }: { name: string; status: string; detail?: string }) {
+  return (
+    <>
+      <dt>{NAMES[name] ?? `${name[0]?.toUpperCase()}${name.slice(1)}`}</dt>
+      <dd>
+        <Status state={status} /> {detail && <span className="soft">{detail}</span>}
+      </dd>
+    </>
+  );
+}
+
+function Stored({ samples }: { samples: Sample[] }) {
+  const free = value(samples, "svc_disk_free_bytes");
+  const size = value(samples, "svc_disk_size_bytes");
+  const journal = value(samples, "svc_store_bytes", { part: "journal" });
+  const rows = value(samples, "svc_store_bytes", { part: "rows" });
+  const commits = value(samples, "svc_store_commits_total");
+  const syncs = value(samples, "svc_store_syncs_total");
+  const memory = value(samples, "process_resident_memory_bytes");
+  const files = value(samples, "process_open_fds");
+  const used = free !== undefined && size ? 1 - free / size : undefined;
+  const facts: [string, string | undefined][] = [
+    ["Rows", bytes(rows)],
+    ["Journal", bytes(journal)],
+    [
+      "Free on the file system",
+      free === undefined ? undefined : `${bytes(free)}${size ? ` of ${bytes(size)}` : ""}`,
+    ],
+    ["Commits since the start", commits === undefined ? undefined : count(commits)],
+    ["Syncs of the journal since the start", syncs === undefined ? undefined : count(syncs)],
+    ["Memory of the process", bytes(memory)],
+    ["Open files and sockets", files === undefined ? undefined : count(files)],
+  ];
+  return (
+    <Panel title="Storage and process">
+      <div className="definition-pad stack">
+        {used !== undefined && (
+          <div
+            className="bar admin-disk"
+            role="img"
+            aria-label={`${Math.round(used * 100)} % of the file system is used`}
+          >
+            <i style={{ width: `${used * 100}%` }} />
+          </div>
+        )}
+        <dl className="facts">
+          {facts.map(
+            ([name, text]) =>
+              text !== undefined && (
+                <Fact key={name} name={name}>
+                  {text}
+                </Fact>
+              ),
+          )}
+        </dl>
+        <p className="small soft">
+          <code>callboard compact</code> makes the data directory as small as what is in it, while the server
+          is stopped.
+        </p>
+      </div>
+    </Panel>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: string }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}
+
+export function bytes(value: number | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let size = value;
+  let unit = 0;
+  for (; size >= 1024 && unit < units.length - 1; unit++) size /= 1024;
+  return `${size.toFixed(unit > 0 && size < 10 ? 1 : 0)} ${units[unit]}`;
+}

@@ -1,0 +1,294 @@
+/** Users: who they are, their role; made, changed, deleted. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { type ApiError, api, type ItemOf, type Schemas, unwrap } from "../../api/client";
+import { useRows } from "../../api/hooks";
+import { count } from "../../lib/format";
+import { useWho } from "../../session/session";
+import { Button, Failed, Field, Loading } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { toast, toastError } from "../../ui/toast";
+import { Confirm } from "./confirm";
+
+type User = ItemOf<"/api/auth/users">;
+const ROLES = ["admin", "operator", "viewer", "worker"] as const;
+type Role = (typeof ROLES)[number];
+const MAY: Record<Role, string> = {
+  admin: "may do everything",
+  operator: "submits, cancels, deploys, reviews",
+  viewer: "reads",
+  worker: "runs tasks",
+};
+type Asked = { what: "new" } | { what: "delete" | "password"; user: User };
+
+export default function Users() {
+  const list = useRows("/api/auth/users");
+  const client = useQueryClient();
+  const who = useWho();
+  const [asked, setAsked] = useState<Asked>();
+  const again = () => client.invalidateQueries({ queryKey: ["/api/auth/users"] });
+  const change = async (user: User, role: Role) => {
+    try {
+      const body = { role };
+      await unwrap(api.PATCH("/api/auth/users/{id}", { params: { path: { id: user.id } }, body }));
+      toast(`${user.email} is ${role} from now on.`);
+    } catch (error) {
+      toastError(error, "The role was not changed");
+    }
+    await again();
+  };
+  const columns: Column<User>[] = [
+    {
+      id: "email",
+      header: "User",
+      width: "minmax(200px, 2fr)",
+      cell: (user) => (
+        <span className="cut">
+          {user.email} <span className="faint">{user.name}</span>
+          {user.id === who.user.id && <span className="tag admin-tag">you</span>}
+        </span>
+      ),
+    },
+    {
+      id: "role",
+      header: "Role",
+      width: "130px",
+      cell: (user) => (
+        <select
+          className="select admin-select"
+          aria-label={`Role of ${user.email}`}
+          value={user.role}
+          onChange={(event) => void change(user, event.target.value as Role)}
+        >
+          {ROLES.map((role) => (
+            <option key={role} value={role}>
+              {role}
+            </option>
+          ))}
+        </select>
+      ),
+    },
+    {
+      id: "plan",
+      header: "Plan",
+      width: "100px",
+      cell: (user) => user.plan ?? <span className="faint">default</span>,
+    },
+    {
+      id: "password",
+      header: "Password",
+      width: "130px",
+      phone: false,
+      cell: (user) =>
+        user.passwordChangeRequired ? <span>must be changed</span> : <span className="faint">–</span>,
+    },
+    { id: "created", header: "Created", width: "110px", cell: (user) => <Ago at={user.createdAt} /> },
+    {
+      id: "actions",
+      header: "Actions",
+      width: "250px",
+      cell: (user) => (
+        <span className="row">
+          <Link className="button" data-size="small" href={`/admin/sessions?user=${user.id}`}>
+            Sessions
+          </Link>
+          <Button size="small" onClick={() => setAsked({ what: "password", user })}>
+            Password
+          </Button>
+          <Button size="small" kind="danger" onClick={() => setAsked({ what: "delete", user })}>
+            Delete
+          </Button>
+        </span>
+      ),
+    },
+  ];
+  return (
+    <>
+      <div className="filters">
+        <Button kind="primary" icon="plus" onClick={() => setAsked({ what: "new" })}>
+          New user
+        </Button>
+        <span className="faint">{list.data ? count(list.total) : ""}</span>
+      </div>
+      {list.error ? (
+        <Failed error={list.error} retry={() => void list.refetch()} />
+      ) : !list.data ? (
+        <Loading />
+      ) : (
+        <Table
+          label="Users"
+          rows={list.rows}
+          total={list.total}
+          more={list.more}
+          keyOf={(user) => user.id}
+          columns={columns}
+        />
+      )}
+      {asked?.what === "new" && <New onClose={() => setAsked(undefined)} onDone={again} />}
+      {asked?.what === "password" && (
+        <Password user={asked.user} onClose={() => setAsked(undefined)} onDone={again} />
+      )}
+      {asked?.what === "delete" && (
+        <Confirm
+          title={`Delete ${asked.user.email}`}
+          verb="Delete"
+          onClose={() => setAsked(undefined)}
+          run={async () => {
+            await unwrap(api.DELETE("/api/auth/users/{id}", { params: { path: { id: asked.user.id } } }));
+            toast(`${asked.user.email} is deleted.`);
+            await again();
+          }}
+        >
+          <p>
+            All sessions of {asked.user.email} end, and the keys that nobody else could have given. What they
+            did stays in the audit log and in the histories of reviews.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<void> }) {
+  const [user, setUser] = useState({ email: "", name: "", password: "", role: "operator" as Role });
+  const [error, setError] = useState<ApiError>();
+  const [busy, setBusy] = useState(false);
+  const fault = (field: string) => error?.faults.find((each) => each.field === field)?.message;
+  const submit = async () => {
+    setBusy(true);
+    try {
+      const body: Schemas["CreateUser"] = { ...user, name: user.name || undefined };
+      await unwrap(api.POST("/api/auth/users", { body }));
+      toast(`${user.email} can sign in.`);
+      await onDone();
+      onClose();
+    } catch (refused) {
+      setError(refused as ApiError);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title="New user"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            Create
+          </Button>
+        </>
+      }
+    >
+      {error && error.faults.length === 0 && <Failed error={error} what="It was not created" />}
+      <Field label="E-mail" fault={fault("email")}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            type="email"
+            required
+            autoComplete="off"
+            value={user.email}
+            onChange={(event) => setUser({ ...user, email: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="Name" fault={fault("name")}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            autoComplete="off"
+            value={user.name}
+            onChange={(event) => setUser({ ...user, name: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="First password" hint="They can change it." fault={fault("password")}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            type="password"
+            required
+            autoComplete="new-password"
+            value={user.password}
+            onChange={(event) => setUser({ ...user, password: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="Role" hint={MAY[user.role]} fault={fault("role")}>
+        {(props) => (
+          <select
+            {...props}
+            className="select"
+            value={user.role}
+            onChange={(event) => setUser({ ...user, role: event.target.value as Role })}
+          >
+            {ROLES.map((role) => (
+              <option key={role}>{role}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+    </Dialog>
+  );
+}
+
+function Password({
+  user,
+  onClose,
+  onDone,
+}: {
+  user: User;
+  onClose: () => void;
+  onDone: () => Promise<void>;
+}) {
+  const [password, setPassword] = useState("");
+  const [fault, setFault] = useState<string>();
+  const submit = async () => {
+    try {
+      const params = { path: { id: user.id } };
+      await unwrap(api.PATCH("/api/auth/users/{id}", { params, body: { password } }));
+      toast(`${user.email} must choose another password at the next sign-in.`);
+      await onDone();
+      onClose();
+    } catch (error) {
+      setFault((error as Error).message);
+    }
+  };
+  return (
+    <Dialog
+      title={`Password of ${user.email}`}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Set
+          </Button>
+        </>
+      }
+    >
+      <Field label="New password" hint="Until it is changed, they can do nothing else." fault={fault}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            type="password"
+            required
+            autoComplete="new-password"
+            value={password}
+            onChange={(event) => setPassword(event.target.value)}
+          />
+        )}
+      </Field>
+    </Dialog>
+  );
+}

@@ -1,0 +1,524 @@
+/** Starts a template or a plan: input, what differs for this run, and a dry run before the button. */
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, api, type Schemas, unwrap } from "../../api/client";
+import { duration, money } from "../../lib/format";
+import { usePreference } from "../../lib/preferences";
+import { Button, Failed, Field, Panel } from "../../ui/basics";
+import { toast } from "../../ui/toast";
+import { type Faults, type Input, InputForm, JsonInput } from "./form";
+import { type FormField, formOf, missing } from "./schema";
+import { Gate } from "./steps";
+import "./definition.css";
+import { Scroll } from "./sized";
+
+type Target = { kind: "template"; id: string; version: string } | { kind: "plan"; id: string };
+type DryRun = Schemas["DryRun"];
+type Options = {
+  maxCost: string;
+  minutes: string;
+  failFast: boolean;
+  threshold: string;
+  gates: "as" | "own";
+};
+const NO_OPTIONS: Options = { maxCost: "", minutes: "", failFast: false, threshold: "", gates: "as" };
+
+export function Run({
+  target,
+  schema,
+  steps,
+  hitl,
+}: {
+  target: Target;
+  schema: unknown;
+  steps: Schemas["Step"][];
+  hitl?: Schemas["Hitl"];
+}) {
+  const [, navigate] = useLocation();
+  const [input, setInput] = usePreference<Input>(`draft.run.${target.id}`, {});
+  const [models, setModels] = useState<Record<string, string>>({});
+  const [queues, setQueues] = useState<Record<string, string>>({});
+  const [held, setHeld] = useState<string[]>(hitl?.requiredFor ?? []);
+  const [options, setOptions] = useState(NO_OPTIONS);
+  const [isWrong, setWrong] = useState(false);
+  const [dry, setDry] = useState<{ of: string; result: DryRun }>();
+  const [error, setError] = useState<Error>();
+  const [busy, setBusy] = useState<"dry" | "run">();
+  // One key for one intent: pressing twice, or again after a lost answer, starts one run.
+  const [key, setKey] = useState(() => crypto.randomUUID());
+
+  const fields = formOf(schema);
+  const lacks = missing(fields ?? [], input);
+  const body = bodyOf({ target, input, models, queues, held, options });
+  const text = JSON.stringify(body);
+  const current = dry?.of === text ? dry.result : undefined;
+  const faults: Faults = error instanceof ApiError ? error.faults : [];
+  const isOfInput = faults.length > 0 && faults.every(({ field }) => field.startsWith("input"));
+
+  const send = async (isDry: boolean) => {
+    setBusy(isDry ? "dry" : "run");
+    setError(undefined);
+    try {
+      const result = await start(target, isDry ? withDryRun(body) : body, isDry ? undefined : key);
+      if (isDry) return setDry({ of: text, result: result as DryRun });
+      setInput(undefined);
+      setKey(crypto.randomUUID());
+      toast("It runs.");
+      navigate(`/executions/${(result as Schemas["Execution"]).id}`);
+    } catch (refused) {
+      setError(refused as Error);
+    } finally {
+      setBusy(undefined);
+    }
+  };
+  const verb = target.kind === "template" ? "Deploy" : "Run";
+  const needs = target.kind === "template" ? "templates: deploy" : "plans: execute";
+  return (
+    <div className="definition-run">
+      <div className="stack">
+        <InputPanel fields={fields} input={input} onChange={setInput} onWrong={setWrong} faults={faults} />
+        {target.kind === "template" && (
+          <Overrides
+            steps={steps}
+            models={models}
+            queues={queues}
+            setModels={setModels}
+            setQueues={setQueues}
+          />
+        )}
+        <Limits
+          steps={steps}
+          options={options}
+          set={setOptions}
+          held={held}
+          setHeld={setHeld}
+          faults={faults}
+        />
+      </div>
+      <div className="definition-aside">
+        <Panel title="Before it runs">
+          <div className="definition-pad stack">
+            {error && !isOfInput && <Failed error={error} what="It was refused" />}
+            {error && isOfInput && (
+              <Failed error={new Error("see the fields")} what="The input is not accepted" />
+            )}
+            {current ? (
+              <Estimate run={current} />
+            ) : (
+              <p className="soft">
+                A dry run checks everything, renders the prompts, and says what it would cost and how long it
+                would take. It stores and starts nothing.
+              </p>
+            )}
+            {lacks.length > 0 && (
+              <p className="small soft">Still needed: {lacks.map(({ path }) => path.join(".")).join(", ")}</p>
+            )}
+            <div className="row wrap">
+              <Button
+                kind={current ? undefined : "primary"}
+                needs={needs}
+                busy={busy === "dry"}
+                disabled={isWrong}
+                onClick={() => void send(true)}
+              >
+                {current ? "Dry run again" : "Dry run"}
+              </Button>
+              <Button
+                kind={current ? "primary" : undefined}
+                icon="next"
+                needs={needs}
+                busy={busy === "run"}
+                disabled={!current}
+                onClick={() => void send(false)}
+              >
+                {current ? `${verb} · ${costs(current.estimate)}` : verb}
+              </Button>
+            </div>
+            {dry && !current && <p className="small soft">It was changed since the dry run.</p>}
+          </div>
+        </Panel>
+      </div>
+      {current && (
+        <div className="definition-wide">
+          <DrySteps run={current} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function InputPanel({
+  fields,
+  input,
+  onChange,
+  onWrong,
+  faults,
+}: {
+  fields: FormField[] | undefined;
+  input: Input;
+  onChange: (input: Input) => void;
+  onWrong: (wrong: boolean) => void;
+  faults: Faults;
+}) {
+  const [asJson, setAsJson] = useState(fields === undefined);
+  const rest = faults.filter(({ field }) => field === "input");
+  return (
+    <Panel
+      title="Input"
+      actions={
+        fields && (
+          <Button
+            size="small"
+            aria-pressed={asJson}
+            onClick={() => {
+              onWrong(false);
+              setAsJson(!asJson);
+            }}
+          >
+            {asJson ? "As a form" : "As JSON"}
+          </Button>
+        )
+      }
+    >
+      <div className="definition-pad">
+        {asJson || !fields ? (
+          <JsonInput
+            value={input}
+            onChange={onChange}
+            onWrong={onWrong}
+            fault={faults.find(({ field }) => field.startsWith("input"))?.message}
+          />
+        ) : (
+          <>
+            {rest.map(({ message }) => (
+              <p key={message} className="field">
+                <span className="fault">{message}</span>
+              </p>
+            ))}
+            <InputForm fields={fields} value={input} onChange={onChange} faults={faults} />
+          </>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+type Texts = Record<string, string>;
+
+function Overrides({
+  steps,
+  models,
+  queues,
+  setModels,
+  setQueues,
+}: {
+  steps: Schemas["Step"][];
+  models: Texts;
+  queues: Texts;
+  setModels: (models: Texts) => void;
+  setQueues: (queues: Texts) => void;
+}) {
+  const many = Object.values({ ...models, ...queues }).filter(Boolean).length;
+  return (
+    <details className="panel definition-details">
+      <summary>
+        Model and queue of each step{" "}
+        <span className="faint">{many > 0 ? `${many} changed` : "as defined"}</span>
+      </summary>
+      <Scroll>
+        <table className="definition-table">
+          <thead>
+            <tr>
+              <th scope="col">Step</th>
+              <th scope="col">Model</th>
+              <th scope="col">Queue</th>
+            </tr>
+          </thead>
+          <tbody>
+            {steps.map(({ id, model, queue }) => (
+              <tr key={id}>
+                <th scope="row" className="mono">
+                  {id}
+                </th>
+                <td>
+                  <input
+                    className="input"
+                    aria-label={`Model of ${id}`}
+                    placeholder={model ?? "default"}
+                    value={models[id] ?? ""}
+                    onChange={(event) => setModels({ ...models, [id]: event.target.value })}
+                  />
+                </td>
+                <td>
+                  <input
+                    className="input"
+                    aria-label={`Queue of ${id}`}
+                    placeholder={queue ?? "default"}
+                    value={queues[id] ?? ""}
+                    onChange={(event) => setQueues({ ...queues, [id]: event.target.value })}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </details>
+  );
+}
+
+function Limits({
+  steps,
+  options,
+  set,
+  held,
+  setHeld,
+  faults,
+}: {
+  steps: Schemas["Step"][];
+  options: Options;
+  set: (options: Options) => void;
+  held: string[];
+  setHeld: (held: string[]) => void;
+  faults: Faults;
+}) {
+  const fault = (field: string) => faults.find((each) => each.field === field)?.message;
+  return (
+    <details className="panel definition-details">
+      <summary>
+        Review and limits{" "}
+        <span className="faint">
+          {JSON.stringify(options) === JSON.stringify(NO_OPTIONS) ? "as defined" : "changed"}
+        </span>
+      </summary>
+      <div className="definition-pad definition-form">
+        <Field
+          label="Most it may cost, in USD"
+          hint="It stops before it would cost more."
+          fault={fault("options.maxCost")}
+        >
+          {(props) => (
+            <input
+              {...props}
+              className="input"
+              inputMode="decimal"
+              value={options.maxCost}
+              onChange={(event) => set({ ...options, maxCost: event.target.value })}
+            />
+          )}
+        </Field>
+        <Field label="Most it may take, in minutes" fault={fault("options.timeoutMs")}>
+          {(props) => (
+            <input
+              {...props}
+              className="input"
+              inputMode="decimal"
+              value={options.minutes}
+              onChange={(event) => set({ ...options, minutes: event.target.value })}
+            />
+          )}
+        </Field>
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={options.failFast}
+            onChange={(event) => set({ ...options, failFast: event.target.checked })}
+          />
+          End at once when a step fails
+        </label>
+        <Field label="Which outputs wait for a reviewer">
+          {(props) => (
+            <select
+              {...props}
+              className="select"
+              value={options.gates}
+              onChange={(event) => set({ ...options, gates: event.target.value as Options["gates"] })}
+            >
+              <option value="as">as defined</option>
+              <option value="own">these, in place of what is defined</option>
+            </select>
+          )}
+        </Field>
+        {options.gates === "own" && (
+          <fieldset className="definition-group">
+            <legend>Always reviewed</legend>
+            <div className="definition-checks">
+              {steps.map(({ id }) => (
+                <label key={id} className="check">
+                  <input
+                    type="checkbox"
+                    checked={held.includes(id)}
+                    onChange={() =>
+                      setHeld(held.includes(id) ? held.filter((it) => it !== id) : [...held, id])
+                    }
+                  />
+                  <span className="mono">{id}</span>
+                </label>
+              ))}
+            </div>
+            {held.length === 0 && (
+              <Field
+                label="Else, outputs below this confidence"
+                hint="0 to 1."
+                fault={fault("hitl.confidenceThreshold")}
+              >
+                {(props) => (
+                  <input
+                    {...props}
+                    className="input"
+                    inputMode="decimal"
+                    value={options.threshold}
+                    onChange={(event) => set({ ...options, threshold: event.target.value })}
+                  />
+                )}
+              </Field>
+            )}
+          </fieldset>
+        )}
+      </div>
+    </details>
+  );
+}
+
+const costs = ({ cost, priceUnknown }: Schemas["Estimate"]) =>
+  priceUnknown && cost === 0 ? "cost unknown" : `about ${money(cost)}`;
+
+function Estimate({ run }: { run: DryRun }) {
+  const { estimate, criticalPath, steps } = run;
+  const held = steps.filter(({ gate }) => gate === "always").length;
+  return (
+    <div className="stack" role="status">
+      <dl className="definition-figures">
+        <div>
+          <dt>Cost</dt>
+          <dd>{costs(estimate)}</dd>
+          <dd className="faint small">at most {money(estimate.costHigh)}</dd>
+        </div>
+        <div>
+          <dt>Time</dt>
+          <dd>{duration(estimate.durationMs)}</dd>
+          <dd className="faint small">without queues and reviewers</dd>
+        </div>
+        <div>
+          <dt>Reviews</dt>
+          <dd>{held}</dd>
+          <dd className="faint small">of {steps.length} steps, for certain</dd>
+        </div>
+      </dl>
+      <p className="small soft">
+        {estimate.basis === "history"
+          ? "From runs of the past."
+          : "From prices and lengths; it has no past runs."}
+        {estimate.priceUnknown && " A model has no price, and counts as $0."}
+      </p>
+      <div>
+        <h3>Critical path</h3>
+        <ol className="definition-path">
+          {criticalPath.map((id) => (
+            <li key={id} className="mono">
+              {id}
+            </li>
+          ))}
+        </ol>
+      </div>
+    </div>
+  );
+}
+
+function DrySteps({ run }: { run: DryRun }) {
+  const critical = new Set(run.criticalPath);
+  return (
+    <Panel title="What would run">
+      <Scroll>
+        <table className="definition-table">
+          <thead>
+            <tr>
+              <th scope="col">Step</th>
+              <th scope="col">Model</th>
+              <th scope="col">Queue</th>
+              <th scope="col">Review</th>
+              <th scope="col" className="num">
+                Cost
+              </th>
+              <th scope="col">Prompt</th>
+            </tr>
+          </thead>
+          <tbody>
+            {run.steps.map((step) => (
+              <tr key={step.id}>
+                <th scope="row" className="mono">
+                  {step.id}
+                  {critical.has(step.id) && <span className="tag definition-tag">critical</span>}
+                </th>
+                <td>{step.model}</td>
+                <td>{step.queue}</td>
+                <td>{step.gate === "none" ? <span className="faint">–</span> : <Gate gate={step.gate} />}</td>
+                <td className="num">{money(step.estimatedCost)}</td>
+                <td className="definition-prompt-cell">
+                  <details>
+                    <summary className="cut">{step.prompt.slice(0, 80)}</summary>
+                    <div className="text definition-prompt">{step.prompt}</div>
+                    {step.promptTruncated && <p className="faint small">The rest is not shown.</p>}
+                  </details>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </Panel>
+  );
+}
+
+type Given = {
+  target: Target;
+  input: Input;
+  models: Texts;
+  queues: Texts;
+  held: string[];
+  options: Options;
+};
+
+/** The body of the request: only what was said. What is no number is sent as it is, for the server to refuse. */
+export function bodyOf({ target, input, models, queues, held, options }: Given): Schemas["DeployTemplate"] {
+  const said = (texts: Texts) =>
+    Object.fromEntries(Object.entries(texts).filter(([, text]) => text.trim() !== ""));
+  const number = (text: string, times = 1) => {
+    const value = Number(text) * times;
+    return (text.trim() === "" ? undefined : Number.isNaN(value) ? text : value) as number | undefined;
+  };
+  const runs = {
+    maxCost: number(options.maxCost),
+    timeoutMs: number(options.minutes, 60_000),
+    failFast: options.failFast || undefined,
+  };
+  const body: Schemas["DeployTemplate"] = { input };
+  if (options.gates === "own") {
+    body.hitl = {
+      requiredFor: held,
+      confidenceThreshold: held.length === 0 ? number(options.threshold) : undefined,
+    };
+  }
+  if (Object.values(runs).some((value) => value !== undefined)) body.options = runs;
+  if (target.kind === "template") {
+    body.version = target.version;
+    if (Object.keys(said(models)).length > 0) body.modelOverrides = said(models);
+    if (Object.keys(said(queues)).length > 0) body.queueOverrides = said(queues);
+  }
+  return body;
+}
+
+const withDryRun = (body: Schemas["DeployTemplate"]) => ({
+  ...body,
+  options: { ...body.options, dryRun: true },
+});
+
+async function start(target: Target, body: Schemas["DeployTemplate"], key: string | undefined) {
+  const params = {
+    path: { id: target.id },
+    header: key ? { "Idempotency-Key": key } : undefined,
+  };
+  return target.kind === "template"
+    ? unwrap(api.POST("/api/templates/{id}/deploy", { params, body }))
+    : unwrap(api.POST("/api/plans/{id}/execute", { params, body }));
+}

@@ -1,0 +1,124 @@
+/** The steps of a plan or a template, in the order of the document. */
+import { memo } from "react";
+import type { Schemas } from "../../api/client";
+import { duration } from "../../lib/format";
+import { Mark } from "../../ui/status";
+import "./definition.css";
+
+type Step = Schemas["Step"];
+
+export function Steps({
+  steps,
+  hitl,
+  defaults,
+}: {
+  steps: Step[];
+  hitl?: Schemas["Hitl"];
+  defaults?: Schemas["Defaults"];
+}) {
+  return (
+    <ol className="definition-steps">
+      {steps.map((step, index) => (
+        <StepRow key={step.id} step={step} number={index + 1} gate={gateOf(step, hitl)} defaults={defaults} />
+      ))}
+    </ol>
+  );
+}
+
+/** When the output of a step waits for a reviewer, as the reference of approvals has it. */
+export function gateOf(step: { id: string; requiresApproval?: boolean }, hitl?: Schemas["Hitl"]) {
+  if (step.requiresApproval || hitl?.requiredFor?.includes(step.id)) return "always";
+  return hitl?.confidenceThreshold !== undefined && !hitl.requiredFor?.length ? "threshold" : "none";
+}
+
+const StepRow = memo(function StepRow({
+  step,
+  number,
+  gate,
+  defaults,
+}: {
+  step: Step;
+  number: number;
+  gate: string;
+  defaults?: Schemas["Defaults"];
+}) {
+  const model = step.model ?? defaults?.model;
+  const queue = step.queue ?? defaults?.queue;
+  const limit = step.timeoutMs ?? defaults?.timeoutMs;
+  return (
+    <li className="definition-step">
+      <span className="faint num">{number}</span>
+      <div className="stack">
+        <div className="row wrap">
+          <strong className="mono">{step.id}</strong>
+          <Gate gate={gate} />
+          {step.condition && <span className="tag">conditional</span>}
+        </div>
+        <div className="row wrap small soft">
+          {step.dependsOn.length > 0 ? (
+            <span>
+              after <span className="mono">{step.dependsOn.join(", ")}</span>
+            </span>
+          ) : (
+            <span>starts at once</span>
+          )}
+          <span className="faint">·</span>
+          <span>{model ?? "default model"}</span>
+          {queue && (
+            <>
+              <span className="faint">·</span>
+              <span>queue {queue}</span>
+            </>
+          )}
+          {limit !== undefined && (
+            <>
+              <span className="faint">·</span>
+              <span>at most {duration(limit)}</span>
+            </>
+          )}
+        </div>
+        {step.condition && (
+          <div className="small">
+            <span className="faint">runs if </span>
+            <code className="text">{step.condition}</code>
+          </div>
+        )}
+        <details>
+          <summary>Prompt</summary>
+          {step.systemPrompt && (
+            <>
+              <h3>System</h3>
+              <div className="text definition-prompt">{step.systemPrompt}</div>
+            </>
+          )}
+          {step.messages?.map((message, index) => (
+            <div key={index}>
+              <h3>{message.role}</h3>
+              <div className="text definition-prompt">{message.content}</div>
+            </div>
+          ))}
+          {(step.systemPrompt || step.messages?.length) && <h3>Prompt</h3>}
+          <div className="text definition-prompt">{step.prompt}</div>
+        </details>
+      </div>
+    </li>
+  );
+});
+
+export function Gate({ gate }: { gate: string }) {
+  if (gate === "always") {
+    return (
+      <Mark tone="warn" icon="hand">
+        always reviewed
+      </Mark>
+    );
+  }
+  if (gate === "threshold") {
+    return (
+      <Mark tone="mute" icon="hand">
+        reviewed below the threshold
+      </Mark>
+    );
+  }
+  return null;
+}

@@ -1,0 +1,16 @@
+/** The parts of a page, as links, so that each has an address. */
+import { Link } from "wouter";
+
+export type Tab = { id: string; name: string; href: string };
+
+export function Tabs({ label, tabs, current }: { label: string; tabs: Tab[]; current: string }) {
+  return (
+    <nav className="tabs" aria-label={label}>
+      {tabs.map(({ id, name, href }) => (
+        <Link key={id} href={href} aria-current={id === current ? "page" : undefined}>
+          {name}
+        </Link>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,137 @@
+/** Writes a template or a plan in YAML. The server's faults stand at their lines; nothing is stored with one. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, api, type Schemas, unwrap } from "../../api/client";
+import { plural } from "../../lib/format";
+import { Button } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+import { Mark } from "../../ui/status";
+import { toast, toastError } from "../../ui/toast";
+import { YamlEditor } from "./code";
+import { jsonOf } from "./definition";
+import { type Fault, placed, syntax } from "./faults";
+import "./definition.css";
+
+type Kind = "template" | "plan";
+
+export default function Write({ kind, initial }: { kind: Kind; initial: string }) {
+  const [text, setText] = useState(initial);
+  const [refused, setRefused] = useState<{ of: string; faults: Fault[] }>();
+  const [busy, setBusy] = useState(false);
+  const [goTo, setGoTo] = useState<{ line: number }>();
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+
+  const broken = useMemo(() => syntax(text), [text]);
+  // After an edit the faults stay, at the lines where their fields are now, until the text is sent again.
+  const found = useMemo(
+    () => (broken.length > 0 ? broken : placed(text, refused?.faults ?? [])),
+    [broken, refused, text],
+  );
+  const isOld = broken.length === 0 && refused !== undefined && refused.of !== text;
+  const publish = async () => {
+    setBusy(true);
+    try {
+      const made = await send(kind, text);
+      const path = kind === "template" ? "/api/templates" : "/api/plans";
+      const isOfKind = ({ queryKey }: { queryKey: readonly unknown[] }) =>
+        String(queryKey[0]).startsWith(path);
+      await client.invalidateQueries({ predicate: isOfKind });
+      toast(kind === "template" ? `Published: ${made.id} ${made.version}` : `Created: ${made.name}`);
+      navigate(kind === "template" ? `/templates/${made.id}` : `/plans/${made.id}`);
+    } catch (error) {
+      const faults = faultsOf(error);
+      if (faults) setRefused({ of: text, faults });
+      else toastError(error, "It was not published");
+    } finally {
+      setBusy(false);
+    }
+  };
+  const needs = kind === "template" ? "templates: create" : "plans: create";
+  return (
+    <div className="definition-write">
+      <div className="panel definition-editor">
+        <YamlEditor label="Definition" text={initial} faults={found} onChange={setText} goTo={goTo} />
+      </div>
+      <section className="panel definition-faults" aria-label="Faults">
+        <header>
+          <h2>{found.length > 0 ? plural(found.length, "fault") : "Check and publish"}</h2>
+          <Button
+            kind="primary"
+            needs={needs}
+            busy={busy}
+            disabled={broken.length > 0}
+            onClick={() => void publish()}
+          >
+            {kind === "template" ? "Publish" : "Create"}
+          </Button>
+        </header>
+        <div role="status" aria-live="polite">
+          {found.length === 0 ? (
+            <p className="definition-pad soft">
+              The server checks the whole definition and stores it only without a fault.
+              {kind === "template" &&
+                " A published version never changes: raise the version to publish other content."}
+            </p>
+          ) : (
+            <>
+              {isOld && (
+                <p className="definition-pad small soft">As of the last check; the text has changed since.</p>
+              )}
+              <ol>
+                {found.map((fault, index) => (
+                  <li key={index}>
+                    <button
+                      type="button"
+                      className="definition-fault"
+                      onClick={() => setGoTo({ line: fault.line ?? 1 })}
+                    >
+                      <span className="status" data-tone="bad">
+                        <Icon name="cross" />
+                        <span className="num">line {fault.line ?? "–"}</span>
+                      </span>
+                      <span>
+                        <span className="definition-said">{fault.message}</span>
+                        <span className="faint small mono"> {fault.code}</span>
+                      </span>
+                    </button>
+                  </li>
+                ))}
+              </ol>
+            </>
+          )}
+        </div>
+        {found.length === 0 && refused === undefined && (
+          <p className="definition-pad small">
+            <Mark tone="mute" icon="dot">
+              the text is valid YAML
+            </Mark>
+          </p>
+        )}
+      </section>
+    </div>
+  );
+}
+
+function faultsOf(error: unknown): Fault[] | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  if (error.faults.length > 0) return error.faults;
+  const isOfText = error.code === "INVALID_YAML" || error.code === "VERSION_EXISTS";
+  return isOfText
+    ? [{ field: error.code === "VERSION_EXISTS" ? "version" : "", message: error.message, code: error.code }]
+    : undefined;
+}
+
+async function send(kind: Kind, text: string): Promise<{ id: string; name: string; version?: string }> {
+  if (kind === "plan") {
+    return unwrap(api.POST("/api/plans", { body: jsonOf(text) as Schemas["PlanRequest"] }));
+  }
+  // The text as it is, so that the server's lines are the author's.
+  const call = api.POST("/api/templates", {
+    body: text as unknown as Schemas["TemplateRequest"],
+    bodySerializer: (body) => body as unknown as string,
+    headers: { "content-type": "application/yaml" },
+  });
+  return unwrap(call) as unknown as Promise<Schemas["Template"]>;
+}

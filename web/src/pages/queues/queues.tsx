@@ -1,0 +1,218 @@
+/** /queues: how many wait in each queue, for how long, who serves it; pausing and limiting where the API can. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { type ApiError, api, unwrap } from "../../api/client";
+import { count } from "../../lib/format";
+import { useLive } from "../../live/live";
+import { useMay } from "../../session/session";
+import { Button, Empty, Failed, Field, Loading, PageFrame } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { Mark, Status } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { toast, toastError } from "../../ui/toast";
+import { type Queue, type Queues, readQueues } from "./read";
+
+const KEY = ["/api/queues"];
+
+export default function QueuesPage() {
+  useLive(["queue.*", "task.*", "worker.*"]);
+  const may = useMay();
+  const [limited, setLimited] = useState<Queue>();
+  const read = useQuery<Queues, ApiError>({
+    queryKey: KEY,
+    queryFn: ({ signal }) => readQueues(signal),
+    staleTime: 0,
+  });
+  const change = useChange();
+  const canChange = read.data?.canChange === true && may("queues: manage");
+  const columns: Column<Queue>[] = [
+    { id: "name", header: "Queue", width: "minmax(160px, 2fr)", cell: (queue) => <Name queue={queue} /> },
+    { id: "state", header: "State", width: "140px", cell: (queue) => <State queue={queue} /> },
+    { id: "depth", header: "Waiting", width: "90px", number: true, cell: (queue) => count(queue.depth) },
+    {
+      id: "oldest",
+      header: "Oldest",
+      width: "100px",
+      number: true,
+      cell: (queue) => <Ago at={queue.oldestAt} plain />,
+    },
+    { id: "running", header: "Running", width: "90px", number: true, cell: (queue) => figure(queue.running) },
+    { id: "workers", header: "Workers", width: "90px", number: true, cell: (queue) => figure(queue.workers) },
+  ];
+  if (read.data?.canChange) {
+    columns.push({
+      id: "limits",
+      header: "Limits",
+      width: "minmax(140px, 1fr)",
+      cell: (queue) => limits(queue),
+    });
+  }
+  if (canChange) {
+    columns.push({
+      id: "actions",
+      header: "Actions",
+      width: "170px",
+      cell: (queue) => (
+        <span className="row">
+          <Button size="small" onClick={() => void change(queue, { paused: !queue.paused })}>
+            {queue.paused ? "Resume" : "Pause"}
+          </Button>
+          <Button size="small" onClick={() => setLimited(queue)}>
+            Limits
+          </Button>
+        </span>
+      ),
+    });
+  }
+  const waiting = read.data?.items.reduce((sum, queue) => sum + queue.depth, 0) ?? 0;
+  return (
+    <PageFrame
+      title="Queues"
+      fill
+      actions={read.data && <span className="soft">{count(waiting)} waiting in all</span>}
+    >
+      {read.error && !read.data ? (
+        <Failed error={read.error} retry={() => void read.refetch()} />
+      ) : !read.data ? (
+        <Loading />
+      ) : read.data.items.length === 0 ? (
+        <Empty title="No queue is in use" command={'callboard tasks submit "Say hello." --queue default'}>
+          A queue exists as soon as a task or a worker names it.
+        </Empty>
+      ) : (
+        <Table label="Queues" rows={read.data.items} keyOf={(queue) => queue.name} columns={columns} />
+      )}
+      {limited && (
+        <Limits
+          queue={limited}
+          onClose={() => setLimited(undefined)}
+          onSave={async (changed) => {
+            if (await change(limited, changed)) setLimited(undefined);
+          }}
+        />
+      )}
+    </PageFrame>
+  );
+}
+
+const figure = (value: number | undefined) =>
+  value === undefined ? <span className="faint">–</span> : count(value);
+
+function limits({ concurrent, requestsPerMinute }: Queue) {
+  const parts = [
+    concurrent ? `${count(concurrent)} at once` : "",
+    requestsPerMinute ? `${count(requestsPerMinute)} a minute` : "",
+  ].filter(Boolean);
+  return parts.length > 0 ? parts.join(", ") : <span className="faint">none</span>;
+}
+
+function Name({ queue }: { queue: Queue }) {
+  return (
+    <Link className="cut" href={`/tasks?queue=${encodeURIComponent(queue.name)}`}>
+      {queue.name}
+    </Link>
+  );
+}
+
+function State({ queue }: { queue: Queue }) {
+  if (queue.paused) return <Status state="paused" />;
+  if (queue.depth > 0 && queue.workers === 0) {
+    return (
+      <Mark tone="bad" icon="warn">
+        no worker
+      </Mark>
+    );
+  }
+  if (queue.depth > 0) {
+    return (
+      <Mark tone="warn" icon="clock">
+        waiting
+      </Mark>
+    );
+  }
+  return queue.running ? (
+    <Status state="running" />
+  ) : (
+    <Mark tone="mute" icon="dot">
+      idle
+    </Mark>
+  );
+}
+
+type Change = { paused?: boolean; concurrent?: number; requestsPerMinute?: number };
+
+function useChange() {
+  const client = useQueryClient();
+  return async (queue: Queue, change: Change): Promise<boolean> => {
+    try {
+      // Not in the description of every server yet; `readQueues` says whether this one has it.
+      const call = api.PATCH as unknown as (path: string, init: object) => Promise<{ response: Response }>;
+      await unwrap(call("/api/queues/{name}", { params: { path: { name: queue.name } }, body: change }));
+      await client.invalidateQueries({ queryKey: KEY });
+      if (change.paused !== undefined) {
+        toast(
+          change.paused ? `${queue.name} gives out no task. What runs goes on.` : `${queue.name} goes on.`,
+        );
+      }
+      return true;
+    } catch (error) {
+      toastError(error, "It was not changed");
+      return false;
+    }
+  };
+}
+
+function Limits({
+  queue,
+  onClose,
+  onSave,
+}: {
+  queue: Queue;
+  onClose: () => void;
+  onSave: (change: Change) => Promise<void>;
+}) {
+  const [concurrent, setConcurrent] = useState(String(queue.concurrent || ""));
+  const [minute, setMinute] = useState(String(queue.requestsPerMinute || ""));
+  return (
+    <Dialog
+      title={`Limits of ${queue.name}`}
+      onClose={onClose}
+      onSubmit={() => void onSave({ concurrent: Number(concurrent), requestsPerMinute: Number(minute) })}
+      footer={
+        <>
+          <Button onClick={onClose}>Leave as it is</Button>
+          <Button type="submit" kind="primary">
+            Set
+          </Button>
+        </>
+      }
+    >
+      <Field label="Most tasks that run at once" hint="Empty is no limit.">
+        {(props) => (
+          <input
+            {...props}
+            type="number"
+            min="0"
+            className="input"
+            value={concurrent}
+            onChange={(event) => setConcurrent(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label="Most tasks that begin in a minute" hint="Empty is no limit.">
+        {(props) => (
+          <input
+            {...props}
+            type="number"
+            min="0"
+            className="input"
+            value={minute}
+            onChange={(event) => setMinute(event.target.value)}
+          />
+        )}
+      </Field>
+    </Dialog>
+  );
+}

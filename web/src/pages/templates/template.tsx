@@ -1,0 +1,194 @@
+/** One template: its steps, the form that deploys it, its versions and what they differ in, its text. */
+import { useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { api, type Schemas, unwrap } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { duration, money } from "../../lib/format";
+import { useParams } from "../../lib/search";
+import { useMay, useWho } from "../../session/session";
+import { Button, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { Ago } from "../../ui/time";
+import { toast, toastError } from "../../ui/toast";
+import { Run } from "../definition/run";
+import { Steps } from "../definition/steps";
+import { Tabs } from "../definition/tabs";
+
+const Versions = lazy(() => import("./versions"));
+const Edit = lazy(() => import("./edit"));
+
+type Template = Schemas["Template"];
+
+export default function One({ id }: { id: string }) {
+  const [params, set] = useParams();
+  const may = useMay();
+  const who = useWho();
+  const version = params.get("version") ?? undefined;
+  const tab = params.get("tab") ?? "steps";
+  const read = useApi("/api/templates/{id}", { path: { id }, query: { version } });
+  const versions = useApi("/api/templates/{id}/versions", { path: { id } });
+  const [isDeleting, setDeleting] = useState(false);
+  const template = read.data;
+  const to = (name: string) =>
+    `/templates/${id}?${new URLSearchParams({ tab: name, ...(version && { version }) })}`;
+  const tabs = [
+    { id: "steps", name: "Steps", href: to("steps") },
+    ...(may("templates: deploy") ? [{ id: "deploy", name: "Deploy", href: to("deploy") }] : []),
+    {
+      id: "versions",
+      name: `Versions${versions.data ? ` · ${versions.data.length}` : ""}`,
+      href: to("versions"),
+    },
+    ...(may("templates: create") ? [{ id: "edit", name: "Edit", href: to("edit") }] : []),
+  ];
+  const shown = tabs.some((each) => each.id === tab) ? tab : "steps";
+  const isOwn = template?.author === who.user.email || who.user.role === "admin";
+  return (
+    <PageFrame
+      title={template?.name ?? id}
+      actions={
+        template && (
+          <>
+            {versions.data && versions.data.length > 1 && (
+              <select
+                className="select templates-version"
+                aria-label="Version"
+                value={template.version}
+                onChange={(event) => set({ version: event.target.value })}
+              >
+                {versions.data.map((each) => (
+                  <option key={each.version} value={each.version}>
+                    version {each.version}
+                  </option>
+                ))}
+              </select>
+            )}
+            {may("templates: delete") && isOwn && template.author !== "system" && (
+              <Button kind="danger" onClick={() => setDeleting(true)}>
+                Delete
+              </Button>
+            )}
+            {may("templates: deploy") && shown !== "deploy" && (
+              <Link className="button" data-kind="primary" href={to("deploy")}>
+                Deploy
+              </Link>
+            )}
+          </>
+        )
+      }
+    >
+      {read.error ? (
+        <Failed
+          error={read.error}
+          retry={() => void read.refetch()}
+          what={read.error.status === 404 ? "There is no such template, or you may not see it" : undefined}
+        />
+      ) : !template ? (
+        <Loading />
+      ) : (
+        <>
+          <Head template={template} />
+          <Tabs label="Parts of the template" tabs={tabs} current={shown} />
+          <Suspense fallback={<Loading />}>
+            {shown === "steps" && (
+              <Panel title="Steps">
+                <Steps steps={template.steps ?? []} hitl={template.hitl} defaults={template.defaults} />
+              </Panel>
+            )}
+            {shown === "deploy" && (
+              <Run
+                key={template.version}
+                target={{ kind: "template", id, version: template.version }}
+                schema={template.inputSchema}
+                steps={template.steps ?? []}
+                hitl={template.hitl}
+              />
+            )}
+            {shown === "versions" && (
+              <Loaded query={versions}>{(all) => <Versions id={id} versions={all} />}</Loaded>
+            )}
+            {shown === "edit" && <Edit key={template.version} template={template} />}
+          </Suspense>
+        </>
+      )}
+      {isDeleting && template && (
+        <Delete template={template} many={versions.data?.length ?? 1} onClose={() => setDeleting(false)} />
+      )}
+    </PageFrame>
+  );
+}
+
+function Head({ template }: { template: Template }) {
+  return (
+    <div className="stack">
+      {template.description && <p className="templates-description">{template.description}</p>}
+      <div className="row wrap small soft templates-facts">
+        <span className="mono">{template.id}</span>
+        <span>version {template.version}</span>
+        <span>{template.industry}</span>
+        <span>by {template.author}</span>
+        <span>seen by: {template.visibility}</span>
+        <span>
+          about {money(template.estimatedCost)}, {duration(template.estimatedDurationMs)}
+        </span>
+        <span>
+          published <Ago at={template.createdAt} />
+        </span>
+        {template.tags.map((tag) => (
+          <Link key={tag} className="tag" href={`/templates?tags=${encodeURIComponent(tag)}`}>
+            {tag}
+          </Link>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Delete({ template, many, onClose }: { template: Template; many: number; onClose: () => void }) {
+  const [all, setAll] = useState(many === 1);
+  const [busy, setBusy] = useState(false);
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+  const run = async () => {
+    setBusy(true);
+    try {
+      const { id, version } = template;
+      const query = all ? {} : { version };
+      await unwrap(api.DELETE("/api/templates/{id}", { params: { path: { id }, query } }));
+      await client.invalidateQueries({ queryKey: ["/api/templates"] });
+      client.removeQueries({
+        predicate: ({ queryKey }) => String(queryKey[0]).startsWith("/api/templates/"),
+      });
+      toast("It is deleted. Ended executions keep what they ran.");
+      navigate(all ? "/templates" : `/templates/${id}?tab=versions`);
+      onClose();
+    } catch (error) {
+      toastError(error, "It was not deleted");
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={`Delete ${template.name}`}
+      onClose={onClose}
+      onSubmit={() => void run()}
+      footer={
+        <>
+          <Button onClick={onClose}>Keep it</Button>
+          <Button type="submit" kind="danger" busy={busy}>
+            {all ? "Delete all versions" : `Delete ${template.version}`}
+          </Button>
+        </>
+      }
+    >
+      <p>It cannot be deployed any more. Executions that ended keep what they ran.</p>
+      {many > 1 && (
+        <label className="check">
+          <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} />
+          All {many} versions, not only {template.version}
+        </label>
+      )}
+    </Dialog>
+  );
+}

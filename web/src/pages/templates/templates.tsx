@@ -1,0 +1,192 @@
+/** /templates: the list. /templates/new: the editor. /templates/:id: one template. */
+import { lazy, Suspense } from "react";
+import { Link, useParams as useRoute } from "wouter";
+import type { ItemOf } from "../../api/client";
+import { useRows } from "../../api/hooks";
+import { count, duration, money } from "../../lib/format";
+import { useParams } from "../../lib/search";
+import { useMay } from "../../session/session";
+import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { Search } from "../definition/search";
+import { STARTER } from "./starter";
+import "./templates.css";
+
+const Write = lazy(() => import("../definition/write"));
+const One = lazy(() => import("./template"));
+
+export default function Templates() {
+  const { id } = useRoute<{ id?: string }>();
+  const may = useMay();
+  if (id === "new" && may("templates: create")) {
+    return (
+      <PageFrame title="New template">
+        <Suspense fallback={<Loading />}>
+          <Write kind="template" initial={STARTER} />
+        </Suspense>
+      </PageFrame>
+    );
+  }
+  if (id) {
+    return (
+      <Suspense fallback={<Loading />}>
+        <One key={id} id={id} />
+      </Suspense>
+    );
+  }
+  return <List />;
+}
+
+type Row = ItemOf<"/api/templates">;
+const INDUSTRIES = ["legal", "finance", "devops", "marketing", "healthcare", "custom"];
+
+const COLUMNS: Column<Row>[] = [
+  {
+    id: "name",
+    header: "Template",
+    width: "minmax(200px, 2fr)",
+    cell: (row) => (
+      <span className="templates-name">
+        <Link href={`/templates/${row.id}`}>{row.name}</Link>
+        <span className="faint small mono cut">{row.id}</span>
+      </span>
+    ),
+  },
+  {
+    id: "version",
+    header: "Version",
+    width: "80px",
+    cell: (row) => <span className="mono">{row.version}</span>,
+  },
+  { id: "industry", header: "Industry", width: "100px", cell: (row) => row.industry },
+  {
+    id: "steps",
+    header: "Steps",
+    phone: false,
+    width: "60px",
+    number: true,
+    cell: (row) => count(row.stepsCount),
+  },
+  {
+    id: "held",
+    header: "Reviewed",
+    phone: false,
+    width: "80px",
+    number: true,
+    cell: (row) =>
+      row.hitlSteps.length > 0 ? (
+        <span data-tip={`Always reviewed: ${row.hitlSteps.join(", ")}`}>{row.hitlSteps.length}</span>
+      ) : (
+        <span className="faint">0</span>
+      ),
+  },
+  { id: "cost", header: "Cost", width: "80px", number: true, cell: (row) => money(row.estimatedCost) },
+  {
+    id: "time",
+    header: "Time",
+    width: "90px",
+    number: true,
+    cell: (row) => duration(row.estimatedDurationMs),
+  },
+  {
+    id: "author",
+    header: "Author",
+    width: "minmax(90px, 1fr)",
+    phone: false,
+    cell: (row) => <span className="cut">{row.author}</span>,
+  },
+  { id: "visibility", header: "Seen by", width: "110px", phone: false, cell: (row) => row.visibility },
+  {
+    id: "created",
+    header: "Published",
+    width: "90px",
+    phone: false,
+    cell: (row) => <Ago at={row.createdAt} />,
+  },
+];
+
+function List() {
+  const [params, set] = useParams();
+  const industry = params.get("industry") ?? "";
+  const visibility = params.get("visibility") ?? "";
+  const search = params.get("search") ?? "";
+  const tags = params.get("tags") ?? "";
+  const query = {
+    industry: industry || undefined,
+    visibility: visibility || undefined,
+    search: search || undefined,
+    tags: tags || undefined,
+  };
+  const list = useRows("/api/templates", { query } as never);
+  const may = useMay();
+  const isFiltered = Boolean(industry || visibility || search || tags);
+  return (
+    <PageFrame
+      title="Templates"
+      fill
+      actions={
+        may("templates: create") && (
+          <Link href="/templates/new" className="button" data-kind="primary">
+            New template
+          </Link>
+        )
+      }
+    >
+      <div className="filters" role="search">
+        <Search label="Search templates" />
+        <select
+          className="select"
+          aria-label="Industry"
+          value={industry}
+          onChange={(event) => set({ industry: event.target.value })}
+        >
+          <option value="">every industry</option>
+          {INDUSTRIES.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+        <select
+          className="select"
+          aria-label="Visibility"
+          value={visibility}
+          onChange={(event) => set({ visibility: event.target.value })}
+        >
+          <option value="">seen by anybody</option>
+          <option>private</option>
+          <option>organization</option>
+          <option>public</option>
+        </select>
+        <Search label="Tags" name="tags" />
+        <span className="faint">{list.data ? `${count(list.total)} found` : ""}</span>
+      </div>
+      {list.error ? (
+        <Failed error={list.error} retry={() => void list.refetch()} />
+      ) : !list.data ? (
+        <Loading />
+      ) : list.rows.length === 0 ? (
+        <Empty title={isFiltered ? "No template matches" : "No template is visible to you"}>
+          {isFiltered && (
+            <Button
+              onClick={() =>
+                set({ industry: undefined, visibility: undefined, search: undefined, tags: undefined })
+              }
+            >
+              Show all
+            </Button>
+          )}
+        </Empty>
+      ) : (
+        <Table
+          label="Templates"
+          rows={list.rows}
+          total={list.total}
+          more={list.more}
+          keyOf={(row) => row.id}
+          href={(row) => `/templates/${row.id}`}
+          columns={COLUMNS}
+        />
+      )}
+    </PageFrame>
+  );
+}

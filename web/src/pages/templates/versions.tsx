@@ -1,0 +1,136 @@
+/** The versions of a template, and what two of them differ in. */
+import { Link } from "wouter";
+import type { Schemas } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { useParams } from "../../lib/search";
+import { Loaded, Panel } from "../../ui/basics";
+import { Mark } from "../../ui/status";
+import { Ago } from "../../ui/time";
+import { YamlDiff } from "../definition/code";
+import { changes, textOf } from "../definition/definition";
+import { Scroll } from "../definition/sized";
+
+type Template = Schemas["Template"];
+
+export default function Versions({ id, versions }: { id: string; versions: Template[] }) {
+  const [params, set] = useParams();
+  const after = params.get("to") ?? versions[0]?.version;
+  const before = params.get("from") ?? versions[1]?.version;
+  return (
+    <>
+      <Panel title="Versions">
+        <Scroll>
+          <table className="definition-table">
+            <thead>
+              <tr>
+                <th scope="col">Version</th>
+                <th scope="col">Published</th>
+                <th scope="col" className="num">
+                  Steps
+                </th>
+                <th scope="col">Seen by</th>
+              </tr>
+            </thead>
+            <tbody>
+              {versions.map((each) => (
+                <tr key={each.version}>
+                  <th scope="row" className="mono">
+                    <Link href={`/templates/${id}?version=${each.version}`}>{each.version}</Link>
+                  </th>
+                  <td>
+                    <Ago at={each.createdAt} />
+                  </td>
+                  <td className="num">{each.stepsCount}</td>
+                  <td>{each.visibility}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scroll>
+      </Panel>
+      {before && after ? (
+        <>
+          <div className="filters">
+            <Choice
+              label="From version"
+              versions={versions}
+              value={before}
+              onChange={(from) => set({ from })}
+            />
+            <Choice label="To version" versions={versions} value={after} onChange={(to) => set({ to })} />
+          </div>
+          <Difference id={id} before={before} after={after} />
+        </>
+      ) : (
+        <p className="soft">There is one version. A second one is shown here beside it.</p>
+      )}
+    </>
+  );
+}
+
+function Choice({
+  label,
+  versions,
+  value,
+  onChange,
+}: {
+  label: string;
+  versions: Template[];
+  value: string;
+  onChange: (version: string) => void;
+}) {
+  return (
+    <label className="row">
+      <span className="soft">{label}</span>
+      <select className="select" value={value} onChange={(event) => onChange(event.target.value)}>
+        {versions.map(({ version }) => (
+          <option key={version}>{version}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const LOOKS = { added: ["good", "plus"], removed: ["bad", "cross"], changed: ["warn", "edit"] } as const;
+
+function Difference({ id, before, after }: { id: string; before: string; after: string }) {
+  const old = useApi("/api/templates/{id}", { path: { id }, query: { version: before } });
+  const now = useApi("/api/templates/{id}", { path: { id }, query: { version: after } });
+  return (
+    <Loaded query={old}>
+      {(a) => (
+        <Loaded query={now}>
+          {(b) => {
+            const found = changes(a, b);
+            return (
+              <Panel title={`${before} → ${after}`}>
+                {found.length === 0 ? (
+                  <p className="definition-pad soft">They are the same.</p>
+                ) : (
+                  <>
+                    <ul className="definition-pad templates-changes">
+                      {found.map(({ what, kind, members }) => (
+                        <li key={what} className="row wrap">
+                          <Mark tone={LOOKS[kind][0]} icon={LOOKS[kind][1]}>
+                            {kind}
+                          </Mark>
+                          <span className="mono">{what}</span>
+                          {members.length > 0 && <span className="faint small">{members.join(", ")}</span>}
+                        </li>
+                      ))}
+                    </ul>
+                    <YamlDiff
+                      before={textOf(a)}
+                      after={textOf(b)}
+                      names={[`Version ${before}`, `Version ${after}`]}
+                    />
+                  </>
+                )}
+              </Panel>
+            );
+          }}
+        </Loaded>
+      )}
+    </Loaded>
+  );
+}
