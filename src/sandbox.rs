@@ -130,10 +130,6 @@ impl Worker {
 /// Runs a task to its result.
 async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
     let Assignment { lease, task, inputs, .. } = assignment;
-    let schema = match handle.output_schema(Environment::Test, &task).await {
-        Ok(schema) => schema.filter(|_| task.model() != ECHO),
-        Err(error) => return failed(lease, provider::Failure::broken(error.to_string())),
-    };
     let request = Request {
         model: task.model().to_owned(),
         system_prompt: inputs.system_prompt,

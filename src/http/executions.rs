@@ -65,8 +65,10 @@ pub(super) async fn items(
 ) -> Answer {
     let items = Items::from(list);
     let page = app.handle.execution_items(caller.environment, id, &step, &items).await?;
-    let waiting_for = |task: &_| app.handle.waiting_for(task);
-    let shown: Vec<_> = page.items.iter().map(|item| ItemBody::of(item, waiting_for)).collect();
+    let waiting = |task: &_| {
+        (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
+    };
+    let shown: Vec<_> = page.items.iter().map(|item| ItemBody::of(item, waiting)).collect();
     Ok(Reply::page(&shown, page.total, items.window))
 }
 

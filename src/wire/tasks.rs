@@ -4,7 +4,6 @@ use callboard_domain::Timestamp;
 use std::sync::Arc;
 
 use callboard_domain::Rule;
-use callboard_domain::Rule;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;

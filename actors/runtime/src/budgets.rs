@@ -164,7 +164,7 @@ impl Budgets {
             if spec.origin.step.is_some() {
                 continue;
             }
-            let worst = node.worst_cost(&spec.model, inputs, spec.max_tokens);
+            let worst = node.worst_cost(spec.called(), inputs, spec.max_tokens);
             let promises = self.check(Subject::from(&**spec), worst, &before, unit.now)?;
             before.extend(promises.iter().copied());
             promises_of.push((spec.id, promises));
@@ -230,7 +230,7 @@ impl Budgets {
             return Ok(());
         }
         let inputs = tables::inputs(node.store(), Environment::Live, task.spec.id).await?;
-        let worst = node.worst_cost(&task.spec.model, &inputs, task.spec.max_tokens);
+        let worst = node.worst_cost(task.spec.called(), &inputs, task.spec.max_tokens);
         if runs {
             self.inner().begin(task.spec.id, &matching, worst);
         } else {

@@ -89,7 +89,7 @@ pub(crate) fn submit_admitted(
             node.flow.enter(environment, &step.next.spec);
             if let Some(budgets) = budgets {
                 let spec = &step.next.spec;
-                let worst = node.worst_cost(&spec.model, inputs, spec.max_tokens);
+                let worst = node.worst_cost(spec.called(), inputs, spec.max_tokens);
                 budgets.enter(&step.next, worst);
             }
             node.hand_off(environment, step.next.clone(), std::mem::take(inputs));

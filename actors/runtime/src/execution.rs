@@ -454,7 +454,6 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
         }
         Refusal::StaleTask
         | Refusal::NotReady
-        | Refusal::NotChecked
         | Refusal::NotDue
         | Refusal::SignalReplayed
         | Refusal::SignalKeyReused => {

@@ -19,6 +19,7 @@ use callboard_domain::task::{
     self, Chance, Completion, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
 use callboard_domain::unit::{self, Refusal};
+use callboard_domain::usage::Usage;
 use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
@@ -255,7 +256,7 @@ impl Held<TaskItem> {
             return Ok(true);
         };
         let spec = &task.spec;
-        let worst = self.node.worst_cost(&spec.model, inputs, spec.max_tokens);
+        let worst = self.node.worst_cost(spec.called(), inputs, spec.max_tokens);
         Ok(self.node.budgets.lease(task, worst, self.node.now()))
     }
 

@@ -46,7 +46,7 @@ const FIELDS: [Column; 19] = [
     ("cost (USD)", "usage.totalCost"),
 ];
 
-const STEPS: [Column; 7] = [
+const STEPS: [Column; 8] = [
     ("STEP", "id"),
     ("STATUS", "status"),
     ("ITEMS", "shownItems"),
@@ -57,7 +57,7 @@ const STEPS: [Column; 7] = [
     ("ERROR", "error.message"),
 ];
 
-const ITEMS: [Column; 8] = [
+const ITEMS: [Column; 7] = [
     ("ITEM", "item"),
     ("STATUS", "status"),
     ("MS", "durationMs"),

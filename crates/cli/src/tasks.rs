@@ -29,7 +29,7 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 20] = [
+const FIELDS: [Column; 21] = [
     ("id", "id"),
     ("status", "status"),
     ("waits for", "waitingFor"),

@@ -138,7 +138,12 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
 }
 
 fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens)>) -> FromWorker {
-    let used = |Tokens { input, output, .. }: Tokens| Usage { input, output };
+    let used = |Tokens { input, output, cache_read, cache_write }: Tokens| Usage {
+        input,
+        output,
+        cache_read,
+        cache_write,
+    };
     FromWorker::Complete(Complete {
         lease,
         output: completion.output,

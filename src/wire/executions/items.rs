@@ -7,7 +7,7 @@ use callboard_runtime::read::items::ItemDetail;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::StepResult;
+use super::{StepResult, Waiting};
 use crate::request;
 use crate::wire::common::Paging;
 use crate::wire::read::rule::{self, Parse};
@@ -63,10 +63,10 @@ pub struct ItemBody<'a> {
 }
 
 impl<'a> ItemBody<'a> {
-    /// An item; `waiting_for` says what a pending task waits for.
+    /// An item; `waiting` says what a pending task waits for.
     #[must_use]
-    pub fn of(item: &'a ItemDetail, waiting_for: impl Fn(&Task) -> Option<&'static str>) -> Self {
-        Self { item: item.number, result: StepResult::of_item(item, waiting_for) }
+    pub fn of(item: &'a ItemDetail, waiting: impl Fn(&Task) -> Waiting) -> Self {
+        Self { item: item.number, result: StepResult::of_item(item, waiting) }
     }
 }
 

@@ -61,15 +61,11 @@ pub struct StepResult<'a> {
     /// where it waits for other steps (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// When a wait for a signal is over without it (+).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    waiting_until: Option<Iso>,
     /// When the signal of a wait came, which may be before the wait (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     signalled_at: Option<Iso>,
-    /// Until when it waits at least, if that is known (+).
+    /// Until when it waits: for a model or a retry at least, for a signal at most, if that is known (+).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
@@ -97,14 +93,14 @@ impl<'a> StepResult<'a> {
         let execution = &detail.overview.execution;
         let Some(row) = execution.step(number) else { return Self::default() };
         let items = detail.items.get(&number).copied().map(ItemCountsBody::from);
-        Self { items, ..Self::without_items(detail, number, row, waiting_for) }
+        Self { items, ..Self::without_items(detail, number, row, waiting) }
     }
 
     fn without_items(
         detail: &'a ExecutionDetail,
         number: u16,
         row: &'a StepState,
-        waiting_for: impl Fn(&Task) -> Option<&'static str>,
+        waiting: impl Fn(&Task) -> Waiting,
     ) -> Self {
         let execution = &detail.overview.execution;
         match row.stage {
@@ -135,14 +131,11 @@ impl<'a> StepResult<'a> {
         }
     }
 
-    /// An item of a step; `waiting_for` says what a pending task waits for.
-    pub(super) fn of_item(
-        item: &'a ItemDetail,
-        waiting_for: impl Fn(&Task) -> Option<&'static str>,
-    ) -> Self {
+    /// An item of a step; `waiting` says what a pending task waits for.
+    pub(super) fn of_item(item: &'a ItemDetail, waiting: impl Fn(&Task) -> Waiting) -> Self {
         let status = item.status.as_str();
         let shown = match &item.task {
-            Some(task) => Self::dispatched(&item.row, task, waiting_for(task)),
+            Some(task) => Self::dispatched(&item.row, task, waiting(task)),
             None => Self::row(status, &item.row),
         };
         Self { status, output: item.output.as_deref(), ..shown }

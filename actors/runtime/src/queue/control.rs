@@ -94,7 +94,7 @@ impl Held<QueueItem> {
     }
 
     /// Has every task of the queue that runs take its share of a limit that is new.
-    async fn count_running(&self) -> Done {
+    async fn count_running(&mut self) -> Done {
         let environment = self.address.environment;
         let query = Query {
             list: tables::task_list(environment),

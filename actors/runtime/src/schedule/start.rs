@@ -153,7 +153,7 @@ impl Held<ScheduleItem> {
         let started = match &order {
             Order::Tasks(..) => Started::Task(TaskId::from_u128(number)),
             Order::Execution(_) => Started::Execution(ExecutionId::from_u128(number)),
-            Order::Plan(..) => return Ok(None),
+            Order::Retry(..) | Order::Plan(..) => return Ok(None),
         };
         row.schedule.running.push(started);
         let run =

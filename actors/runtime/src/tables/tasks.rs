@@ -39,7 +39,7 @@ pub(crate) struct TaskRow {
     error: Option<Ending>,
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     edited: bool,
-    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
+    #[serde(rename = "z", default, skip_serializing_if = "is_default")]
     erased_at: Option<Timestamp>,
     #[serde(rename = "f", default, skip_serializing_if = "is_default")]
     route: Route,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-const SAMPLES: [(&str, &str); 5] = [
+const SAMPLES: [(&str, &str); 6] = [
     (
         "contract-review-v1",
         include_str!("../../../../config/templates/samples/contract-review-v1.json"),
