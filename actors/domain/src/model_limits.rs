@@ -90,7 +90,10 @@ pub struct NoRoom {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     at: Monotonic,
+    /// The reservation.
     demand: Demand,
+    /// The part of it for which there was room when the call began.
+    admitted: Demand,
     is_probe: bool,
 }
 
@@ -180,7 +183,7 @@ impl Meter {
         self.window.evict(now);
         self.window.add(at, demand.load());
         self.in_flight += 1;
-        Call { at, demand, is_probe: false }
+        Call { at, demand, admitted: demand, is_probe: false }
     }
 
     /// Counts a call of before a restart that has ended.
@@ -206,8 +209,13 @@ impl Meter {
     /// # Errors
     /// [`NoRoom`].
     pub fn room(&mut self, now: Monotonic) -> Result<(), NoRoom> {
-        // A call smaller than usual may fit; what it needs is known once it has begun.
-        self.admit(self.next.unwrap_or_else(|| self.estimator.usual().quarter()), now)
+        self.admit(self.least(), now)
+    }
+
+    /// The demand that there must be room for before a call of unknown texts begins: a call smaller
+    /// than usual may fit.
+    fn least(&self) -> Demand {
+        self.next.unwrap_or_else(|| self.estimator.usual().quarter())
     }
 
     /// Begins a call whose texts are not known yet: reserves the usual demand until
@@ -217,8 +225,9 @@ impl Meter {
     /// [`NoRoom`]; nothing is counted.
     pub fn begin(&mut self, now: Monotonic) -> Result<Call, NoRoom> {
         self.room(now)?;
+        let admitted = self.least();
         let demand = self.next.take().unwrap_or_else(|| self.estimator.usual());
-        Ok(self.begun(demand, now))
+        Ok(self.begun(demand, admitted, now))
     }
 
     /// Begins a call.
@@ -231,13 +240,13 @@ impl Meter {
             return Err(no_room);
         }
         self.next = None;
-        Ok(self.begun(demand, now))
+        Ok(self.begun(demand, demand, now))
     }
 
-    fn begun(&mut self, demand: Demand, now: Monotonic) -> Call {
+    fn begun(&mut self, demand: Demand, admitted: Demand, now: Monotonic) -> Call {
         self.window.add(now, demand.load());
         self.in_flight += 1;
-        Call { at: now, demand, is_probe: self.closure.begin() }
+        Call { at: now, demand, admitted, is_probe: self.closure.begin() }
     }
 
     /// Reserves the demand of a call's own texts.
@@ -245,7 +254,7 @@ impl Meter {
     /// # Errors
     /// [`NoRoom`]; the call is abandoned, and its demand goes next.
     pub fn resize(&mut self, call: Call, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
-        let Demand { input, output, .. } = call.demand;
+        let Demand { input, output, .. } = call.admitted;
         if demand.input <= input && demand.output <= output {
             // What others reserved meanwhile must not take the room of a call that has it.
             self.window.change(call.at, call.demand.load(), demand.load());

@@ -11,6 +11,7 @@
 //! the clock, and the start of the work.
 
 mod due;
+mod running;
 #[cfg(test)]
 mod tests;
 mod timetable;
@@ -22,6 +23,7 @@ use crate::id::{ExecutionId, ScheduleId, TaskId};
 use crate::names::names;
 
 pub use due::{Due, MAX_CAUGHT_UP, ON_TIME};
+pub use running::Running;
 pub use timetable::{Timetable, Unfit};
 
 /// The longest name of a schedule, in characters.
@@ -31,7 +33,7 @@ pub const MAX_CRON: usize = 256;
 /// The longest random delay, in milliseconds.
 pub const MAX_JITTER_MS: u64 = 3_600_000;
 /// The most occurrences that wait for the end of a run.
-pub const MAX_QUEUED: usize = 100;
+pub const MAX_QUEUED: usize = 50;
 /// The most runs of a schedule that are known to be under way; beyond it occurrences are skipped.
 pub const MAX_RUNNING: usize = 100;
 
@@ -180,8 +182,8 @@ pub struct Schedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     /// The runs that are not known to have ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub running: Vec<Started>,
+    #[serde(default, skip_serializing_if = "Running::is_empty")]
+    pub running: Running,
     /// The occurrences that wait for the end of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<Timestamp>,
@@ -205,7 +207,7 @@ impl Schedule {
             updated_at: now,
             cursor: now,
             next: None,
-            running: Vec::new(),
+            running: Running::default(),
             queued: Vec::new(),
         };
         blank.planned(timetable)

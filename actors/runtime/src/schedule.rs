@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, ScheduleId};
-use callboard_domain::schedule::{Decision, Due, Outcome, Schedule, Settings, Started, Timetable};
+use callboard_domain::schedule::{
+    Decision, Due, Outcome, Running, Schedule, Settings, Started, Timetable,
+};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 use tokio::sync::oneshot;
@@ -231,14 +233,14 @@ impl Held<ScheduleItem> {
         }
         let node = Arc::clone(&self.node);
         let environment = self.address.environment;
-        let mut running = Vec::new();
-        for run in &own.row.schedule.running {
+        let mut running = Running::default();
+        for (at, run) in own.row.schedule.running.of(self.address.schedule) {
             // Watched before it is looked at, so that no end is lost between the two.
             if !own.row.schedule.queued.is_empty() {
-                node.run_watch.watch((environment, *run), self.address);
+                node.run_watch.watch((environment, run), self.address);
             }
-            if !schedules::has_ended(node.store(), environment, *run).await? {
-                running.push(*run);
+            if !schedules::has_ended(node.store(), environment, run).await? {
+                running.add(at, run);
             }
         }
         if let Some(own) = &mut self.item.0 {
@@ -382,10 +384,10 @@ impl Held<ScheduleItem> {
         let Some(own) = &self.item.0 else { return };
         let handle = crate::Handle::new(Arc::clone(&self.node));
         let (environment, by) = (self.address.environment, self.address.schedule.to_string());
-        for run in &own.row.schedule.running {
+        for (_, run) in own.row.schedule.running.of(self.address.schedule) {
             let cancelled = match run {
-                Started::Task(id) => handle.cancel(environment, *id, &by).await.map(drop),
-                Started::Execution(id) => handle.cancel_execution(environment, *id).await.map(drop),
+                Started::Task(id) => handle.cancel(environment, id, &by).await.map(drop),
+                Started::Execution(id) => handle.cancel_execution(environment, id).await.map(drop),
             };
             if let Err(error) = cancelled {
                 tracing::debug!(%error, ?run, "a run of a schedule is not cancelled");

@@ -78,6 +78,7 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
         "queues: ",
         "budgets: ",
         "metrics: ",
+        "models: ",
         "workers: manage",
         "tasks: execute",
         "webhooks: read secret",

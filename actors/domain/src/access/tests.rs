@@ -22,6 +22,8 @@ const SPECIFIED: &str = "
 
     | executions: cancel | yes | yes | no | no |
     | executions: retry | yes | yes | no | no |
+    | executions: signal | yes | yes | no | no |
+    | schedules: manage | yes | yes | no | no |
     | hitl: claim | yes | yes | no | no |
     | templates: delete | yes | yes | no | no |
     | deliveries: redeliver | yes | yes | no | no |
@@ -32,6 +34,7 @@ const SPECIFIED: &str = "
     | queues: manage | yes | yes | no | no |
     | queues: read | yes | yes | yes | no |
     | executions: read | yes | yes | yes | no |
+    | schedules: read | yes | yes | yes | no |
     | deliveries: read | yes | yes | yes | no |
     | workers: read | yes | yes | yes | no |
     | metrics: read | yes | yes | yes | no |

@@ -57,7 +57,7 @@ fn tokens_are_reserved_by_estimate_and_settled_by_the_result() {
 
 #[test]
 fn a_task_that_found_too_little_room_goes_before_smaller_ones() {
-    let mut meter = Meter::new(ModelLimits { tokens_per_minute: Some(1_000), ..NONE });
+    let mut meter = Meter::new(ModelLimits { tokens_per_minute: Some(1_100), ..NONE });
     let call = meter.begin_with(meter.demand(400, Some(400)), at(0)).unwrap();
     meter.settle(call, CallEnd::Used { input: 400, output: 400 }, at(10));
     let large = meter.demand(400, Some(100));

@@ -9,7 +9,7 @@ use crate::Timestamp;
 use crate::id::ScheduleId;
 
 /// How late an occurrence may start and count as on time.
-pub const ON_TIME: Duration = Duration::from_secs(60);
+pub const ON_TIME: Duration = Duration::from_mins(1);
 /// The most occurrences that are made up for at once.
 pub const MAX_CAUGHT_UP: usize = 100;
 

@@ -237,3 +237,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_fullest_row_fits_what_the_store_takes() {
+    let (mut schedule, _) = schedule("* * * * *", CatchUp::Last, MAX_JITTER_MS);
+    schedule.settings.name = "\u{1}".repeat(MAX_NAME);
+    schedule.settings.timing = Timing::Cron { cron: "1".repeat(MAX_CRON), zone: "a".repeat(64) };
+    for number in 0..100 {
+        let work = Started::task(schedule.id, Timestamp::from_millis(number));
+        schedule.running.add(Timestamp::MAX, work);
+        schedule.queued.extend((number < 50).then_some(Timestamp::MAX));
+    }
+    let json = serde_json::to_string(&schedule).expect("it is written");
+    assert!(json.len() < 3_900, "{} bytes", json.len());
+}

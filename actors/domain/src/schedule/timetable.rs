@@ -127,13 +127,12 @@ impl Backwards<'_> {
     /// The instant before the last one.
     fn before(&mut self, cron: &Cron, zone: &TimeZone) -> Option<Timestamp> {
         for _ in 0..2 * MAX_REPEATED {
-            let (from, inclusive) = match self.from {
-                Some(from) => (from, false),
+            let (from, inclusive) = if let Some(from) = self.from {
+                (from, false)
+            } else {
                 // In the second of two passes later times of the first have passed.
-                None => {
-                    let hours = jiff::SignedDuration::from_hours(REPEATED_HOURS);
-                    (local(zone, self.until)?.checked_add(hours).ok()?, true)
-                }
+                let hours = jiff::SignedDuration::from_hours(REPEATED_HOURS);
+                (local(zone, self.until)?.checked_add(hours).ok()?, true)
             };
             let local = cron.find_previous_occurrence(&from, inclusive).ok()?;
             self.from = Some(local);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_domain::access::{Account, Action};
-use callboard_domain::id::{ExecutionId, PlanId, ScheduleId, TaskId};
+use callboard_domain::id::PlanId;
 use callboard_domain::plan::HitlSource;
 use callboard_domain::schedule::{Outcome, Schedule, Started};
 use callboard_domain::task::Request;
@@ -12,7 +12,6 @@ use callboard_domain::{Error, Timestamp};
 use ractor::ActorProcessingErr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Own, ScheduleItem};
@@ -60,18 +59,6 @@ impl Target {
         let (models, queues) = (BTreeMap::new(), BTreeMap::new());
         crate::handle::Deploy { start: start.into(), version, models, queues }
     }
-}
-
-/// The number of the work of an occurrence: made of both, so that it is the same whenever it is made.
-fn derived(schedule: ScheduleId, at: Timestamp) -> u128 {
-    let mut hash = Sha256::new();
-    hash.update(b"occurrence");
-    hash.update(schedule.as_u128().to_be_bytes());
-    hash.update(at.as_millis().to_be_bytes());
-    let bytes: [u8; 32] = hash.finalize().into();
-    let (head, _) = bytes.split_first_chunk().expect("a digest has 32 bytes");
-    let chance = u128::from_be_bytes(*head) >> 58;
-    (u128::from(at.as_millis()) << 80) | (chance << 10) | u128::from(schedule.partition())
 }
 
 impl Held<ScheduleItem> {
@@ -149,13 +136,13 @@ impl Held<ScheduleItem> {
     ) -> Result<Option<RunRow>, ActorProcessingErr> {
         let (at, environment) = (which.0, self.address.environment);
         let Some(mut row) = self.next(which) else { return Ok(None) };
-        let number = derived(row.schedule.id, at);
+        let id = row.schedule.id;
         let started = match &order {
-            Order::Tasks(..) => Started::Task(TaskId::from_u128(number)),
-            Order::Execution(_) => Started::Execution(ExecutionId::from_u128(number)),
+            Order::Tasks(..) => Started::task(id, at),
+            Order::Execution(_) => Started::execution(id, at),
             Order::Retry(..) | Order::Plan(..) => return Ok(None),
         };
-        row.schedule.running.push(started);
+        row.schedule.running.add(at, started);
         let run =
             RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.now()) };
         let mut rows = schedules::rows_of_run(environment, &row, &run);
@@ -169,7 +156,7 @@ impl Held<ScheduleItem> {
             key: None,
             partition: row.schedule.id.partition(),
             admitted,
-            scheduled: Some(Box::new(Scheduled { number, rows })),
+            scheduled: Some(Box::new(Scheduled { number: started.number(), rows })),
         };
         match submission::create(Arc::clone(&self.node), submission).await {
             Ok(_) => {

@@ -85,7 +85,7 @@ fn judge(n: u8) -> Ask {
 
 async fn measured(provider: &Planned, request: &Request, ask: &Ask) -> (Measured, String) {
     let (deltas, mut pieces) = mpsc::channel(64);
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     let measured = complete(provider, request, Some(ask), &deltas, until).await.unwrap();
     drop(deltas);
     let mut told = String::new();
