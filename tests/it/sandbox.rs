@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Events, Server, until};
 
-const SAMPLES: [(&str, &str, &str); 5] = [
+const SAMPLES: [(&str, &str, &str); 6] = [
     (
         "contract-review-v1",
         include_str!("../../config/templates/samples/contract-review-v1.json"),

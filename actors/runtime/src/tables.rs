@@ -230,7 +230,7 @@ pub(crate) mod text {
 /// Schedules.
 pub(crate) const SCHEDULES: Table<u128, ScheduleRow> = Table::new(0x90, 1);
 /// What became of occurrences, by schedule and instant.
-pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x30, 1);
+pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x31, 1);
 
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);

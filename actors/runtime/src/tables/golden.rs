@@ -507,7 +507,7 @@ fn the_rows_of_approvals_are_pinned() {
 
 #[tokio::test]
 async fn a_history_that_an_older_program_began_is_read_as_one() {
-    let (_, _, history) = full_approval();
+    let (_, _, history) = full_approval(None);
     let older = Table::<(u128, u16), Entry>::new(0x1e, 1).compressed_with(words::OF_HISTORIES);
     let (first, rest) = history.split_at(3);
     let number = |entry: &Entry| u16::try_from(entry.number).expect("it is small");

@@ -6,6 +6,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
+use callboard_domain::model_limits::Reported;
+
 use super::*;
 
 /// One planned answer: its text, its first tokens, or a failure.
@@ -68,6 +70,8 @@ impl Provider for Planned {
                 confidence_source: Source::Logprobs,
                 finish_reason: Some(reason.into()),
                 opening,
+                service_tier: None,
+                limits: Reported::default(),
             })
         }
         .boxed()

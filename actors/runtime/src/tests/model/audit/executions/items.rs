@@ -27,7 +27,7 @@ pub(super) fn judge(picture: &Picture, execution: &Execution, step: u16) -> Resu
             Stage::Completed => status == Some(Status::Completed),
             Stage::Rejected => status == Some(Status::Rejected),
             Stage::Waiting | Stage::Failed | Stage::Cancelled => true,
-            Stage::Ready | Stage::Skipped => false,
+            Stage::Ready | Stage::Skipped | Stage::Awaiting => false,
         };
         must(fits, || {
             format!("{id}: item {item} of step {step} is {:?}, its task {status:?}", of_item.stage)
@@ -49,7 +49,7 @@ pub(super) fn judge(picture: &Picture, execution: &Execution, step: u16) -> Resu
         Stage::Dispatched => enough && completed + bad < map.items,
         Stage::Completed => enough && completed + bad == map.items,
         Stage::Failed | Stage::Rejected | Stage::Cancelled => out == 0,
-        Stage::Waiting | Stage::Ready | Stage::Skipped => false,
+        Stage::Waiting | Stage::Ready | Stage::Skipped | Stage::Awaiting => false,
     };
     must(fits, || {
         format!("{id}: step {step} is {:?} with {completed}, {bad}, {out} of {map:?}", row.stage)
