@@ -173,7 +173,8 @@ mod tests {
         for (template, expected) in templates.iter().zip(expected()) {
             let (source, id) = (template.source(), expected.id);
             assert_eq!(template.id(), id);
-            assert_eq!(template.version().to_string(), "1.1.0");
+            let version = if id == "extraction-v1" { "1.0.0" } else { "1.1.0" };
+            assert_eq!(template.version().to_string(), version);
             assert_eq!(template.industry().as_str(), expected.industry);
             assert_eq!(template.visibility().as_str(), "public");
             let steps: Vec<_> = source.steps.iter().map(|step| step.id.as_str()).collect();

@@ -34,6 +34,7 @@ use crate::ws;
         tasks::get_batch,
         tasks::cancel,
         tasks::retry,
+        tasks::erase,
         plans::create,
         plans::list,
         plans::get,

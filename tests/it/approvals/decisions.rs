@@ -37,7 +37,7 @@ async fn an_output_is_held_until_a_reviewer_lets_it_pass() {
         "summary": "a draft of two lines", "output": "a  draft\nof two lines",
         "prompt": "a  draft\nof two lines @0.71", "tags": ["x", "y"], "assignedTo": fixture.admin_id,
         // Ours.
-        "confidenceSource": "reported", "threshold": 0.9, "reason": "required", "sampled": false,
+        "confidenceSource": "reported", "untested": true, "threshold": 0.9, "reason": "required", "sampled": false,
         "status": "assigned", "notifyChannels": ["dashboard"],
     });
     let unknown = ["createdAt", "timeoutAt", "waitingMs", "history"];

@@ -98,7 +98,7 @@ async fn a_watch_that_may_not_go_on_says_so() {
     let home = Home::new(&fake.url).with_key("k");
     let ended = home.run(&["executions", "watch", "dt_exec_1", "--timeout", "1500ms"]).await;
     assert!(ended.stdout.contains("two  waits for approval"), "{ended:?}");
-    assert!(ended.failed(8).contains("still under way"));
+    assert!(ended.failed(8).contains("still running"));
     let unknown = Fake::start(|_, _| Told::Refused(404, "NOT_FOUND")).await;
     Home::new(&unknown.url).with_key("k").run(&["executions", "watch", "x"]).await.failed(3);
 }

@@ -377,6 +377,78 @@ export interface paths {
         patch: operations["auth_change_user"];
         trace?: never;
     };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Budgets as they stand, the newest first. */
+        get: operations["budgets_list"];
+        put?: never;
+        /** Create a budget. */
+        post: operations["budgets_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A budget as it stands. */
+        get: operations["budgets_get"];
+        put?: never;
+        post?: never;
+        /** Delete a budget; tasks that wait for it go on. */
+        delete: operations["budgets_delete"];
+        options?: never;
+        head?: never;
+        /** Change the limit, the alerts or the rule of a budget; what was spent stays. */
+        patch: operations["budgets_change"];
+        trace?: never;
+    };
+    "/api/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Bulk jobs, the newest first: those that run, and the last 1,000 that have ended. */
+        get: operations["bulk_list"];
+        put?: never;
+        /** Cancel, retry or reprioritize every task that a filter matches now; a dry run tells their number. */
+        post: operations["bulk_start"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bulk/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A bulk job and how far it is. */
+        get: operations["bulk_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -615,6 +687,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Models by name: those that workers announce, those with limits or figures, and the default (+). */
+        get: operations["system_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set all limits of a model, in place of those before and of the settings; they count at once (+). */
+        put: operations["system_set_limits"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/openapi.json": {
         parameters: {
             query?: never;
@@ -702,6 +808,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/plans/executions/{id}/signals/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a signal to an execution: the step that waits for it goes on, with the payload as its output; a
+         *     signal that comes before its wait is kept (+).
+         */
+        post: operations["executions_send"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/steps/{step}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The items of a step with forEach, in the order of its list, with their outputs. */
+        get: operations["executions_items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/plans/executions/{id}/stream": {
         parameters: {
             query?: never;
@@ -753,6 +896,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The queues that have ready tasks, workers or settings, by name. */
+        get: operations["queues_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queues/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Pause, resume or limit a queue. */
+        patch: operations["queues_change"];
+        trace?: never;
+    };
+    "/api/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Schedules, the newest first (+). */
+        get: operations["schedules_list"];
+        put?: never;
+        /** Make a schedule (+). */
+        post: operations["schedules_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/schedules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A schedule with its target (+). */
+        get: operations["schedules_get"];
+        put?: never;
+        post?: never;
+        /** Delete a schedule; what it has started goes on (+). */
+        delete: operations["schedules_delete"];
+        options?: never;
+        head?: never;
+        /** Change a schedule; what is left out stays as it is (+). */
+        patch: operations["schedules_change"];
+        trace?: never;
+    };
+    "/api/schedules/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The occurrences of a schedule that are remembered: the last thousand, the newest first (+). */
+        get: operations["schedules_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/schedules/{id}/trigger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start the work of a schedule now, be it enabled or not (+). */
+        post: operations["schedules_trigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks": {
         parameters: {
             query?: never;
@@ -788,6 +1036,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/batch/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The tasks of a batch that are still stored, and how many are how far; not for a worker key that is bound to queues. */
+        get: operations["tasks_get_batch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}": {
         parameters: {
             query?: never;
@@ -801,6 +1066,23 @@ export interface paths {
         post?: never;
         /** Cancel a task. */
         delete: operations["tasks_cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Submit a task that failed, was cancelled or was rejected anew, as a task of the caller. */
+        post: operations["tasks_retry"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -885,6 +1167,23 @@ export interface paths {
         };
         /** All versions of a template, the highest first. */
         get: operations["templates_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the tasks used that were created in a time and are still stored, in groups; at most 100,000 tasks. */
+        get: operations["budgets_usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1053,6 +1352,19 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description One limit of a provider. */
+        Allowance: {
+            /**
+             * Format: int64
+             * @description In a minute.
+             */
+            limit: number;
+            /**
+             * Format: int64
+             * @description The rest of it, when it was told.
+             */
+            remaining: number;
+        };
         /** @description An approval as it is told (SPEC.md, HITL approval record). */
         Approval: {
             /** @description Who is to decide. */
@@ -1080,11 +1392,21 @@ export interface components {
             decision?: components["schemas"]["Decision"];
             /**
              * Format: date-time
+             * @description When the texts of the task were erased (+).
+             */
+            erasedAt?: string;
+            /**
+             * Format: date-time
              * @description When it was escalated first (+).
              */
             escalatedAt?: string;
             /** @description How long its history is, and how it ends (+). */
             history: components["schemas"]["Chain"];
+            /**
+             * Format: int32
+             * @description The item of the step's list that the task is for, from 0 (+).
+             */
+            item?: number;
             /** @description The model's name. */
             model: string;
             /** @description How reviewers are told (+). */
@@ -1119,7 +1441,7 @@ export interface components {
             templateId?: string;
             /**
              * Format: double
-             * @description The least confidence that passes (+).
+             * @description Minimum confidence to skip review (+).
              */
             threshold?: number;
             /**
@@ -1127,6 +1449,11 @@ export interface components {
              * @description When the reviewers' time is over.
              */
             timeoutAt: string;
+            /**
+             * @description Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
+             *     nobody knows how good such confidences are (+).
+             */
+            untested?: boolean;
             /**
              * Format: int64
              * @description How long it has waited, or had when it was decided, in milliseconds.
@@ -1194,10 +1521,143 @@ export interface components {
             /** @description pending. */
             status: string;
         };
+        /** @description A batch as it is. */
+        BatchStatus: {
+            /** @description `dt_batch_…` */
+            batchId: string;
+            /** @description How many have each status. */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            createdAt: string;
+            /** @description Its tasks that are still stored, in the order in which they were given. */
+            tasks: components["schemas"]["BatchItem"][];
+            /** @description How many. */
+            total: number;
+        };
+        /** @description A budget of many tasks. */
+        Budget: {
+            /** @description The shares of the limit at which `budget.alert` is sent. */
+            alertAt: number[];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            createdAt: string;
+            /** @description `bdg_…` */
+            id: string;
+            /**
+             * Format: double
+             * @description What may be spent in a period, in USD.
+             */
+            limit: number;
+            /** @description The tasks that it is for. */
+            match: components["schemas"]["BudgetMatch"];
+            /** @description wait, reject or alert. */
+            onExceed: string;
+            /** @description day, week, month or total. */
+            period: string;
+            /**
+             * Format: date-time
+             * @description The end of the period.
+             */
+            periodEnd?: string;
+            /**
+             * Format: date-time
+             * @description The beginning of the period.
+             */
+            periodStart?: string;
+            /**
+             * Format: double
+             * @description The highest costs of tasks that have not ended, in USD; not in events.
+             */
+            reserved?: number;
+            /**
+             * Format: double
+             * @description The share that was passed, in `budget.alert`.
+             */
+            share?: number;
+            /**
+             * Format: double
+             * @description The costs in the period, in USD.
+             */
+            spent: number;
+            /** @description The zone whose midnights count. */
+            timezone: string;
+        };
+        BudgetMatch: {
+            /** @description All of these tags. */
+            tags?: string[] | null;
+            /** @description The id of the user or key that submits. */
+            account?: string | null;
+            /** @description The id of the template that the execution was deployed from. */
+            templateId?: string | null;
+            /** @description The model. */
+            model?: string | null;
+        };
+        /** @description A bulk job, or what a dry run found. */
+        Bulk: {
+            /** @description cancel, retry or reprioritize. */
+            action: string;
+            /**
+             * Format: date-time
+             * @description The end.
+             */
+            completedAt?: string;
+            /**
+             * Format: date-time
+             * @description The start.
+             */
+            createdAt?: string;
+            /** @description The account that started it. */
+            createdBy?: string;
+            /**
+             * Format: int32
+             * @description The tasks that were acted on.
+             */
+            done: number;
+            /**
+             * Format: int32
+             * @description Those on which the action failed.
+             */
+            failed: number;
+            /** @description `blk_…`; not in a dry run. */
+            id?: string;
+            /**
+             * Format: int32
+             * @description The new priority.
+             */
+            priority?: number;
+            /**
+             * Format: int32
+             * @description Those that the action does not fit, such as ended ones for cancel.
+             */
+            skipped: number;
+            /** @description running or completed; `dry_run` of a dry run. */
+            status: string;
+            /**
+             * Format: int32
+             * @description Those that are as the action wants them.
+             */
+            succeeded: number;
+            /**
+             * Format: int64
+             * @description The tasks that matched.
+             */
+            total: number;
+        };
         /** @description How good confidences are. */
         Calibration: {
             /** @description What became of outputs by confidence: ten ranges of 0.1. */
             deciles: components["schemas"]["Decile"][];
+            /** @description The method that was asked for (+). */
+            method?: string;
+            /** @description The model that was asked for (+). */
+            model?: string;
             /** @description What became of those without a confidence; they count in no threshold. */
             noConfidence: components["schemas"]["Tally"];
             /** @description The step that was asked for. */
@@ -1322,6 +1782,22 @@ export interface components {
             /** @description The workers. */
             workers: components["schemas"]["Component"];
         };
+        /** @description How a confidence is to be made. */
+        Confidence: {
+            /** @description The members that samples must agree on; by default those of the schema. */
+            fields?: string[];
+            /** @description The model that judges. */
+            judgeModel?: string;
+            /** @description auto, logprobs, samples, judge or none. */
+            method: string;
+            /**
+             * Format: int32
+             * @description The samples or verdicts; by default 3.
+             */
+            n?: number;
+            /** @description What the judge goes by. */
+            rubric?: string;
+        };
         /** @description What became of outputs of some confidence. */
         Decile: components["schemas"]["Tally"] & {
             /**
@@ -1358,7 +1834,9 @@ export interface components {
             wasModified: boolean;
         };
         /** @description What holds for every step that says nothing itself. */
-        Defaults: {
+        Defaults: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+            /** @description How the confidence is made (+). */
+            confidence?: components["schemas"]["Confidence"];
             /**
              * Format: int64
              * @description The most tokens to answer with.
@@ -1366,6 +1844,8 @@ export interface components {
             maxTokens?: number;
             /** @description The model. */
             model?: string;
+            /** @description The JSON Schema of the output (+). */
+            outputSchema?: Record<string, never>;
             /** @description The queue. */
             queue?: string;
             /**
@@ -1430,6 +1910,24 @@ export interface components {
             /** @description Where a webhook goes, as it was given. */
             url?: string;
         };
+        /** @description The items of a step as it would run. */
+        DryItems: {
+            /**
+             * Format: double
+             * @description What one item would cost on average, in USD.
+             */
+            estimatedCost: number;
+            /**
+             * @description The length of the list; left out where it comes from an output, and `estimatedCost` is for
+             *     maxItems.
+             */
+            expected?: number;
+            /**
+             * Format: int32
+             * @description The longest list.
+             */
+            maxItems: number;
+        };
         /** @description What an execution would do; nothing is stored or started. */
         DryRun: {
             /** @description The ids of the steps that the run cannot be shorter than, first to last. */
@@ -1458,16 +1956,22 @@ export interface components {
             gate: string;
             /** @description Its id. */
             id: string;
+            /** @description The items of a step with forEach (+). */
+            items?: components["schemas"]["DryItems"];
             /** @description How many steps run before it, one after the other; from 0. */
             level: number;
-            /** @description The model that it would run on. */
+            /** @description The model that it would run on; empty for a wait. */
             model: string;
-            /** @description The prompt, rendered; what needs an output stays as it was written. */
+            /** @description The prompt, rendered; what needs an output stays as it was written. Empty for a wait. */
             prompt: string;
             /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts (+). */
             promptTruncated?: boolean;
-            /** @description The queue that it would wait in. */
+            /** @description The queue that it would wait in; empty for a wait. */
             queue: string;
+            /** @description The signal that a wait waits for (+). */
+            signal?: string;
+            /** @description `wait` for a step that waits for a signal; else left out (+). */
+            type?: string;
         };
         /** @description One entry of the history of an approval; what does not belong to its action is left out. */
         Entry: {
@@ -1487,7 +1991,7 @@ export interface components {
             claimedUntil?: string;
             /** @description What the reviewer said. */
             comment?: string;
-            /** @description The SHA-256 of `comment`, or of `reason` (+). */
+            /** @description The SHA-256 of the salt and `comment`, or `reason` (+). */
             commentHash?: string;
             /**
              * Format: double
@@ -1496,7 +2000,7 @@ export interface components {
             confidence?: number;
             /** @description What else is known. */
             details?: components["schemas"]["More"];
-            /** @description The SHA-256 of `modifiedOutput` (+). */
+            /** @description The SHA-256 of the salt and `modifiedOutput` (+). */
             editHash?: string;
             /** @description Who had to decide before. */
             from?: string;
@@ -1509,7 +2013,7 @@ export interface components {
              * @description Counted from 1 (+).
              */
             number?: number;
-            /** @description The SHA-256 of the output that was shown (+). */
+            /** @description The SHA-256 of the salt and the output that was shown (+). */
             outputHash?: string;
             /** @description The hash of the entry before; 64 zeros for the first (+). */
             previousHash?: string;
@@ -1519,6 +2023,8 @@ export interface components {
             retryTaskId?: string;
             /** @description Who is named as the reviewer. */
             reviewerId?: string;
+            /** @description The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased (+). */
+            salt?: string;
             /**
              * Format: date-time
              * @description When.
@@ -1526,6 +2032,11 @@ export interface components {
             timestamp?: string;
             /** @description Who has to decide now. */
             to?: string;
+            /**
+             * Format: int32
+             * @description The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted (+).
+             */
+            version?: number;
             /** @description Whether the reviewer's text replaces the output. */
             wasModified?: boolean;
         };
@@ -1595,6 +2106,25 @@ export interface components {
             /** @description The step that it happened to, if it was one. */
             stepId?: string;
         };
+        /** @description Flow control: which tasks run together, and which take turns (+). */
+        Flow: {
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string;
+            /**
+             * Format: int32
+             * @description How many.
+             */
+            concurrencyLimit?: number;
+            /** @description Keys of the same priority take turns. */
+            fairnessKey?: string;
+            /** @description queue, reject or `cancel_running`. */
+            onConflict?: string;
+            /**
+             * Format: int32
+             * @description The share of the turns.
+             */
+            weight?: number;
+        };
         /** @description How the service is. */
         Health: {
             /** @description Its parts. */
@@ -1613,7 +2143,7 @@ export interface components {
         Hitl: {
             /**
              * Format: double
-             * @description The least confidence that passes, 0 to 1.
+             * @description Minimum confidence to skip review, 0 to 1.
              */
             confidenceThreshold?: number;
             /** @description How reviewers are told (+). */
@@ -1630,6 +2160,57 @@ export interface components {
              * @description How long a reviewer has, in milliseconds; by default 3600000.
              */
             timeoutMs?: number;
+        };
+        /** @description An item of a step: what does not exist yet is left out. */
+        Item: components["schemas"]["StepResult"] & {
+            /**
+             * Format: int32
+             * @description Its number in the list, from 0.
+             */
+            item: number;
+        };
+        /** @description How many items of a step are how far; all but `awaitingApproval` sum to `total`. */
+        ItemCounts: {
+            /**
+             * Format: int32
+             * @description Those of the pending ones that wait for a reviewer.
+             */
+            awaitingApproval: number;
+            /**
+             * Format: int32
+             * @description Cancelled, or not begun when the step ended.
+             */
+            cancelled: number;
+            /**
+             * Format: int32
+             * @description With an output.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Failed for good.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description Not begun, in a queue, in backoff, or with a reviewer.
+             */
+            pending: number;
+            /**
+             * Format: int32
+             * @description With an output that a reviewer rejected.
+             */
+            rejected: number;
+            /**
+             * Format: int32
+             * @description With a worker.
+             */
+            running: number;
+            /**
+             * Format: int32
+             * @description All items.
+             */
+            total: number;
         };
         /** @description A key as it is told once, when it is made. */
         Key: {
@@ -1705,6 +2286,34 @@ export interface components {
             /** @description The user with whose right to give its role it ends. */
             userId?: string;
         };
+        /** @description The limits of a model; what is left out is unlimited. */
+        Limits: {
+            /**
+             * Format: int64
+             * @description Calls in flight.
+             */
+            concurrent?: number;
+            /**
+             * Format: int64
+             * @description Input tokens in any minute.
+             */
+            inputTokensPerMinute?: number;
+            /**
+             * Format: int64
+             * @description Output tokens in any minute.
+             */
+            outputTokensPerMinute?: number;
+            /**
+             * Format: int64
+             * @description Requests in any minute.
+             */
+            requestsPerMinute?: number;
+            /**
+             * Format: int64
+             * @description Both together in any minute.
+             */
+            tokensPerMinute?: number;
+        };
         /** @description A link that signs in. */
         Link: {
             /**
@@ -1773,6 +2382,11 @@ export interface components {
              * @description How long was waited, in milliseconds.
              */
             escalationAfterMs?: number;
+            /**
+             * Format: int32
+             * @description The item of the step's list that the task is for, from 0 (+).
+             */
+            item?: number;
             /** @description The execution that the task belongs to. */
             planExecutionId?: string;
             /** @description In words. */
@@ -1781,7 +2395,7 @@ export interface components {
             stepId?: string;
             /**
              * Format: double
-             * @description The least confidence that passes.
+             * @description Minimum confidence to skip review.
              */
             threshold?: number;
             /**
@@ -1852,6 +2466,29 @@ export interface components {
              */
             validUntil?: string;
         };
+        /** @description In USD per token. */
+        Price: {
+            /**
+             * Format: double
+             * @description Of the prompt, read from the provider's cache.
+             */
+            cacheRead: number;
+            /**
+             * Format: double
+             * @description Of the prompt, written to the provider's cache.
+             */
+            cacheWrite: number;
+            /**
+             * Format: double
+             * @description Of the prompt.
+             */
+            input: number;
+            /**
+             * Format: double
+             * @description Of the output.
+             */
+            output: number;
+        };
         /** @description How many steps are how far; all but `awaitingApproval` sum to `total`. */
         Progress: {
             /**
@@ -1895,6 +2532,45 @@ export interface components {
              */
             total: number;
         };
+        /** @description A queue as it is. */
+        Queue: components["schemas"]["QueueSettings"] & {
+            /** @description The tasks that are ready and wait for a lease. */
+            depth: number;
+            /**
+             * Format: int64
+             * @description The time since then, in milliseconds.
+             */
+            oldestAgeMs?: number;
+            /**
+             * Format: date-time
+             * @description The creation of the oldest of them.
+             */
+            oldestAt?: string;
+            /**
+             * Format: int64
+             * @description The tasks that a worker has.
+             */
+            running: number;
+            /** @description The connected workers that serve it. */
+            workers: number;
+        };
+        /** @description The settings of a queue. */
+        QueueSettings: {
+            /**
+             * Format: int32
+             * @description The most of its tasks that run at the same time.
+             */
+            concurrent?: number;
+            /** @description Its name. */
+            name: string;
+            /** @description Whether it gives out no leases. */
+            paused: boolean;
+            /**
+             * Format: int32
+             * @description The most leases in any 60 seconds.
+             */
+            requestsPerMinute?: number;
+        };
         /** @description The answer to a rejection (SPEC.md, HITL). */
         Rejected: {
             /** @description The reason that the reviewer gave. */
@@ -1908,6 +2584,17 @@ export interface components {
             /** @description rejected. */
             status: string;
             taskId: string;
+        };
+        /** @description What a provider tells of its limits. */
+        Reported: {
+            /** @description Input tokens. */
+            inputTokens?: components["schemas"]["Allowance"];
+            /** @description Output tokens. */
+            outputTokens?: components["schemas"]["Allowance"];
+            /** @description Requests. */
+            requests?: components["schemas"]["Allowance"];
+            /** @description Input and output tokens together. */
+            tokens?: components["schemas"]["Allowance"];
         };
         /** @description How often a step is tried. */
         Retry: {
@@ -1943,6 +2630,84 @@ export interface components {
             id: string;
             /** @description What it is called. */
             name: string;
+        };
+        /** @description The members as they were given; none where nothing was. */
+        Routing: {
+            /** @description The failures after which the next model is called, such as unavailable (+). */
+            fallbackOn?: string[];
+            /** @description The models in their order, in place of one `model` (+). */
+            models?: string[];
+            /** @description auto, flex or priority (+). */
+            serviceTier?: string;
+        };
+        /** @description A schedule. */
+        Schedule: {
+            /**
+             * Format: date-time
+             * @description The only instant.
+             */
+            at?: string;
+            /** @description none, last or all. */
+            catchUp: string;
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            /** @description The account that made it. */
+            createdBy: string;
+            /** @description The cron expression. */
+            cron?: string;
+            /** @description False while it is paused. */
+            enabled: boolean;
+            /** @description `dt_sched_…` */
+            id: string;
+            /**
+             * Format: int64
+             * @description The longest random delay, in milliseconds.
+             */
+            jitterMs: number;
+            /** @description For people. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description The next occurrence, without its delay; none while it is paused, or if there is none.
+             */
+            nextRunAt?: string;
+            /** @description skip, queue, `cancel_running` or allow. */
+            overlap: string;
+            /** @description Occurrences that wait for the end of a run. */
+            queued: number;
+            /** @description The target as it was given; not in lists and events. */
+            target?: Record<string, never>;
+            /** @description The time zone of the cron expression. */
+            timezone?: string;
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
+            updatedAt: string;
+        };
+        /** @description What became of an occurrence. */
+        ScheduleRun: {
+            /**
+             * Format: date-time
+             * @description When it was decided.
+             */
+            decidedAt: string;
+            /** @description Why its work could not be started. */
+            error?: string;
+            /** @description The execution that it started. */
+            executionId?: string;
+            /** @description started, queued, skipped, missed or failed. */
+            outcome: string;
+            /**
+             * Format: date-time
+             * @description The instant of the timetable; of one that was triggered, when that was.
+             */
+            scheduledAt: string;
+            /** @description The task that it started. */
+            taskId?: string;
         };
         /** @description A session. */
         Session: {
@@ -2034,13 +2799,29 @@ export interface components {
             windowDays: number;
         };
         /** @description A step (SPEC.md, Template step fields). */
-        Step: {
+        Step: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+            /**
+             * Format: int32
+             * @description The most tasks at once, 1 to 1000; by default one for each item (+).
+             */
+            concurrency?: number;
             /** @description Whether it runs, in CEL. */
             condition?: string;
+            /** @description How its confidence is made (+). */
+            confidence?: components["schemas"]["Confidence"];
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
+            /** @description The placeholder of the list for each of whose items it runs (+). */
+            forEach?: string;
             /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
             id: string;
+            /** @description The name of the variable of an item; by default `item` (+). */
+            item?: string;
+            /**
+             * Format: int32
+             * @description The longest list, 1 to 1000 (+).
+             */
+            maxItems?: number;
             /**
              * Format: int64
              * @description The most tokens to answer with.
@@ -2048,8 +2829,17 @@ export interface components {
             maxTokens?: number;
             /** @description Earlier turns, with `{{…}}`; not in lists of plans (+). */
             messages?: components["schemas"]["Message"][];
+            /**
+             * Format: double
+             * @description The share of the items that must complete, 0 to 1 (+).
+             */
+            minSuccess?: number;
             /** @description The model; by default `[models] default`. */
             model?: string;
+            /** @description fail or skip; by default fail (+). */
+            onItemError?: string;
+            /** @description The JSON Schema of its output; not in lists of plans (+). */
+            outputSchema?: Record<string, never>;
             /** @description With `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
             prompt?: string;
             /** @description The queue; by default `default`. */
@@ -2058,6 +2848,10 @@ export interface components {
             requiresApproval: boolean;
             /** @description How often it is tried. */
             retry?: components["schemas"]["Retry"];
+            /** @description The schema of its payload (+). */
+            schema?: Record<string, never>;
+            /** @description The signal that a wait waits for (+). */
+            signal?: string;
             /** @description The first system message, with `{{…}}`; not in lists of plans. */
             systemPrompt?: string;
             /**
@@ -2070,6 +2864,8 @@ export interface components {
              * @description How long one attempt may take, in milliseconds; by default 300000.
              */
             timeoutMs?: number;
+            /** @description `wait` for a step that waits for a signal; else left out (+). */
+            type?: string;
         };
         /** @description What became of a step: what does not exist yet is left out. */
         StepResult: {
@@ -2097,10 +2893,24 @@ export interface components {
             durationMs?: number;
             /** @description Why it did not end well (+). */
             error?: components["schemas"]["TaskError"];
+            /** @description The failure after which the task went on to this model (+). */
+            fallbackReason?: string;
             /** @description Why the model stopped, in the provider's word (+). */
             finishReason?: string;
-            /** @description What the model answered, or a reviewer made of it. */
+            /** @description How many items of its list are how far, once the list is known (+). */
+            items?: components["schemas"]["ItemCounts"];
+            /** @description The model that was called last; once the step has ended, only if it was not the first (+). */
+            modelUsed?: string;
+            /**
+             * @description What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
+             *     items' outputs, unless that has more than 1 MiB.
+             */
             output?: string;
+            /**
+             * Format: date-time
+             * @description When the signal of a wait came, which may be before the wait (+).
+             */
+            signalledAt?: string;
             /**
              * Format: date-time
              * @description When its task first ran.
@@ -2113,10 +2923,15 @@ export interface components {
             /** @description What all its model calls used. */
             usage?: components["schemas"]["Usage"];
             /**
-             * @description What it waits for while it is pending: worker, approval, backoff, limit or budget; none
+             * @description What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
              *     where it waits for other steps (+).
              */
             waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description Until when it waits: for a model or a retry at least, for a signal at most, if that is known (+).
+             */
+            waitingUntil?: string;
         };
         /** @description What became of some outputs: each is approved, edited, rejected or unreviewed. */
         Tally: {
@@ -2152,7 +2967,7 @@ export interface components {
             unreviewed: number;
         };
         /** @description A task as it is told: what does not exist yet is left out. */
-        Task: {
+        Task: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
             /**
              * Format: int32
              * @description The number of the current or last attempt; 0 before the first.
@@ -2179,6 +2994,8 @@ export interface components {
              * @description The worker's confidence in the output, 0 to 1.
              */
             confidence?: number;
+            /** @description How the confidence is to be made, as asked for; not in lists (+). */
+            confidenceRequest?: components["schemas"]["Confidence"];
             /** @description How the confidence was made. */
             confidenceSource?: string;
             /** @description Extra key-value pairs; not in lists. */
@@ -2193,12 +3010,24 @@ export interface components {
              * @description When the running attempt ends at the latest.
              */
             deadlineAt?: string;
+            /**
+             * Format: date-time
+             * @description When its texts were erased (+).
+             */
+            erasedAt?: string;
             /** @description Why it failed, or why its last attempt did. */
             error?: components["schemas"]["TaskError"];
+            /** @description The failure after which the task went on to this model (+). */
+            fallbackReason?: string;
             /** @description Why the model stopped, as its provider says it (+). */
             finishReason?: string;
             /** @description `dt_task_…` */
             id: string;
+            /**
+             * Format: int32
+             * @description The item of the step's list that it is for, from 0 (+).
+             */
+            item?: number;
             /**
              * Format: int64
              * @description The most tokens to answer with.
@@ -2208,8 +3037,12 @@ export interface components {
             messages?: components["schemas"]["Message"][];
             /** @description The model's name. */
             model: string;
+            /** @description The model that was called last (+). */
+            modelUsed?: string;
             /** @description What the model answered; not in lists. */
             output?: string;
+            /** @description The JSON Schema of the output; not in lists (+). */
+            outputSchema?: Record<string, never>;
             /** @description The execution that it belongs to. */
             planExecutionId?: string;
             /**
@@ -2226,7 +3059,7 @@ export interface components {
              * @description How often it went back to the queue after a failed attempt.
              */
             retryCount: number;
-            /** @description The rejected task that it tries again. */
+            /** @description The task that it tries again: a rejected one, or one that was retried. */
             retryOf?: string;
             /**
              * Format: date-time
@@ -2253,8 +3086,13 @@ export interface components {
             timeoutMs: number;
             /** @description What the model call used. */
             usage?: components["schemas"]["Usage"];
-            /** @description What it waits for while it is pending: worker, approval, backoff, limit. */
+            /** @description What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget. */
             waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description Until when it waits at least, if that is known (+).
+             */
+            waitingUntil?: string;
             /** @description The worker that has it or had it last. */
             workerId?: string;
         };
@@ -2359,6 +3197,16 @@ export interface components {
         Usage: {
             /**
              * Format: int64
+             * @description Tokens read from the provider's cache; part of `input` (+).
+             */
+            cacheRead?: number;
+            /**
+             * Format: int64
+             * @description Tokens written to the provider's cache; part of `input` (+).
+             */
+            cacheWrite?: number;
+            /**
+             * Format: int64
              * @description Tokens read.
              */
             input: number;
@@ -2379,6 +3227,77 @@ export interface components {
              * @description USD.
              */
             totalCost: number;
+        };
+        /** @description What tasks used, in groups. */
+        UsageGroups: {
+            /**
+             * Format: date-time
+             * @description Of tasks created at this instant or later.
+             */
+            from: string;
+            /** @description tag, account, template, model or day. */
+            groupBy: string;
+            /** @description The groups, the highest cost first; at most 1,000. */
+            groups: components["schemas"]["UsageSum"][];
+            /**
+             * Format: date-time
+             * @description Of tasks created before this instant.
+             */
+            to: string;
+            /** @description All tasks, each once. */
+            total: components["schemas"]["UsageSum"];
+            /** @description Whether groups are missing. */
+            truncated?: boolean;
+        };
+        /** @description What some tasks used. */
+        UsageSum: {
+            /**
+             * Format: int64
+             * @description Input tokens.
+             */
+            input: number;
+            /** @description The tag, account, template, model or day; left out for tasks that have none, and of the total. */
+            key?: string;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            output: number;
+            /** @description A model had no price: it counts as 0. */
+            priceUnknown?: boolean;
+            /**
+             * Format: int64
+             * @description Tasks with a result.
+             */
+            tasks: number;
+            /**
+             * Format: double
+             * @description USD.
+             */
+            totalCost: number;
+        };
+        /** @description The use of a model. */
+        Used: {
+            /**
+             * Format: int64
+             * @description Calls in flight now.
+             */
+            inFlight: number;
+            /**
+             * Format: int64
+             * @description Input tokens.
+             */
+            inputTokens: number;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            outputTokens: number;
+            /**
+             * Format: int64
+             * @description Requests.
+             */
+            requests: number;
         };
         /** @description A user as it is told. */
         User: {
@@ -2456,6 +3375,37 @@ export interface components {
             /** @description Who decides: a session names only itself, an admin's also others; a key anybody. */
             reviewerId?: string | null;
         };
+        BulkFilter: {
+            /** @description One of these statuses. */
+            status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
+            /** @description Of this model. */
+            model?: string | null;
+            /** @description Of this queue. */
+            queue?: string | null;
+            /** @description With all of these tags. */
+            tags?: string[] | null;
+            /**
+             * Format: date-time
+             * @description Created at this instant or later.
+             */
+            createdAfter?: string | null;
+            /**
+             * Format: date-time
+             * @description Created before this instant.
+             */
+            createdBefore?: string | null;
+        };
+        ChangeBudget: {
+            /** @description What may be spent in a period, in USD. */
+            limit?: number | null;
+            /** @description The shares of the limit at which `budget.alert` is sent. */
+            alertAt?: number[] | null;
+            /**
+             * @description wait, reject or alert.
+             * @enum {string|null}
+             */
+            onExceed?: "wait" | "reject" | "alert" | null;
+        };
         ChangePassword: {
             /**
              * Format: password
@@ -2467,6 +3417,43 @@ export interface components {
              * @description 8 to 128 characters, none of the common ones.
              */
             new: string;
+        };
+        ChangeQueue: {
+            /** @description Whether it gives out no leases. */
+            paused?: boolean | null;
+            /** @description The most of its tasks that run at the same time; 0 removes the limit. */
+            concurrent?: number | null;
+            /** @description The most leases in any 60 seconds; 0 removes the limit. */
+            requestsPerMinute?: number | null;
+        };
+        ChangeSchedule: {
+            /** @description For people. */
+            name?: string | null;
+            /** @description Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly. */
+            cron?: string | null;
+            /**
+             * Format: date-time
+             * @description Once, at this instant.
+             */
+            at?: string | null;
+            /** @description The IANA time zone in which cron is read; by default UTC. */
+            timezone?: string | null;
+            /**
+             * @description What happens while an earlier run is under way; by default skip.
+             * @enum {string|null}
+             */
+            overlap?: "skip" | "queue" | "cancel_running" | "allow" | null;
+            /**
+             * @description Which missed occurrences are made up for; by default last.
+             * @enum {string|null}
+             */
+            catchUp?: "none" | "last" | "all" | null;
+            /** @description The longest random delay, in milliseconds; by default 0. */
+            jitterMs?: number | null;
+            /** @description False pauses it; by default true. */
+            enabled?: boolean | null;
+            /** @description What an occurrence starts. */
+            target?: components["schemas"]["ScheduleTarget"] | null;
         };
         ChangeUser: {
             /**
@@ -2537,9 +3524,47 @@ export interface components {
              */
             include_obfuscation?: false | null;
         };
+        ConfidenceRequest: {
+            /**
+             * @description auto (logprobs where the model gives them, else none), logprobs, samples, judge or none.
+             * @enum {string|null}
+             */
+            method?: "auto" | "logprobs" | "samples" | "judge" | "none" | null;
+            /**
+             * @description The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by
+             *      default 3.
+             */
+            n?: number | null;
+            /** @description The members of a JSON output that samples must agree on; by default those of the schema. */
+            fields?: string[] | null;
+            /** @description The model that judges; required for judge. */
+            judgeModel?: string | null;
+            /** @description What the judge goes by: at most 16 KiB. */
+            rubric?: string | null;
+        };
         CreateBatch: {
             /** @description The tasks. */
             tasks: components["schemas"]["NewTask"][];
+        };
+        CreateBudget: {
+            /** @description The tasks that it is for; an empty object is for all. */
+            match: components["schemas"]["BudgetMatch"];
+            /** @description What may be spent in a period, in USD. */
+            limit: number;
+            /**
+             * @description day, week (from Monday), month, or total, which never begins anew.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total";
+            /** @description The IANA name of the zone whose midnights count; by default UTC. */
+            timezone?: string | null;
+            /** @description The shares of the limit at which `budget.alert` is sent: above 0 and below 1; by default 0.5 and 0.8. */
+            alertAt?: number[] | null;
+            /**
+             * @description wait (by default), reject or alert.
+             * @enum {string|null}
+             */
+            onExceed?: "wait" | "reject" | "alert" | null;
         };
         CreateChatCompletion: {
             /** @description The model; by default `[models] default`. */
@@ -2680,6 +3705,35 @@ export interface components {
              */
             queues?: string[] | null;
         };
+        CreateSchedule: {
+            /** @description For people. */
+            name: string;
+            /** @description Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly. */
+            cron?: string | null;
+            /**
+             * Format: date-time
+             * @description Once, at this instant.
+             */
+            at?: string | null;
+            /** @description The IANA time zone in which cron is read; by default UTC. */
+            timezone?: string | null;
+            /**
+             * @description What happens while an earlier run is under way; by default skip.
+             * @enum {string|null}
+             */
+            overlap?: "skip" | "queue" | "cancel_running" | "allow" | null;
+            /**
+             * @description Which missed occurrences are made up for; by default last.
+             * @enum {string|null}
+             */
+            catchUp?: "none" | "last" | "all" | null;
+            /** @description The longest random delay, in milliseconds; by default 0. */
+            jitterMs?: number | null;
+            /** @description False pauses it; by default true. */
+            enabled?: boolean | null;
+            /** @description What an occurrence starts. */
+            target: components["schemas"]["ScheduleTarget"];
+        };
         CreateTask: {
             /** @description What the model is asked: at most 1 MiB. */
             prompt: string;
@@ -2705,6 +3759,10 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The JSON Schema (2020-12) of the output (+). */
+            outputSchema?: Record<string, never> | null;
+            /** @description How the confidence is made; by default auto (+). */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
              * @description Where a webhook is sent when the task ends.
@@ -2712,6 +3770,28 @@ export interface components {
             callbackUrl?: string | null;
             /** @description When a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for (+).
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            concurrencyKey?: string | null;
+            /** @description How many; by default 1 (+). */
+            concurrencyLimit?: number | null;
+            /**
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue (+). */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1 (+). */
+            weight?: number | null;
             /** @description Prevents duplicates; kept for 24 hours. */
             idempotencyKey?: string | null;
         };
@@ -2750,6 +3830,32 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for (+).
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            concurrencyKey?: string | null;
+            /** @description How many; by default 1 (+). */
+            concurrencyLimit?: number | null;
+            /**
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue (+). */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1 (+). */
+            weight?: number | null;
+            /** @description The JSON Schema (2020-12) of the output; the template's own holds for the last step (+). */
+            outputSchema?: Record<string, never> | null;
+            /** @description How the confidence is made (+). */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         DeployTemplate: {
             /** @description The values of `{{input.*}}`. */
@@ -2773,6 +3879,10 @@ export interface components {
             } | null;
             /** @description Another version than the highest (+). */
             version?: string | null;
+        };
+        EraseTexts: {
+            /** @description The reason, which the audit log keeps. */
+            reason: string;
         };
         ExchangeCode: {
             /**
@@ -2809,7 +3919,7 @@ export interface components {
         HitlRequest: {
             /** @description The ids of the steps whose outputs are always held. */
             requiredFor?: string[] | null;
-            /** @description The least confidence that passes. */
+            /** @description Minimum confidence to skip review. */
             confidenceThreshold?: number | null;
             /** @description The time of the reviewer, in milliseconds; by default 3600000. */
             timeoutMs?: number | null;
@@ -2865,6 +3975,10 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The JSON Schema (2020-12) of the output (+). */
+            outputSchema?: Record<string, never> | null;
+            /** @description How the confidence is made; by default auto (+). */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
              * @description Where a webhook is sent when the task ends.
@@ -2872,6 +3986,28 @@ export interface components {
             callbackUrl?: string | null;
             /** @description When a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for (+).
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            concurrencyKey?: string | null;
+            /** @description How many; by default 1 (+). */
+            concurrencyLimit?: number | null;
+            /**
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue (+). */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1 (+). */
+            weight?: number | null;
         };
         PlanRequest: {
             /** @description For people. */
@@ -2924,6 +4060,39 @@ export interface components {
             /** @description The most that it may cost, in USD (+). */
             maxCost?: number | null;
         };
+        ScheduleTarget: {
+            /** @description A task. */
+            task?: components["schemas"]["NewTask"] | null;
+            /** @description An execution of this plan. */
+            planId?: string | null;
+            /** @description A deployment of this template. */
+            templateId?: string | null;
+            /** @description Another version than the highest at each occurrence. */
+            version?: string | null;
+            /** @description The values of `{{input.*}}`. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+             *      member.
+             */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description How it runs. */
+            options?: components["schemas"]["RunOptions"] | null;
+        };
+        SetModelLimits: {
+            /** @description Requests in any minute; unlimited if left out, as each of these. */
+            requestsPerMinute?: number | null;
+            /** @description Input tokens in any minute. */
+            inputTokensPerMinute?: number | null;
+            /** @description Output tokens in any minute. */
+            outputTokensPerMinute?: number | null;
+            /** @description Input and output tokens together in any minute. */
+            tokensPerMinute?: number | null;
+            /** @description Calls in flight. */
+            concurrent?: number | null;
+        };
         SetUp: {
             /**
              * Format: password
@@ -2943,11 +4112,32 @@ export interface components {
             /** @description For people; by default the part of the e-mail before the @. */
             name?: string | null;
         };
+        SignalRequest: {
+            /** @description The payload, which is the output of the step that waits; any JSON of at most 256 KiB. */
+            payload?: unknown;
+            /** @description Whether it takes the place of an earlier signal that no step has used; by default false. */
+            replace?: boolean | null;
+        };
+        StartBulk: {
+            /**
+             * @description cancel, retry or reprioritize.
+             * @enum {string}
+             */
+            action: "cancel" | "retry" | "reprioritize";
+            /** @description The tasks; an empty filter needs `expect`. */
+            filter: components["schemas"]["BulkFilter"];
+            /** @description The new priority, for reprioritize. */
+            priority?: number | null;
+            /** @description The number of tasks that must match; with another one nothing is done. */
+            expect?: number | null;
+            /** @description Whether only the number is told; by default false. */
+            dryRun?: boolean | null;
+        };
         StepRequest: {
             /** @description Unique in its plan; not input, env or meta. */
             id: string;
-            /** @description What the model is asked, with placeholders: at most 1 MiB. */
-            prompt: string;
+            /** @description What the model is asked, with placeholders: at most 1 MiB; not for a wait. */
+            prompt?: string | null;
             /** @description System instructions, with placeholders: at most 1 MiB. */
             systemPrompt?: string | null;
             /** @description Earlier turns, with placeholders: at most 1 MiB of content in all (+). */
@@ -2962,7 +4152,7 @@ export interface components {
             condition?: string | null;
             /** @description Whether a reviewer must approve its output; by default false. */
             requiresApproval?: boolean | null;
-            /** @description The time limit of one attempt, in milliseconds; by default 300000. */
+            /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
             timeoutMs?: number | null;
             /** @description How often it is tried. */
             retry?: components["schemas"]["RetryRequest"] | null;
@@ -2970,6 +4160,56 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items (+). */
+            forEach?: string | null;
+            /** @description The name of the variable of an item; by default `item` (+). */
+            item?: string | null;
+            /** @description The longest list, required beside forEach; a longer one fails the step (+). */
+            maxItems?: number | null;
+            /** @description The most tasks at once; by default one for each item (+). */
+            concurrency?: number | null;
+            /**
+             * @description Whether a failed item fails the step or leaves null in its output; by default fail (+).
+             * @enum {string|null}
+             */
+            onItemError?: "fail" | "skip" | null;
+            /** @description The share of the items that must complete where onItemError is skip; by default 0 (+). */
+            minSuccess?: number | null;
+            /**
+             * @description prompt calls a model, wait waits for a signal; by default prompt (+).
+             * @enum {string|null}
+             */
+            type?: "prompt" | "wait" | null;
+            /** @description The name of the signal that a wait waits for (+). */
+            signal?: string | null;
+            /** @description The JSON Schema of the payload of a wait's signal (+). */
+            schema?: unknown;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for (+).
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            concurrencyKey?: string | null;
+            /** @description How many; by default 1 (+). */
+            concurrencyLimit?: number | null;
+            /**
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue (+). */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1 (+). */
+            weight?: number | null;
+            /** @description The JSON Schema (2020-12) of the output (+). */
+            outputSchema?: Record<string, never> | null;
+            /** @description How its confidence is made (+). */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         TaskHitl: {
             /** @description Whether every output waits. */
@@ -3106,7 +4346,7 @@ export interface operations {
                 /** @description By this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "execution.cancelled" | "worker.drained" | "delivery.repeated" | "webhook.secret_shown" | "template.published" | "template.deleted")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "delivery.repeated" | "webhook.secret_shown" | "template.published" | "template.deleted" | "model.limits_set")[];
                 /** @description At this instant or later. */
                 since?: string;
                 /** @description Before this instant. */
@@ -4052,11 +5292,327 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    budgets_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    budgets_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateBudget"];
+            };
+        };
+        responses: {
+            /** @description the budget is durable and holds */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    budgets_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the budget */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    budgets_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the budget */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it holds no more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    budgets_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the budget */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeBudget"];
+            };
+        };
+        responses: {
+            /** @description the change is durable and holds */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    bulk_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    bulk_start: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartBulk"];
+            };
+        };
+        responses: {
+            /** @description the job is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    bulk_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the bulk job */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     events_follow: {
         parameters: {
             query?: {
                 /** @description Names, or groups such as `task.*`. */
-                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "webhook.delivered" | "webhook.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "webhook.*")[];
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
                 /** @description Of this task. */
                 taskId?: string;
                 /** @description Of this execution. */
@@ -4176,6 +5732,10 @@ export interface operations {
                 templateId?: string;
                 /** @description Of this step. */
                 stepId?: string;
+                /** @description Of confidences made by this method: logprobs, samples, judge, reported or none (+). */
+                method?: "logprobs" | "samples" | "judge" | "reported" | "none";
+                /** @description Of this model (+). */
+                model?: string;
                 /** @description A multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+). */
                 threshold?: number;
             };
@@ -4589,6 +6149,89 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    system_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Model"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_set_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the model */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetModelLimits"];
+            };
+        };
+        responses: {
+            /** @description the limits are durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Model"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     system_describe: {
         parameters: {
             query?: never;
@@ -4856,6 +6499,104 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    executions_send: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description the id of the execution */
+                id: string;
+                /** @description the name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SignalRequest"];
+            };
+        };
+        responses: {
+            /** @description the signal is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_items: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[];
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+                /** @description the id of the step in its plan */
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Item"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     executions_of_execution: {
         parameters: {
             query?: never;
@@ -4982,6 +6723,368 @@ export interface operations {
             413: components["responses"]["Failure"];
             415: components["responses"]["Failure"];
             422: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    queues_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Queue"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    queues_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the queue */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeQueue"];
+            };
+        };
+        responses: {
+            /** @description the change is durable and holds */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Queue"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_list: {
+        parameters: {
+            query?: {
+                /** @description Only those that are enabled, or that are not. */
+                enabled?: boolean;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSchedule"];
+            };
+        };
+        responses: {
+            /** @description the schedule is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it starts nothing any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeSchedule"];
+            };
+        };
+        responses: {
+            /** @description the change is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_runs: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ScheduleRun"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    schedules_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description what became of it */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ScheduleRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
@@ -5141,6 +7244,42 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    tasks_get_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BatchStatus"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     tasks_get: {
         parameters: {
             query?: never;
@@ -5208,6 +7347,50 @@ export interface operations {
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_retry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the new task is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
@@ -5526,6 +7709,46 @@ export interface operations {
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    budgets_usage: {
+        parameters: {
+            query: {
+                /** @description tag, account, template, model or day (of the creation, in UTC). */
+                groupBy: "tag" | "account" | "template" | "model" | "day";
+                /** @description Of tasks created at this instant or later; by default 30 days before `to`. */
+                from?: string;
+                /** @description Of tasks created before this instant; by default now. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["UsageGroups"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

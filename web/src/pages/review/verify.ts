@@ -10,8 +10,21 @@ export type Verdict = { ok: true } | { ok: false; number: number; why: string };
 const ZERO = "0".repeat(64);
 
 async function sha256(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+}
+
+function hex(digest: ArrayBuffer): string {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The commitment to a text: version 2 hashes the salt before it, version 1 the text alone. */
+async function committed(salt: string | undefined, text: string): Promise<string> {
+  const bytes = new TextEncoder().encode(text);
+  const prefix = Uint8Array.from(salt?.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+  const whole = new Uint8Array(prefix.length + bytes.length);
+  whole.set(prefix);
+  whole.set(bytes, prefix.length);
+  return hex(await crypto.subtle.digest("SHA-256", whole));
 }
 
 /** Numbers in their shortest form, without an exponent. */
@@ -31,6 +44,7 @@ export function canonical(taskId: string, entry: Entry): string {
     confidence: entry.confidence,
     editHash: entry.editHash,
     from: entry.from,
+    item: details?.item,
     number: entry.number,
     outputHash: entry.outputHash,
     planExecutionId: details?.planExecutionId,
@@ -44,6 +58,7 @@ export function canonical(taskId: string, entry: Entry): string {
     timestamp: entry.timestamp,
     to: entry.assignedTo ?? entry.to,
     until: entry.claimedUntil ?? details?.timeoutAt,
+    version: entry.version,
     why: details?.why,
   };
   const texts: Record<string, string> = {};
@@ -59,19 +74,20 @@ export const canVerify = () => globalThis.crypto?.subtle !== undefined;
 
 export async function verify(item: Approval, entries: Entry[]): Promise<Verdict> {
   let before = ZERO;
-  const output = item.output === undefined ? undefined : await sha256(item.output);
   for (const [index, entry] of entries.entries()) {
     const fault = (why: string): Verdict => ({ ok: false, number: index + 1, why });
     if (entry.number !== index + 1) return fault("an entry is missing");
     if (entry.previousHash !== before) return fault("it does not follow the entry before");
     before = await sha256(canonical(item.taskId, entry));
     if (entry.hash !== before) return fault("its members are not those that were hashed");
+    if (item.erasedAt) continue;
     const said = entry.comment ?? entry.reason;
-    if (said !== undefined && entry.commentHash !== (await sha256(said)))
-      return fault("its text was changed");
-    const edit = entry.modifiedOutput;
-    if (edit !== undefined && entry.editHash !== (await sha256(edit))) return fault("its edit was changed");
-    if (entry.outputHash && output && entry.outputHash !== output) return fault("the output was changed");
+    const differs = async (hash: string | undefined, text: string | undefined) =>
+      text !== undefined && hash !== (await committed(entry.salt, text));
+    if (await differs(entry.commentHash, said)) return fault("its text was changed");
+    if (await differs(entry.editHash, entry.modifiedOutput)) return fault("its edit was changed");
+    if (entry.outputHash && (await differs(entry.outputHash, item.output)))
+      return fault("the output was changed");
   }
   if (item.history.length !== entries.length || item.history.hash !== before) {
     return { ok: false, number: entries.length, why: "the history does not end where the approval says" };
