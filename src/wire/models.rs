@@ -34,6 +34,7 @@ fn limit() -> impl Parse<u64> {
 /// A model: what nobody set or told is left out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ModelState)]
 pub struct ModelBody<'a> {
     /// The name.
     name: &'a str,

@@ -50,12 +50,20 @@ async fn total(client: &Client, path: &str) -> u64 {
     answer.body["pagination"]["total"].as_u64().expect("a total")
 }
 
+/// True if the output of a step, or of an item of one, waits for a reviewer.
+fn is_held(execution: &Value) -> bool {
+    let mut steps = execution["steps"].as_object().expect("steps").values();
+    let is_some = |count: &Value| count.as_u64().is_some_and(|count| count > 0);
+    is_some(&execution["progress"]["awaitingApproval"])
+        || steps.any(|step| is_some(&step["items"]["awaitingApproval"]))
+}
+
 /// Approves whatever is held until the execution has ended.
 async fn approve_all(client: &Client, execution: &str) -> Value {
     for _ in 0..10 {
         let reached = client
             .execution_when(execution, |execution| {
-                execution["status"] != "running" || execution["progress"]["awaitingApproval"] != 0
+                execution["status"] != "running" || is_held(execution)
             })
             .await;
         if reached["status"] != "running" {

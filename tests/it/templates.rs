@@ -63,7 +63,7 @@ async fn the_built_in_templates_are_listed_read_and_read_only() {
     let all = list("").await;
     assert_eq!(
         all.body["pagination"],
-        json!({"total": 5, "limit": 20, "offset": 0, "hasMore": false})
+        json!({"total": 6, "limit": 20, "offset": 0, "hasMore": false})
     );
     for item in all.expect_ok().as_array().expect("a list") {
         for field in [
@@ -95,7 +95,7 @@ async fn the_built_in_templates_are_listed_read_and_read_only() {
         ("industry=marketing", 0),
         ("search=DILIGENCE", 1),
         ("tags=finance,risk", 2),
-        ("visibility=public", 5),
+        ("visibility=public", 6),
         ("visibility=private", 0),
     ] {
         assert_eq!(list(query).await.body["pagination"]["total"], total, "{query}");
@@ -212,7 +212,7 @@ async fn yaml_and_json_are_the_same_template() {
         ("name: a\nname: b\n", "given twice"),
         ("a: [", ""),
         ("\u{feff}name: a", "byte-order mark"),
-        ("1: a", "a name must be a text"),
+        ("1: a", "a name must be a string"),
         ("a: !!binary aGk=", "tag"),
         ("a: .inf", "out of range"),
         ("a: 1\n---\nb: 1", "second document"),
@@ -322,7 +322,7 @@ async fn every_fault_of_a_template_is_told() {
         codes,
         ["VALIDATION_ERROR", "INVALID_INPUT_REF", "UNDECLARED_DEPENDENCY", "MISSING_DEPENDENCY"]
     );
-    assert_eq!(client.get("/api/templates").await.body["pagination"]["total"], 5);
+    assert_eq!(client.get("/api/templates").await.body["pagination"]["total"], 6);
 }
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn what_may_not_be_seen_is_not_there() {
     let test = json!({"name": "t", "role": "operator", "environment": "test"});
     let key = admin.post("/api/auth/keys", &test).await.expect(201);
     let sandbox = Client::new(&server.url, key["key"].as_str().expect("a key"));
-    assert_eq!(sandbox.get("/api/templates").await.body["pagination"]["total"], 5, "built in");
+    assert_eq!(sandbox.get("/api/templates").await.body["pagination"]["total"], 6, "built in");
     assert_eq!(sandbox.get("/api/plans").await.body["pagination"]["total"], 0);
     assert_eq!(sandbox.get("/api/plans/executions").await.body["pagination"]["total"], 0);
     let executions = ada.get("/api/plans/executions").await.expect_ok();

@@ -11,7 +11,7 @@ let worker;
 const HOSTILE = "<img src=x onerror=alert(1)>\u202e\u001b[31m";
 
 const template = (version, steps) => ({
-  name: "Support Reply",
+  name: "Parcel Reply",
   description: `Answers a customer. ${HOSTILE}`,
   version,
   industry: "custom",
@@ -92,11 +92,11 @@ test("templates are searched, and the search stands in the address", async () =>
   await page.getByRole("button", { name: "Show all" }).click();
   await page.getByRole("link", { name: "Due Diligence" }).waitFor();
   await close(page);
-  await looks("/templates", (it) => it.getByRole("link", { name: "Support Reply" }).waitFor(), "templates");
+  await looks("/templates", (it) => it.getByRole("link", { name: "Parcel Reply" }).waitFor(), "templates");
 });
 
 test("two versions are compared by step and by line", async () => {
-  const page = await open(browser, server, "/templates/support-reply-v1?tab=versions");
+  const page = await open(browser, server, "/templates/parcel-reply-v1?tab=versions");
   await page.getByRole("heading", { name: "1.0.0 → 1.1.0" }).waitFor();
   const changes = page.locator(".templates-changes");
   await changes.getByText("step check").waitFor();
@@ -107,13 +107,13 @@ test("two versions are compared by step and by line", async () => {
   await page.getByText("They are the same.").waitFor();
   await close(page);
   const ready = (it) => it.getByText("step check").waitFor();
-  await looks("/templates/support-reply-v1?tab=versions", ready, "template-versions");
+  await looks("/templates/parcel-reply-v1?tab=versions", ready, "template-versions");
   const steps = (it) => it.getByText("always reviewed").waitFor();
-  await looks("/templates/support-reply-v1", steps, "template-steps");
+  await looks("/templates/parcel-reply-v1", steps, "template-steps");
 });
 
 test("a template is deployed from its form, after a dry run that says the cost and the critical path", async () => {
-  const page = await open(browser, server, "/templates/support-reply-v1?tab=deploy");
+  const page = await open(browser, server, "/templates/parcel-reply-v1?tab=deploy");
   await page.getByText("Still needed: question").waitFor();
   const deploy = page.getByRole("button", { name: /^Deploy/ });
   assert.ok(await deploy.isDisabled(), "no deploy before a dry run");
@@ -154,15 +154,15 @@ test("a template is deployed from its form, after a dry run that says the cost a
   assert.equal(execution.templateVersion, "1.1.0");
   await close(page);
   const ready = (it) => it.getByLabel("question (required)").waitFor();
-  await looks("/templates/support-reply-v1?tab=deploy", ready, "deploy");
+  await looks("/templates/parcel-reply-v1?tab=deploy", ready, "deploy");
 });
 
 test("the editor shows the server's faults at their lines, and publishes without one", async () => {
-  const page = await open(browser, server, "/templates/support-reply-v1?tab=edit");
+  const page = await open(browser, server, "/templates/parcel-reply-v1?tab=edit");
   const editor = page.getByRole("textbox", { name: "Definition" });
   await editor.waitFor();
   const faulty = [
-    "name: Support Reply",
+    "name: Parcel Reply",
     'version: "1.2"',
     "industry: custom",
     "inputSchema: {type: object}",
@@ -219,10 +219,10 @@ test("the editor shows the server's faults at their lines, and publishes without
     "visibility: organization",
   ]);
   await page.getByRole("button", { name: "Publish" }).click();
-  await page.getByText("Published: support-reply-v1 1.2.0").waitFor();
+  await page.getByText("Published: parcel-reply-v1 1.2.0").waitFor();
   await page.getByText("Versions · 3").waitFor();
   await close(page);
-  const versions = await server.call("GET", "/api/templates/support-reply-v1/versions");
+  const versions = await server.call("GET", "/api/templates/parcel-reply-v1/versions");
   assert.deepEqual(
     versions.map(({ version }) => version),
     ["1.2.0", "1.1.0", "1.0.0"],
@@ -392,7 +392,7 @@ test("a webhook that was not taken is sent again", async () => {
 
 test("roles see what they may", async () => {
   const viewer = await server.user("viewer");
-  const page = await open(browser, server, "/templates/support-reply-v1", { user: viewer });
+  const page = await open(browser, server, "/templates/parcel-reply-v1", { user: viewer });
   await page.getByRole("link", { name: /^Versions/ }).waitFor();
   assert.equal(await page.getByRole("link", { name: "Deploy" }).count(), 0);
   assert.equal(await page.getByRole("link", { name: "Edit" }).count(), 0);

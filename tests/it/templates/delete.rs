@@ -56,7 +56,7 @@ async fn its_author_and_admins_delete_a_template_or_a_version_of_it() {
     let gone = admin.delete(PATH).await.expect_ok();
     assert_eq!(gone["versions"], json!(["1.2.0", "1.1.0"]));
     assert_eq!(ada.get(PATH).await.refused(404), "NOT_FOUND");
-    assert_eq!(ada.get("/api/templates?search=say").await.body["pagination"]["total"], 0);
+    assert_eq!(ada.get("/api/templates?search=Say%20it").await.body["pagination"]["total"], 0);
     let entries = admin.get("/api/audit?action=template.deleted").await.expect_ok();
     let entry = &entries[0];
     assert_eq!(

@@ -41,6 +41,9 @@ const SPECIFIED: &str = "
     | events: read | yes | yes | yes | no |
     | webhooks: read secret | yes | no | no | no |
     | audit: read | yes | no | no | no |
+    | tasks: erase texts | yes | no | no | no |
+    | models: read | yes | yes | yes | no |
+    | models: manage | yes | no | no | no |
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {
@@ -119,6 +122,8 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::WebhookSecretRead,
         Action::MetricsRead,
         Action::AuditRead,
+        Action::ModelsRead,
+        Action::ModelsManage,
         Action::QueuesRead,
         Action::QueuesManage,
         Action::BudgetsRead,

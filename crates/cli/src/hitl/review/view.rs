@@ -208,7 +208,7 @@ mod tests {
     fn who_looks_at_it_is_named() {
         let words = |item: Value| warning(&item).question();
         let until = json!({"claimedBy": "usr_1\u{7}", "claimedUntil": "10:05"});
-        assert!(words(until).starts_with("usr_1\\u{7} looks at it until 10:05. Go on"));
+        assert!(words(until).starts_with("usr_1\\u{7} looks at it until 10:05. Review it"));
         assert!(words(json!({})).starts_with("another reviewer looks at it. "));
         let mut item = json!({"taskId": "dt_task_1", "status": "cancelled"});
         assert_eq!(over(&item), "dt_task_1 is cancelled meanwhile");
