@@ -158,13 +158,16 @@ async fn a_schema_that_is_none_is_refused_by_its_place() {
 
 #[tokio::test]
 async fn the_check_and_the_retry_survive_a_crash() {
-    let (mut server, client, mut worker) = start().await;
+    let mut server = Server::start();
+    let client = server.client("operator").await;
+    // Only the account that registered a worker may resume it.
     let key = server.key("worker").await;
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
     let held = client.submit(&json!({"prompt": "p", "outputSchema": counted()})).await;
     let first = worker.assignment().await;
     let worker_id = worker.id.clone();
-    // A lease takes effect ahead of its commit, which a later commit proves durable.
-    client.submit(&json!({"prompt": "later", "queue": "other"})).await;
+    // A lease takes effect ahead of its commit: once it can be read, it survives.
+    client.task_with_status(&held, "running").await;
     server.kill();
     server.restart();
     let client = client.at(&server.url);

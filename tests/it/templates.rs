@@ -1,5 +1,7 @@
 //! The template endpoints: versions, formats, who may see them, and deploys.
 
+use callboard_domain::fuel::Fuel;
+use callboard_domain::schema::{self, Schema};
 use serde_json::{Value, json};
 
 use crate::support::{Client, FakeWorker, Server};
@@ -453,7 +455,11 @@ async fn a_sample_runs_until_a_reviewer_must_look() {
     let server = Server::start();
     let client = server.client("operator").await;
     let worker = FakeWorker::connect(&server, &server.key("worker").await, 8).await;
-    worker.run(|_| Ok("fine".to_owned()));
+    worker.run(|task| {
+        let schema = Schema::checked_before(&task["outputSchema"]);
+        let example = schema.example(&mut Fuel::new(schema::FUEL));
+        example.map(|example| example.to_string()).map_err(|_| "no example".to_owned())
+    });
     let sample = include_str!("../../config/templates/samples/contract-review-v1.json");
     let sample: Value = serde_json::from_str(sample).expect("JSON");
     let begun =

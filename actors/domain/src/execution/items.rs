@@ -305,7 +305,7 @@ impl Execution {
         match budget.fit(self.head.spec.max_cost, worst) {
             // What is set aside for items of lists is given back by nobody while no task runs.
             Fit::Later(_) if self.out().next().is_none() => (share, Fit::Never),
-            fit => (share, fit),
+            fit @ (Fit::Now(_) | Fit::Later(_) | Fit::Never | Fit::Unpriced) => (share, fit),
         }
     }
 

@@ -462,7 +462,7 @@ impl World {
                 self.todo.insert(step);
             }
             Effect::Watch { task, .. } | Effect::WatchItem { task, .. } => {
-                self.inbox.extend(self.tasks[&task].end.clone())
+                self.inbox.extend(self.tasks[&task].end.clone());
             }
             Effect::CancelTask { task, .. } => match self.tasks[&task].end.clone() {
                 Some(end) => self.inbox.push(end),
@@ -544,7 +544,7 @@ fn a_thousand_items_end_as_the_reference_says_with_a_crash_after_every_commit() 
         let naive = world(*seed).naive;
         naive.max.is_none() && !naive.fail_fast
     };
-    let seed = (0..).find(is_calm).expect("most are");
+    let seed = (0..100).find(is_calm).expect("most are");
     let say = Say(seed);
     let mut world = world(seed);
     (world.chained, world.always_dies, world.retries) = (97, true, 2);

@@ -41,17 +41,12 @@ pub(crate) async fn output<'k>(
         Made::Items(tasks) => {
             let mut outputs = ItemOutputs::default();
             for task in tasks {
-                let is_long = match task {
-                    None => !outputs.push(None),
-                    Some(task) => match known(*task) {
-                        Some(output) => !outputs.push(Some(output)),
-                        None => {
-                            let output = of_task(store, environment, *task).await?;
-                            !outputs.push(output.as_deref())
-                        }
-                    },
+                let fresh = task.and_then(&known);
+                let stored = match task {
+                    Some(task) if fresh.is_none() => of_task(store, environment, *task).await?,
+                    Some(_) | None => None,
                 };
-                if is_long {
+                if !outputs.push(fresh.or(stored.as_deref())) {
                     break;
                 }
             }

@@ -272,13 +272,13 @@ impl Naive {
 
     /// The step ends once too few of its items can complete, or none is left.
     fn look_at(&mut self, step: u16, last: Option<Own>) {
-        let list = &self.lists[&step];
-        let completed = list.items.iter().filter(|own| matches!(own, Own::Well(_))).count();
-        let failed = list.items.iter().filter(|own| matches!(own, Own::Bad(..))).count();
-        if list.items.len() - failed < list.min_success {
+        let items = &self.lists[&step];
+        let completed = items.items.iter().filter(|own| matches!(own, Own::Well(_))).count();
+        let failed = items.items.iter().filter(|own| matches!(own, Own::Bad(..))).count();
+        if items.items.len() - failed < items.min_success {
             self.end_list(step, EndingCode::Cancelled);
             self.set(step, last.expect("an item failed"));
-        } else if completed + failed == list.items.len() {
+        } else if completed + failed == items.items.len() {
             self.lists.get_mut(&step).expect("a list").set_aside = 0;
             self.set(step, Own::Well(Stage::Completed));
         }
@@ -449,7 +449,9 @@ impl Naive {
             }
         }
         let code = self.halted().unwrap_or(EndingCode::Cancelled);
-        lists.into_iter().for_each(|step| self.end_list(step, code));
+        for step in lists {
+            self.end_list(step, code);
+        }
     }
 
     fn again(&mut self, now: Timestamp) -> bool {

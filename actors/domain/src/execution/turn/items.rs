@@ -16,9 +16,7 @@ impl Turn {
         match self.fit(expansion.worst_cost) {
             Fit::Now(reserved) => self.expand(step, expansion, reserved),
             Fit::Later(worst) => self.hold(step, worst),
-            Fit::Never => {
-                self.over_budget(step, "has items that cost more than is left of maxCost")
-            }
+            Fit::Never => self.over_budget(step, "has items dearer than what is left of maxCost"),
             Fit::Unpriced => self.over_budget(step, "has a model without a price under maxCost"),
         }
     }
