@@ -123,6 +123,7 @@ fn a_thousand_items_go_out_in_units_of_a_few() {
             Change::Task(..)
             | Change::Approval(..)
             | Change::Execution(..)
+            | Change::Signal(..)
             | Change::Delivery(_)
             | Change::Review(..) => None,
         });
