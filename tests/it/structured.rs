@@ -172,9 +172,10 @@ async fn the_check_and_the_retry_survive_a_crash() {
     server.restart();
     let client = client.at(&server.url);
     drop(worker);
-    // The worker comes back with what it had, and its answer is checked though the server forgot all.
+    // The worker comes back with what it had, and its answer is checked though the server forgot all. It
+    // serves another queue now, so that the retry waits for the worker after it.
     let register = json!({
-        "type": "register", "name": "fake", "version": "0", "queues": ["default"], "models": ["*"],
+        "type": "register", "name": "fake", "version": "0", "queues": ["elsewhere"], "models": ["*"],
         "concurrency": 1, "resume": {"workerId": worker_id, "leases": [first["lease"]]},
     });
     let mut worker = FakeWorker::register(&server.url, &key, register).await;

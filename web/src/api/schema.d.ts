@@ -1105,6 +1105,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/{id}/texts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase the texts of an ended task: prompt, context, output, edit, comment and the words of its error.
+         *     The history of its approval still verifies (+).
+         */
+        delete: operations["tasks_erase"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/templates": {
         parameters: {
             query?: never;
@@ -2040,6 +2060,18 @@ export interface components {
             /** @description Whether the reviewer's text replaces the output. */
             wasModified?: boolean;
         };
+        /** @description A task whose texts are erased. */
+        Erased: {
+            /**
+             * Format: date-time
+             * @description The time of the first erasure.
+             */
+            erasedAt?: string;
+            /** @description The task. */
+            id: string;
+            /** @description The status, which stays. */
+            status: string;
+        };
         /** @description What a run would use. */
         Estimate: {
             /** @description What it rests on: history or prices. */
@@ -2360,6 +2392,26 @@ export interface components {
             object: string;
             /** @description callboard */
             owned_by: string;
+        };
+        /** @description A model: what nobody set or told is left out. */
+        ModelState: {
+            /**
+             * Format: date-time
+             * @description Until when no call begins, after a 429 or 529.
+             */
+            closedUntil?: string;
+            /** @description The limits that count. */
+            limits: components["schemas"]["Limits"];
+            /** @description The name. */
+            name: string;
+            /** @description In USD per token. */
+            price?: components["schemas"]["Price"];
+            /** @description What the provider told last, in the headers of an answer. */
+            reported?: components["schemas"]["Reported"];
+            /** @description The last minute, with what calls in flight have reserved. */
+            used: components["schemas"]["Used"];
+            /** @description The connected workers that announce it by its exact name. */
+            workers: number;
         };
         /** @description The models that a request may name. */
         Models: {
@@ -6173,7 +6225,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: components["schemas"]["Model"][];
+                        data: components["schemas"]["ModelState"][];
                         meta: components["schemas"]["Meta"];
                         pagination: components["schemas"]["Pagination"];
                     };
@@ -6214,7 +6266,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: components["schemas"]["Model"];
+                        data: components["schemas"]["ModelState"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -7421,6 +7473,51 @@ export interface operations {
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_erase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EraseTexts"];
+            };
+        };
+        responses: {
+            /** @description no read shows the texts any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Erased"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
