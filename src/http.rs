@@ -80,6 +80,7 @@ type Answer = Result<Reply, Failure>;
 
 /// Every route, and what it asks leave for.
 #[rustfmt::skip]
+#[expect(clippy::too_many_lines, reason = "every route stands in one list")]
 fn table() -> Routes {
     use Access::{Health, Metrics, Public};
     const fn may(action: Action) -> Access { Access::Allowed(action) }

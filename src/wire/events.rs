@@ -215,8 +215,9 @@ impl Wanted {
                         && self.queue.is_none()
                 }
             },
-            Subject::Schedule(_) => self.is_of_no_item() && self.queue.is_none(),
-            Subject::Bulk(_) | Subject::Budget(_) => self.is_of_no_item() && self.queue.is_none(),
+            Subject::Schedule(_) | Subject::Bulk(_) | Subject::Budget(_) => {
+                self.is_of_no_item() && self.queue.is_none()
+            }
             Subject::Queue(queue) => {
                 self.is_of_no_item() && self.queue.as_ref().is_none_or(|name| *name == queue.name)
             }

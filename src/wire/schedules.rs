@@ -225,14 +225,12 @@ impl ChangeSchedule {
         let ScheduleTiming { cron, at, timezone, overlap, catch_up, jitter_ms, enabled } = timing;
         let timing = match (at, cron, before.timing) {
             (Some(at), _, _) => Timing::At(at),
-            (None, Some(cron), Timing::Cron { zone, .. }) => {
+            (None, Some(cron), Timing::Cron { zone, .. })
+            | (None, None, Timing::Cron { cron, zone }) => {
                 Timing::Cron { cron, zone: timezone.unwrap_or(zone) }
             }
             (None, Some(cron), Timing::At(_)) => {
                 Timing::Cron { cron, zone: timezone.unwrap_or_else(|| "UTC".into()) }
-            }
-            (None, None, Timing::Cron { cron, zone }) => {
-                Timing::Cron { cron, zone: timezone.unwrap_or(zone) }
             }
             (None, None, Timing::At(_)) if timezone.is_some() => {
                 let says = "timezone applies to a schedule with cron only";

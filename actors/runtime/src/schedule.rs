@@ -273,7 +273,12 @@ impl Held<ScheduleItem> {
         let partition = schedule.partition();
         match durable::commit_rows(self.node.shard(partition), partition, rows).await {
             callboard_store::Outcome::Committed => {}
-            other => return Err(durable::NotCommitted(other).into()),
+            outcome @ (callboard_store::Outcome::Fenced
+            | callboard_store::Outcome::Conflict(_)
+            | callboard_store::Outcome::NotApplied(_)
+            | callboard_store::Outcome::Unknown(_)) => {
+                return Err(durable::NotCommitted(outcome).into());
+            }
         }
         self.become_(row)
     }
@@ -299,8 +304,8 @@ impl Held<ScheduleItem> {
         let own = match self.own() {
             Ok(own) if own.row.schedule.version == version => own,
             Ok(_) => {
-                let changed = "the schedule was changed meanwhile; try again".into();
-                let _ = reply.send(Err(Error::InvalidState(changed)));
+                let why = "the schedule was changed meanwhile; try again".into();
+                let _ = reply.send(Err(Error::InvalidState(why)));
                 return Ok(());
             }
             Err(error) => {
@@ -338,7 +343,12 @@ impl Held<ScheduleItem> {
         rows.extend(schedules::event(environment, EventName::ScheduleDeleted, now, &row, None));
         match durable::commit_rows(self.node.shard(partition), partition, rows).await {
             callboard_store::Outcome::Committed => {}
-            other => return Err(durable::NotCommitted(other).into()),
+            outcome @ (callboard_store::Outcome::Fenced
+            | callboard_store::Outcome::Conflict(_)
+            | callboard_store::Outcome::NotApplied(_)
+            | callboard_store::Outcome::Unknown(_)) => {
+                return Err(durable::NotCommitted(outcome).into());
+            }
         }
         self.item.0 = None;
         self.arm();

@@ -82,7 +82,7 @@ impl Item for TaskItem {
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
             Message::Lease { slot, running, call, shares } => {
-                held.lease(slot, running, call, shares).await?
+                held.lease(slot, running, call, shares).await?;
             }
             Message::Result(result) => held.result(*result).await?,
             Message::Adopt(call) => held.item.adopt(call),
@@ -312,12 +312,12 @@ impl Held<TaskItem> {
         let prices = &self.node.settings.prices;
         let tier = completion.service_tier;
         let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
-        let priced = |model: &str, usage: Usage| prices.usage_in(model, tier, usage.tokens());
+        let cost_of = |model: &str, usage: Usage| prices.usage_in(model, tier, usage.tokens());
         if let Some(task) = &self.item.task {
-            completion.usage = priced(task.model(), completion.usage);
+            completion.usage = cost_of(task.model(), completion.usage);
         }
         if let Some(judge) = &mut completion.judge {
-            judge.usage = priced(&judge.model, judge.usage);
+            judge.usage = cost_of(&judge.model, judge.usage);
             completion.usage += judge.usage;
         }
     }

@@ -101,6 +101,7 @@ impl TryFrom<u8> for Version {
 }
 
 impl Version {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     const fn is_plain(&self) -> bool {
         matches!(self, Self::Plain)
     }

@@ -80,7 +80,9 @@ impl World {
     ) -> Self {
         let mut waits = waits::draw(&mut chance, lists.len());
         // A step over a list is no wait.
-        expansions.keys().for_each(|step| waits[usize::from(*step)] = None);
+        for step in expansions.keys() {
+            waits[usize::from(*step)] = None;
+        }
         let max = chance.percent(40).then(|| 2_000_000 + chance.below(30_000_000));
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),

@@ -57,9 +57,10 @@ impl Sending {
             // The first one may be part of this unit, which is not durable yet.
             Err(Refusal::SignalReplayed) => true,
             Err(refusal) => {
-                let error = match refusal {
-                    Refusal::SignalKeyReused => Error::IdempotencyKeyReused,
-                    refusal => refused(joint.state(), refusal),
+                let error = if refusal == Refusal::SignalKeyReused {
+                    Error::IdempotencyKeyReused
+                } else {
+                    refused(joint.state(), refusal)
                 };
                 let _ = reply.send(Err(error));
                 return None;

@@ -250,7 +250,7 @@ async fn a_crash_at_any_commit_of_a_schedule_runs_each_occurrence_once() {
         let bench = Bench::over(memory, Arc::new(faulty)).await;
         let made = life(&bench).await;
         let bench = bench.restart().await;
-        tokio::time::sleep(Duration::from_secs(120)).await;
+        tokio::time::sleep(Duration::from_mins(2)).await;
         let all = Schedules { enabled: None, window: ALL };
         let page = bench.handle.schedules(Environment::Live, &all).await.expect("a list");
         let Some(found) = page.items.first() else {

@@ -112,7 +112,7 @@ async fn a_wait_ends_in_time_also_after_a_restart_and_a_clock_that_goes_back() {
     let bench = bench.restart().await;
     assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 1));
     bench.wall.fetch_sub(3_600_000, Ordering::SeqCst);
-    tokio::time::sleep(Duration::from_secs(120)).await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(stages(&bench.execution(id).await), [Stage::Awaiting, Stage::Awaiting]);
     bench.wall.fetch_add(3_600_000, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -198,7 +198,10 @@ async fn a_crash_at_any_commit_neither_loses_nor_repeats_a_signal() {
             // The worker's part panics where its connection ends in the middle of an answer.
             let acknowledged = life(&bench, early).await;
             let bench = bench.restart().await;
-            let page = bench.handle.executions(Environment::Live, &Default::default()).await;
+            let page = bench
+                .handle
+                .executions(Environment::Live, &callboard_domain::query::Executions::default())
+                .await;
             let page = page.expect("a list");
             let Some(found) = page.items.first() else { continue };
             let id = found.execution.head.spec.id;
