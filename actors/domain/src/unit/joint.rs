@@ -210,7 +210,7 @@ impl<'p> Joint<'p> {
 
     /// The next step or item that is due; the owner reads [`Outputs::missing`] and
     /// [`Outputs::missing_list`], evaluates it and calls [`Self::decide`]. `None` also if another one
-    /// might render more than [`MAX_RENDERED`] in all, or be more than [`MAX_UNIT_ITEMS`] items: what is
+    /// might render more than [`MAX_RENDERED`] in all, or be more than 128 items: what is
     /// due then follows in the next unit.
     #[must_use]
     pub fn due(&self) -> Option<Due> {

@@ -2,7 +2,7 @@
 //!
 //! It gives no log-probabilities, so there is no confidence. Stop reasons are told in the words
 //! of the rest of the field (`stop`, `length`). A long system prompt that comes again is marked for the
-//! provider's cache ([`caching`]). Deliberately absent: extended thinking, and tools other than the one
+//! provider's cache (`caching`). Deliberately absent: extended thinking, and tools other than the one
 //! that shapes an answer.
 
 mod caching;
