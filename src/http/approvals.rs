@@ -35,7 +35,7 @@ pub(super) async fn list_pending(
     page(&app, &caller, &list.into()).await
 }
 
-/// Approvals, decided or not, the latest first (+).
+/// Approvals, decided or not, the latest first.
 #[utoipa::path(
     get, path = "/api/hitl", tag = "hitl",
     responses((status = 200, body = [ApprovalBody])),
@@ -55,7 +55,7 @@ async fn page(app: &App, caller: &Caller, query: &Approvals) -> Answer {
     Ok(Reply::page(&items, page.total, query.window))
 }
 
-/// An approval with all that a reviewer needs (+).
+/// An approval with all that a reviewer needs.
 #[utoipa::path(
     get, path = "/api/hitl/{taskId}", tag = "hitl",
     responses((status = 200, body = ApprovalBody)),
@@ -119,7 +119,7 @@ pub(super) async fn reject(
     Ok(Reply::ok(&rejected))
 }
 
-/// Tell other reviewers for five minutes that somebody looks at it (+).
+/// Tell other reviewers for five minutes that somebody looks at it.
 #[utoipa::path(
     post, path = "/api/hitl/{taskId}/claim", tag = "hitl",
     responses((status = 200, body = Claimed), (status = 409, description = "nothing waits, or another claimed it")),
@@ -134,7 +134,7 @@ pub(super) async fn claim(
     Ok(Reply::ok(&Claimed::of(&approval, app.handle.now())))
 }
 
-/// Take a claim back (+).
+/// Take a claim back.
 #[utoipa::path(
     post, path = "/api/hitl/{taskId}/release", tag = "hitl",
     responses((status = 200, body = Claimed), (status = 409, description = "nothing waits")),
@@ -181,7 +181,7 @@ pub(super) async fn statistics(
     Ok(Reply::ok(&StatisticsBody::from(&summary)))
 }
 
-/// How good confidences are, and what other thresholds would have done (+).
+/// How good confidences are, and what other thresholds would have done.
 #[utoipa::path(
     get, path = "/api/hitl/calibration", tag = "hitl",
     responses((status = 200, body = CalibrationBody)),
@@ -196,7 +196,7 @@ pub(super) async fn calibration(
     Ok(Reply::ok(&CalibrationBody::of(&query, &found)))
 }
 
-/// The users who decide, by name: admins and operators (+).
+/// The users who decide, by name: admins and operators.
 #[utoipa::path(
     get, path = "/api/hitl/reviewers", tag = "hitl",
     responses((status = 200, body = [ReviewerNameBody])),

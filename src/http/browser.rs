@@ -122,7 +122,7 @@ pub(super) fn caller_of_cookie(
     Ok(caller)
 }
 
-/// Keep this session in a cookie, which scripts cannot read (+).
+/// Keep this session in a cookie, which scripts cannot read.
 #[utoipa::path(
     post, path = "/api/auth/cookie", tag = "auth",
     responses((status = 200, description = "the cookie is set; it is HttpOnly and SameSite=Strict", body = WhoBody)),
@@ -140,7 +140,7 @@ pub(super) async fn set_cookie(
     Ok(who_is(&app, &caller)?.header(SET_COOKIE, cookie))
 }
 
-/// The user of this session, and the actions that it may take (+).
+/// The user of this session, and the actions that it may take.
 #[utoipa::path(
     get, path = "/api/auth/session", tag = "auth",
     responses((status = 200, body = WhoBody)),
@@ -158,7 +158,7 @@ fn who_is(app: &App, caller: &Caller) -> Result<Reply, Error> {
     Ok(Reply::ok(&WhoBody::of(&user, caller)).secret())
 }
 
-/// The ways to sign in to this server (+).
+/// The ways to sign in to this server.
 #[utoipa::path(
     get, path = "/api/auth/methods", tag = "auth",
     responses((status = 200, body = MethodsBody)),
@@ -168,7 +168,7 @@ pub(super) async fn methods(State(app): State<Arc<App>>) -> Answer {
     Ok(Reply::ok(&MethodsBody { password: true, oidc: app.oidc.is_some(), setup }))
 }
 
-/// Make a link that signs the caller in once, within an hour, in a browser (+).
+/// Make a link that signs the caller in once, within an hour, in a browser.
 #[utoipa::path(
     post, path = "/api/auth/links", tag = "auth",
     responses((status = 201, description = "told here and never again", body = LinkBody)),
@@ -181,7 +181,7 @@ pub(super) async fn create_link(
     Ok(Reply::created(&app.browsers.link(&app, user)?).secret())
 }
 
-/// Exchange the token of a sign-in link for a session (+).
+/// Exchange the token of a sign-in link for a session.
 #[utoipa::path(
     post, path = "/api/auth/links/exchange", tag = "auth",
     responses(

@@ -31,7 +31,7 @@ impl Named for ModelName {
     const NOUN: &'static str = "model";
 }
 
-/// Models by name: those that workers announce, those with limits or figures, and the default (+).
+/// Models by name: those that workers announce, those with limits or figures, and the default.
 #[utoipa::path(
     get, path = "/api/models", tag = "system",
     responses((status = 200, body = [ModelBody])),
@@ -43,7 +43,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(paging): Query<Pagin
     Ok(Reply::page(&page, models.len() as u64, window))
 }
 
-/// Set all limits of a model, in place of those before and of the settings; they count at once (+).
+/// Set all limits of a model, in place of those before and of the settings; they count at once.
 #[utoipa::path(
     put, path = "/api/models/{name}/limits", tag = "system",
     responses((status = 200, description = "the limits are durable", body = ModelBody)),

@@ -18,7 +18,7 @@ use crate::wire::schedules::{
     ChangeSchedule, CreateSchedule, ListSchedules, ScheduleBody, ScheduleRunBody, given,
 };
 
-/// Make a schedule (+).
+/// Make a schedule.
 #[utoipa::path(
     post, path = "/api/schedules", tag = "schedules",
     responses((status = 201, description = "the schedule is durable", body = ScheduleBody)),
@@ -37,7 +37,7 @@ pub(super) async fn create(
     Ok(Reply::created(&ScheduleBody::whole(&made)))
 }
 
-/// Schedules, the newest first (+).
+/// Schedules, the newest first.
 #[utoipa::path(
     get, path = "/api/schedules", tag = "schedules",
     responses((status = 200, body = [ScheduleBody])),
@@ -53,7 +53,7 @@ pub(super) async fn list(
     Ok(Reply::page(&items, page.total, query.window))
 }
 
-/// A schedule with its target (+).
+/// A schedule with its target.
 #[utoipa::path(
     get, path = "/api/schedules/{id}", tag = "schedules",
     responses((status = 200, body = ScheduleBody)),
@@ -67,7 +67,7 @@ pub(super) async fn get(
     Ok(Reply::ok(&ScheduleBody::whole(&detail)))
 }
 
-/// Change a schedule; what is left out stays as it is (+).
+/// Change a schedule; what is left out stays as it is.
 #[utoipa::path(
     patch, path = "/api/schedules/{id}", tag = "schedules",
     responses(
@@ -91,7 +91,7 @@ pub(super) async fn change(
     Ok(Reply::ok(&ScheduleBody::whole(&changed)))
 }
 
-/// Delete a schedule; what it has started goes on (+).
+/// Delete a schedule; what it has started goes on.
 #[utoipa::path(
     delete, path = "/api/schedules/{id}", tag = "schedules",
     responses((status = 200, description = "it starts nothing any more", body = ScheduleBody)),
@@ -107,7 +107,7 @@ pub(super) async fn delete(
     Ok(Reply::ok(&ScheduleBody::summary(&row.schedule)))
 }
 
-/// The occurrences of a schedule that are remembered: the last thousand, the newest first (+).
+/// The occurrences of a schedule that are remembered: the last thousand, the newest first.
 #[utoipa::path(
     get, path = "/api/schedules/{id}/runs", tag = "schedules",
     responses((status = 200, body = [ScheduleRunBody])),
@@ -124,7 +124,7 @@ pub(super) async fn runs(
     Ok(Reply::page(&items, page.total, window))
 }
 
-/// Start the work of a schedule now, be it enabled or not (+).
+/// Start the work of a schedule now, be it enabled or not.
 #[utoipa::path(
     post, path = "/api/schedules/{id}/trigger", tag = "schedules",
     responses(

@@ -15,7 +15,7 @@ use crate::wire::executions::ExecutionBody;
 use crate::wire::signals::SignalRequest;
 
 /// Send a signal to an execution: the step that waits for it goes on, with the payload as its output; a
-/// signal that comes before its wait is kept (+).
+/// signal that comes before its wait is kept.
 #[utoipa::path(
     post, path = "/api/plans/executions/{id}/signals/{name}", tag = "executions",
     responses(

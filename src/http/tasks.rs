@@ -206,7 +206,7 @@ pub(super) async fn cancel(
 }
 
 /// Erase the texts of an ended task: prompt, context, output, edit, comment and the words of its error.
-/// The history of its approval still verifies (+).
+/// The history of its approval still verifies.
 #[utoipa::path(
     delete, path = "/api/tasks/{id}/texts", tag = "tasks",
     responses(

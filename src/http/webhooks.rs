@@ -13,7 +13,7 @@ use super::extract::Asker;
 use super::{Answer, App, Id, Query, Reply};
 use crate::wire::webhooks::{DeliveryBody, ListDeliveries, WebhookSecretBody};
 
-/// Webhooks and mails that were or will be sent, the newest first (+).
+/// Webhooks and mails that were or will be sent, the newest first.
 #[utoipa::path(
     get, path = "/api/webhooks/deliveries", tag = "webhooks",
     responses((status = 200, body = [DeliveryBody])),
@@ -30,7 +30,7 @@ pub(super) async fn list(
 }
 
 /// Send a webhook or a mail again, under the same identifier; one that waits for its next attempt is
-/// sent at once (+).
+/// sent at once.
 #[utoipa::path(
     post, path = "/api/webhooks/deliveries/{id}/redeliver", tag = "webhooks",
     responses(
@@ -49,7 +49,7 @@ pub(super) async fn redeliver(
     Ok(Reply::ok(&DeliveryBody::of(&delivery)))
 }
 
-/// The secret that signs webhooks (+).
+/// The secret that signs webhooks.
 #[utoipa::path(
     get, path = "/api/webhooks/secret", tag = "webhooks",
     responses((status = 200, body = WebhookSecretBody)),

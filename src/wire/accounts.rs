@@ -205,7 +205,7 @@ request! {
         /// Its rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
         /// The queues that a worker key may serve; by default every queue. A key with queues reads only the
-        /// tasks that it holds (+).
+        /// tasks that it holds.
         queues: Option<Vec<String>> = optional("queues", queues()),
     }
     check role_fits
@@ -445,7 +445,7 @@ pub struct KeySummaryBody {
     /// free, pro or enterprise, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<&'static str>,
-    /// The queues that a worker key is bound to (+).
+    /// The queues that a worker key is bound to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     pub queues: Vec<String>,
@@ -518,7 +518,7 @@ pub struct KeyBody {
     pub role: &'static str,
     /// live or test.
     pub environment: &'static str,
-    /// The queues that a worker key is bound to (+).
+    /// The queues that a worker key is bound to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     pub queues: Vec<String>,

@@ -22,7 +22,7 @@ pub use requests::{ApproveBody, ListApprovals, ListPending, RejectBody};
 /// How many characters of an output make its summary.
 const SUMMARY: usize = 140;
 
-/// An approval as it is told (SPEC.md, HITL approval record).
+/// An approval as it is told.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a member of the answer")]
@@ -37,10 +37,10 @@ pub struct ApprovalBody<'a> {
     /// The step that the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
-    /// The item of the step's list that the task is for, from 0 (+).
+    /// The item of the step's list that the task is for, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
-    /// The template that the execution was deployed from (+).
+    /// The template that the execution was deployed from.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The model's name.
@@ -50,19 +50,19 @@ pub struct ApprovalBody<'a> {
     /// The confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// How the confidence was made (+).
+    /// How the confidence was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
     /// Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
-    /// nobody knows how good such confidences are (+).
+    /// nobody knows how good such confidences are.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     untested: bool,
-    /// Minimum confidence to skip review (+).
+    /// Minimum confidence to skip review.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// Why it is held: required, `below_threshold`, `no_confidence` or sampled (+).
+    /// Why it is held: required, `below_threshold`, `no_confidence` or sampled.
     reason: &'static str,
-    /// Whether it would have passed, and only shows how good such outputs are (+).
+    /// Whether it would have passed, and only shows how good such outputs are.
     sampled: bool,
     /// The beginning of the output; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,18 +70,18 @@ pub struct ApprovalBody<'a> {
     /// What the model wrote, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
-    /// Whether a list shows only the beginning of the output (+).
+    /// Whether a list shows only the beginning of the output.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     output_truncated: bool,
     /// What the model was asked, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
-    /// Whether a list shows only the beginning of the prompt (+).
+    /// Whether a list shows only the beginning of the prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     prompt_truncated: bool,
     /// The tags of the task.
     tags: &'a [String],
-    /// pending, assigned, escalated, expired, approved, rejected or cancelled (+).
+    /// pending, assigned, escalated, expired, approved, rejected or cancelled.
     status: &'static str,
     /// When it was held.
     #[schema(value_type = String, format = DateTime)]
@@ -94,26 +94,26 @@ pub struct ApprovalBody<'a> {
     /// Who is to decide.
     #[schema(value_type = Option<String>)]
     assigned_to: Option<Text<UserId>>,
-    /// When it was escalated first (+).
+    /// When it was escalated first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     escalated_at: Option<Iso>,
-    /// Who looks at it now (+).
+    /// Who looks at it now.
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
-    /// Until when others are told so (+).
+    /// Until when others are told so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     claimed_until: Option<Iso>,
-    /// How reviewers are told (+).
+    /// How reviewers are told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notify_channels: Vec<&'static str>,
-    /// What was decided (+).
+    /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DecisionBody<'a>>,
-    /// How long its history is, and how it ends (+).
+    /// How long its history is, and how it ends.
     history: ChainBody,
-    /// When the texts of the task were erased (+).
+    /// When the texts of the task were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,

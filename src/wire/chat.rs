@@ -50,7 +50,7 @@ request! {
             or_default("metadata", rule::map(0..=MAX_TAGS, rule::text(rule::characters(0..=MAX_TAG)))),
         /// Becomes the tag `user:…`.
         user: Option<String> = optional("user", rule::text(rule::characters(1..=MAX_TAG))),
-        /// When a reviewer must approve the answer (+).
+        /// When a reviewer must approve the answer.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
         /// Members that have one meaning only.
         fixed: Fixed = flat(shape::<Fixed>()),

@@ -87,7 +87,7 @@ request! {
         prompt = required_unless("prompt", text(1..=MAX_PROMPT), "type", wait::WAIT),
         /// System instructions, with placeholders: at most 1 MiB.
         system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
-        /// Earlier turns, with placeholders: at most 1 MiB of content in all (+).
+        /// Earlier turns, with placeholders: at most 1 MiB of content in all.
         messages = or_default("messages", turns()),
         /// The model; by default `[models] default`.
         model = optional("model", target()),
@@ -107,34 +107,34 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
-        /// The list for each of whose items it runs (+).
+        /// The list for each of whose items it runs.
         map = flat(shape::<MapSource>()),
         /// What a wait waits for.
         wait = flat(shape::<Option<WaitSource>>()),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
-        /// Which tasks run together, and which take turns (+).
+        /// Which tasks run together, and which take turns.
         flow = flat(shape::<FlowSource>()),
-        /// The JSON Schema (2020-12) of the output (+).
+        /// The JSON Schema (2020-12) of the output.
         output_schema = optional("outputSchema", schema()),
-        /// How its confidence is made (+).
+        /// How its confidence is made.
         confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
 
 request! {
     impl MapSource as "MapRequest" {
-        /// The placeholder of a list, an input or an output in JSON: one task for each of its items (+).
+        /// The placeholder of a list, an input or an output in JSON: one task for each of its items.
         for_each = optional("forEach", text(5..=MAX_PROMPT)),
-        /// The name of the variable of an item; by default `item` (+).
+        /// The name of the variable of an item; by default `item`.
         item = optional("item", item_name()),
-        /// The longest list, required beside forEach; a longer one fails the step (+).
+        /// The longest list, required beside forEach; a longer one fails the step.
         max_items = optional("maxItems", rule::whole(1..=MAX_ITEMS)),
-        /// The most tasks at once; by default one for each item (+).
+        /// The most tasks at once; by default one for each item.
         concurrency = optional("concurrency", rule::whole(1..=MAX_ITEMS)),
-        /// Whether a failed item fails the step or leaves null in its output; by default fail (+).
+        /// Whether a failed item fails the step or leaves null in its output; by default fail.
         on_item_error = optional("onItemError", rule::one_of(&OnItemError::ALL, OnItemError::as_str)),
-        /// The share of the items that must complete where onItemError is skip; by default 0 (+).
+        /// The share of the items that must complete where onItemError is skip; by default 0.
         min_success = optional("minSuccess", rule::number(0.0..=1.0)),
     }
 }
@@ -160,9 +160,9 @@ request! {
         confidence_threshold = optional("confidenceThreshold", rule::number(0.0..=1.0)),
         /// The time of the reviewer, in milliseconds; by default 3600000.
         timeout_ms = optional("timeoutMs", timeout()),
-        /// The share of the other outputs that is held as well; by default 0 (+).
+        /// The share of the other outputs that is held as well; by default 0.
         sample_rate = optional("sampleRate", hitl::sample_rate()),
-        /// How reviewers are notified (+).
+        /// How reviewers are notified.
         notify = optional("notifyChannels", hitl::channels()),
     }
 }
@@ -262,19 +262,19 @@ fn place(field: &str) -> Vec<(usize, String)> {
     parts.map(rank).collect()
 }
 
-/// A step (SPEC.md, Template step fields).
+/// A step.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepBody<'a> {
     /// `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta.
     id: &'a str,
-    /// `wait` for a step that waits for a signal; else left out (+).
+    /// `wait` for a step that waits for a signal; else left out.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    /// The signal that a wait waits for (+).
+    /// The signal that a wait waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'a str>,
-    /// The schema of its payload (+).
+    /// The schema of its payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     schema: Option<&'a Value>,
@@ -284,7 +284,7 @@ pub struct StepBody<'a> {
     /// The first system message, with `{{…}}`; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
-    /// Earlier turns, with `{{…}}`; not in lists of plans (+).
+    /// Earlier turns, with `{{…}}`; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
     /// The model; by default `[models] default`.
@@ -315,22 +315,22 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
-    /// The placeholder of the list for each of whose items it runs (+).
+    /// The placeholder of the list for each of whose items it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     for_each: Option<&'a str>,
-    /// The name of the variable of an item; by default `item` (+).
+    /// The name of the variable of an item; by default `item`.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<&'a str>,
-    /// The longest list, 1 to 1000 (+).
+    /// The longest list, 1 to 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_items: Option<u16>,
-    /// The most tasks at once, 1 to 1000; by default one for each item (+).
+    /// The most tasks at once, 1 to 1000; by default one for each item.
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<u16>,
-    /// fail or skip; by default fail (+).
+    /// fail or skip; by default fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_item_error: Option<&'static str>,
-    /// The share of the items that must complete, 0 to 1 (+).
+    /// The share of the items that must complete, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_success: Option<f64>,
     /// `models`, `fallbackOn` and `serviceTier`.
@@ -339,11 +339,11 @@ pub struct StepBody<'a> {
     /// Keys that bound its tasks, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
-    /// The JSON Schema of its output; not in lists of plans (+).
+    /// The JSON Schema of its output; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
-    /// How its confidence is made (+).
+    /// How its confidence is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<ConfidenceBody<'a>>,
 }
@@ -411,7 +411,7 @@ impl<'a> StepBody<'a> {
     }
 }
 
-/// `hitl` of a template (SPEC.md, Template).
+/// `hitl` of a template.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HitlBody<'a> {
@@ -426,11 +426,11 @@ pub struct HitlBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     timeout_ms: Option<u64>,
-    /// The share of the outputs that nothing else holds which is held all the same (+).
+    /// The share of the outputs that nothing else holds which is held all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     sample_rate: Option<f64>,
-    /// How reviewers are told (+).
+    /// How reviewers are told.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Channel>>)]
     notify_channels: Option<Vec<&'static str>>,

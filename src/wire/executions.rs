@@ -36,7 +36,7 @@ pub struct ExecutionBody<'a> {
     /// The template that it was deployed from.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
-    /// The version that was deployed (+).
+    /// The version that was deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
     /// running, completed, failed or cancelled.
@@ -48,7 +48,7 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, StepResult>>)]
     steps: Option<Steps<'a>>,
-    /// What it was started with, defaults filled in; not in lists (+).
+    /// What it was started with, defaults filled in; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     input: Option<&'a Map<String, Value>>,
@@ -61,7 +61,7 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
-    /// What it failed of, once it has ended (+).
+    /// What it failed of, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ExecutionErrorBody<'a>>,
 }
@@ -82,9 +82,9 @@ pub struct ProgressBody {
     failed: u32,
     /// Cancelled.
     cancelled: u32,
-    /// Whose condition was false (+).
+    /// Whose condition was false.
     skipped: u32,
-    /// Those of the pending ones that wait for a reviewer (+).
+    /// Those of the pending ones that wait for a reviewer.
     awaiting_approval: u32,
 }
 

@@ -11,15 +11,15 @@ use crate::request;
 
 request! {
     impl FlowSource as "FlowControl" {
-        /// At most `concurrencyLimit` tasks with this key run at the same time (+).
+        /// At most `concurrencyLimit` tasks with this key run at the same time.
         concurrency_key = optional("concurrencyKey", key()),
-        /// How many; by default 1 (+).
+        /// How many; by default 1.
         concurrency_limit = optional("concurrencyLimit", rule::whole(1..=MAX_KEY_LIMIT)),
-        /// What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+        /// What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
         on_conflict = optional("onConflict", rule::one_of(&OnConflict::ALL, OnConflict::as_str)),
-        /// Keys of the same priority take turns in their queue (+).
+        /// Keys of the same priority take turns in their queue.
         fairness_key = optional("fairnessKey", key()),
-        /// The share of the turns of the key; by default 1 (+).
+        /// The share of the turns of the key; by default 1.
         weight = optional("weight", rule::whole(1..=MAX_WEIGHT)),
     }
 }
@@ -28,7 +28,7 @@ fn key() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_KEY))
 }
 
-/// Flow control: which tasks run together, and which take turns (+).
+/// Flow control: which tasks run together, and which take turns.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowBody<'a> {

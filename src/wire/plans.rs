@@ -65,11 +65,11 @@ pub struct PlanBody<'a> {
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
-    /// The template's schema, by which the input of each execution is checked; not in lists (+).
+    /// The template's schema, by which the input of each execution is checked; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     input_schema: Option<&'a Value>,
-    /// The gates of each execution, as the template and the deploy have them; not in lists (+).
+    /// The gates of each execution, as the template and the deploy have them; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     hitl: Option<HitlBody<'a>>,
 }

@@ -32,11 +32,11 @@ pub struct StatisticsBody<'a> {
     escalation_rate: f64,
     /// Who decided most within the window; ten at most.
     top_reviewers: Vec<ReviewerBody<'a>>,
-    /// How many were decided within the window (+).
+    /// How many were decided within the window.
     decided: u64,
-    /// How many were created within the window (+).
+    /// How many were created within the window.
     created: u64,
-    /// The window: the current UTC day and those before it (+).
+    /// The window: the current UTC day and those before it.
     window_days: u64,
 }
 
@@ -61,10 +61,10 @@ pub struct CalibrationBody<'a> {
     /// The step that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
-    /// The method that was asked for (+).
+    /// The method that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'static str>,
-    /// The model that was asked for (+).
+    /// The model that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     /// What became of outputs by confidence: ten ranges of 0.1.
@@ -146,11 +146,11 @@ request! {
         template_id: Option<String> = optional("templateId", name()),
         /// Of this step.
         step_id: Option<String> = optional("stepId", name()),
-        /// Of confidences made by this method: logprobs, samples, judge, reported or none (+).
+        /// Of confidences made by this method: logprobs, samples, judge, reported or none.
         method: Option<Source> = optional("method", rule::one_of(&Source::ALL, Source::as_str)),
-        /// Of this model (+).
+        /// Of this model.
         model: Option<String> = optional("model", name()),
-        /// A multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+).
+        /// A multiple of 0.01; by default 0.05, 0.10 and so on up to 1.
         threshold: Option<Threshold> = optional("threshold", threshold()),
     }
 }

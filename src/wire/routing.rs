@@ -11,14 +11,14 @@ use crate::request;
 
 request! {
     impl Routing as "RoutingRequest" {
-        /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+).
+        /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one.
         models = or_default("models", models()),
-        /// The failures after which the next model is called; by default rate_limited, unavailable and timeout (+).
+        /// The failures after which the next model is called; by default rate_limited, unavailable and timeout.
         fallback_on = optional("fallbackOn", rule::list(
             0..=FailureKind::ALL.len(),
             kind().map(Kind),
         ).map(|kinds| kinds.into_iter().map(|Kind(kind)| kind).collect::<Vec<_>>())),
-        /// The service tier to ask the provider for (+).
+        /// The service tier to ask the provider for.
         service_tier = optional("serviceTier", rule::one_of(&ServiceTier::ALL, ServiceTier::as_str)),
     }
 }
@@ -61,14 +61,14 @@ pub(super) fn checked<T>(
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingBody<'a> {
-    /// The models in their order, in place of one `model` (+).
+    /// The models in their order, in place of one `model`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     models: &'a [String],
-    /// The failures after which the next model is called, such as unavailable (+).
+    /// The failures after which the next model is called, such as unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     fallback_on: Option<&'a [FailureKind]>,
-    /// auto, flex or priority (+).
+    /// auto, flex or priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     service_tier: Option<ServiceTier>,

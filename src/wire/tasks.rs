@@ -64,7 +64,7 @@ request! {
         system_prompt: Option<String> = optional("systemPrompt", rule::text(rule::bytes(0..=MAX_PROMPT))),
         /// Key-value pairs for the model: at most 256 KiB as compact JSON.
         context: Option<Map<String, Value>> = optional("context", rule::free(MAX_CONTEXT)),
-        /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all (+).
+        /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all.
         messages: Vec<Message> = or_default("messages", messages()),
         /// 10 is leased first; by default 5.
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
@@ -76,9 +76,9 @@ request! {
         max_tokens: Option<u64> = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
-        /// The JSON Schema (2020-12) of the output (+).
+        /// The JSON Schema (2020-12) of the output.
         output_schema: Option<Value> = optional("outputSchema", output_schema()),
-        /// How the confidence is made; by default auto (+).
+        /// How the confidence is made; by default auto.
         confidence: Option<Ask> = optional("confidence", rule::object::<Ask>()),
         /// Where a webhook is sent when the task ends.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
@@ -111,9 +111,9 @@ request! {
         confidence_threshold: Option<f64> = optional("confidenceThreshold", rule::number(0.0..=1.0)),
         /// The time of the reviewer, in milliseconds; by default 3600000.
         timeout_ms: Option<u64> = optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS)),
-        /// The share of the other outputs that is held as well; by default 0 (+).
+        /// The share of the other outputs that is held as well; by default 0.
         sample_rate: Option<f64> = optional("sampleRate", hitl::sample_rate()),
-        /// How reviewers are notified (+).
+        /// How reviewers are notified.
         notify_channels: Option<Channels> = optional("notifyChannels", hitl::channels()),
     }
 }
@@ -215,7 +215,7 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     context: Option<&'a Map<String, Value>>,
-    /// Earlier turns; not in lists (+).
+    /// Earlier turns; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
     /// For filtering.
@@ -242,7 +242,7 @@ pub struct TaskBody<'a> {
     /// What the model answered; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
-    /// Why the model stopped, as its provider says it (+).
+    /// Why the model stopped, as its provider says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
     /// What the model call used.
@@ -259,7 +259,7 @@ pub struct TaskBody<'a> {
     /// Why it failed, or why its last attempt did.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
-    /// When its texts were erased (+).
+    /// When its texts were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
@@ -274,14 +274,14 @@ pub struct TaskBody<'a> {
     /// What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// Until when it waits at least, if that is known (+).
+    /// Until when it waits at least, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
-    /// The model that was called last (+).
+    /// The model that was called last.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_used: Option<&'a str>,
-    /// The failure after which the task went on to this model (+).
+    /// The failure after which the task went on to this model.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<&'static str>,
     /// `models`, `fallbackOn` and `serviceTier` as they were given.
@@ -298,7 +298,7 @@ pub struct TaskBody<'a> {
     /// The step that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
-    /// The item of the step's list that it is for, from 0 (+).
+    /// The item of the step's list that it is for, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
     /// The task that it tries again: a rejected one, or one that was retried.
@@ -313,11 +313,11 @@ pub struct TaskBody<'a> {
     /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    /// The JSON Schema of the output; not in lists (+).
+    /// The JSON Schema of the output; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
-    /// How the confidence is to be made, as asked for; not in lists (+).
+    /// How the confidence is to be made, as asked for; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_request: Option<ConfidenceBody<'a>>,
     /// Who is told of the end.
@@ -343,10 +343,10 @@ pub struct UsageBody {
     /// The model has no price: it counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
-    /// Tokens read from the provider's cache; part of `input` (+).
+    /// Tokens read from the provider's cache; part of `input`.
     #[serde(skip_serializing_if = "is_zero")]
     cache_read: u64,
-    /// Tokens written to the provider's cache; part of `input` (+).
+    /// Tokens written to the provider's cache; part of `input`.
     #[serde(skip_serializing_if = "is_zero")]
     cache_write: u64,
 }

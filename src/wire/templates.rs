@@ -77,11 +77,11 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
-        /// Which tasks run together, and which take turns (+).
+        /// Which tasks run together, and which take turns.
         flow = flat(shape::<FlowSource>()),
-        /// The JSON Schema (2020-12) of the output; the template's own holds for the last step (+).
+        /// The JSON Schema (2020-12) of the output; the template's own holds for the last step.
         output_schema = optional("outputSchema", schema()),
-        /// How the confidence is made (+).
+        /// How the confidence is made.
         confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
@@ -228,11 +228,11 @@ pub struct DefaultsBody<'a> {
     /// Keys that bound tasks, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
-    /// The JSON Schema of the output (+).
+    /// The JSON Schema of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
-    /// How the confidence is made (+).
+    /// How the confidence is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<ConfidenceBody<'a>>,
 }

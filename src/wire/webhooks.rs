@@ -52,7 +52,7 @@ pub struct DeliveryBody<'a> {
     /// `dlv_…`, the same for every attempt: the `webhook-id` of a webhook.
     #[schema(value_type = String)]
     id: Text<DeliveryId>,
-    /// webhook or mail (+).
+    /// webhook or mail.
     kind: &'static str,
     /// The task that it is about.
     #[schema(value_type = String)]
@@ -62,7 +62,7 @@ pub struct DeliveryBody<'a> {
     /// Where a webhook goes, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
-    /// The user to whom a mail goes (+).
+    /// The user to whom a mail goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     to: Option<Text<UserId>>,

@@ -25,9 +25,9 @@ const ASSIGNMENT: &str = "least_loaded";
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EntryBody {
-    /// Counted from 1 (+).
+    /// Counted from 1.
     number: u32,
-    /// The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted (+).
+    /// The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
     /// pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
@@ -36,7 +36,7 @@ pub struct EntryBody {
     /// When.
     #[schema(format = DateTime)]
     timestamp: String,
-    /// By whom: the identifier of a user or a key, or `system` (+).
+    /// By whom: the identifier of a user or a key, or `system`.
     actor: String,
     /// The model's confidence, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,40 +56,40 @@ pub struct EntryBody {
     /// What the reviewer said.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
-    /// Why it was rejected (+).
+    /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// Whether the reviewer's text replaces the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     was_modified: Option<bool>,
-    /// That text (+).
+    /// That text.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<String>,
-    /// The task that tries again (+).
+    /// The task that tries again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_task_id: Option<String>,
-    /// Until when other reviewers see the claim (+).
+    /// Until when other reviewers see the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     claimed_until: Option<String>,
     /// What else is known.
     #[serde(skip_serializing_if = "MoreBody::is_empty")]
     details: MoreBody,
-    /// The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased (+).
+    /// The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     salt: Option<String>,
-    /// The SHA-256 of the salt and the output that was shown (+).
+    /// The SHA-256 of the salt and the output that was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_hash: Option<String>,
-    /// The SHA-256 of the salt and `comment`, or `reason` (+).
+    /// The SHA-256 of the salt and `comment`, or `reason`.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment_hash: Option<String>,
-    /// The SHA-256 of the salt and `modifiedOutput` (+).
+    /// The SHA-256 of the salt and `modifiedOutput`.
     #[serde(skip_serializing_if = "Option::is_none")]
     edit_hash: Option<String>,
-    /// The hash of the entry before; 64 zeros for the first (+).
+    /// The hash of the entry before; 64 zeros for the first.
     previous_hash: String,
-    /// The SHA-256 of the entry in its canonical form (+).
+    /// The SHA-256 of the entry in its canonical form.
     hash: String,
 }
 
@@ -100,7 +100,7 @@ pub struct MoreBody {
     /// Minimum confidence to skip review.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// required, `below_threshold`, `no_confidence` or sampled (+).
+    /// required, `below_threshold`, `no_confidence` or sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     /// The execution that the task belongs to.
@@ -109,10 +109,10 @@ pub struct MoreBody {
     /// The step that the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<String>,
-    /// The item of the step's list that the task is for, from 0 (+).
+    /// The item of the step's list that the task is for, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
-    /// When the reviewers' time is over (+).
+    /// When the reviewers' time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     timeout_at: Option<String>,
@@ -122,7 +122,7 @@ pub struct MoreBody {
     /// In words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// How many outputs the reviewer approved by one act; absent if it was this one alone (+).
+    /// How many outputs the reviewer approved by one act; absent if it was this one alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     bulk: Option<u32>,
     /// How long was waited, in milliseconds.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::wire::common::{Iso, Text};
 
-/// The answer to an approval (SPEC.md, HITL).
+/// The answer to an approval.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "as the specification names them")]
@@ -29,7 +29,7 @@ pub struct Approved<'a> {
     was_modified: bool,
 }
 
-/// The answer to a rejection (SPEC.md, HITL).
+/// The answer to a rejection.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "as the specification names them")]
@@ -50,7 +50,7 @@ pub struct Rejected<'a> {
     retry_task_id: Option<Text<TaskId>>,
 }
 
-/// The answer to a claim or a release (+).
+/// The answer to a claim or a release.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "as the specification names them")]
@@ -66,7 +66,7 @@ pub struct Claimed<'a> {
     claimed_until: Option<Iso>,
 }
 
-/// A user who decides (+).
+/// A user who decides.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReviewerNameBody<'a> {
     /// `usr_…`, as approvals and histories name it.

@@ -1,4 +1,4 @@
-//! What is asked of approvals: lists and decisions (SPEC.md, HITL).
+//! What is asked of approvals: lists and decisions.
 
 use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};
@@ -35,7 +35,7 @@ request! {
 }
 
 request! {
-    /// Which approvals, decided or not (+).
+    /// Which approvals, decided or not.
     #[derive(Debug, Clone)]
     pub struct ListApprovals as "ListApprovals" {
         /// One of these statuses.
@@ -59,7 +59,7 @@ request! {
         comment: Option<String> = optional("comment", rule::text(rule::characters(0..=MAX_REMARK))),
         /// The text that replaces the output.
         modified_output: Option<String> = optional("modifiedOutput", rule::text(rule::bytes(0..=usize::MAX))),
-        /// How many outputs of one step this act approves, of which this is one; the history shows it (+).
+        /// How many outputs of one step this act approves, of which this is one; the history shows it.
         bulk: Option<u32> = optional("bulk", rule::whole(2..=MAX_BULK)),
         /// Who decides: a session names only itself, an admin's also others; a key anybody.
         reviewer_id: Option<String> = optional("reviewerId", reviewer()),

@@ -13,9 +13,9 @@ const TYPES: [&str; 2] = ["prompt", WAIT];
 /// The type of a step that waits for a signal.
 pub(super) const WAIT: &str = "wait";
 
-const TYPE_TEXT: &str = "prompt calls a model, wait waits for a signal; by default prompt (+).";
-const SIGNAL_TEXT: &str = "The name of the signal that a wait waits for (+).";
-const SCHEMA_TEXT: &str = "The JSON Schema of the payload of a wait's signal (+).";
+const TYPE_TEXT: &str = "prompt calls a model, wait waits for a signal; by default prompt.";
+const SIGNAL_TEXT: &str = "The name of the signal that a wait waits for.";
+const SCHEMA_TEXT: &str = "The JSON Schema of the payload of a wait's signal.";
 
 fn kind() -> impl Parse<&'static str> {
     rule::one_of(&TYPES, |name| name)

@@ -13,11 +13,11 @@ use crate::wire::common::Text;
 pub struct DryRunBody<'a> {
     /// `dry_run`.
     status: &'static str,
-    /// The plan, where one is executed (+).
+    /// The plan, where one is executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     plan_id: Option<Text<PlanId>>,
-    /// The template, where one is deployed (+).
+    /// The template, where one is deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The steps, in the order of the document.
@@ -36,15 +36,15 @@ pub struct DryStepBody<'a> {
     id: &'a str,
     /// How many steps run before it, one after the other; from 0.
     level: usize,
-    /// `wait` for a step that waits for a signal; else left out (+).
+    /// `wait` for a step that waits for a signal; else left out.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    /// The signal that a wait waits for (+).
+    /// The signal that a wait waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'a str>,
     /// The prompt, rendered; what needs an output stays as it was written. Empty for a wait.
     prompt: &'a str,
-    /// The prompt was cut: a dry run shows at most 2 MiB of prompts (+).
+    /// The prompt was cut: a dry run shows at most 2 MiB of prompts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     prompt_truncated: bool,
     /// The model that it would run on; empty for a wait.
@@ -57,7 +57,7 @@ pub struct DryStepBody<'a> {
     gate: &'static str,
     /// What it would cost, in USD.
     estimated_cost: f64,
-    /// The items of a step with forEach (+).
+    /// The items of a step with forEach.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<DryItemsBody>,
 }
@@ -88,7 +88,7 @@ pub struct EstimateBody {
     duration_ms: u64,
     /// What it rests on: history or prices.
     basis: &'static str,
-    /// A model without a price is in it, which counts as 0 (+).
+    /// A model without a price is in it, which counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
 }

@@ -35,9 +35,9 @@ request! {
         timeout_ms: Option<u64> = optional("timeoutMs", timeout()),
         /// Whether the answer only says what would happen.
         dry_run: Option<bool> = optional("dryRun", rule::flag()),
-        /// Whether the first failure cancels all else (+).
+        /// Whether the first failure cancels all else.
         fail_fast: Option<bool> = optional("failFast", rule::flag()),
-        /// The most that it may cost, in USD (+).
+        /// The most that it may cost, in USD.
         max_cost: Option<f64> = optional("maxCost", rule::number(0.0..=MAX_COST)),
     }
 }

@@ -41,44 +41,44 @@ pub struct StepResult<'a> {
     /// What all its model calls used.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
-    /// Its task, the latest if there were several (+).
+    /// Its task, the latest if there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
-    /// The number of the current or last attempt of that task (+).
+    /// The number of the current or last attempt of that task.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
-    /// The worker's confidence in the output, 0 to 1 (+).
+    /// The worker's confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// Why the model stopped, in the provider's word (+).
+    /// Why the model stopped, in the provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
-    /// Whether its output waits for a reviewer (+).
+    /// Whether its output waits for a reviewer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
     /// What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
-    /// where it waits for other steps (+).
+    /// where it waits for other steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// When the signal of a wait came, which may be before the wait (+).
+    /// When the signal of a wait came, which may be before the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     signalled_at: Option<Iso>,
-    /// Until when it waits: for a model or a retry at least, for a signal at most, if that is known (+).
+    /// Until when it waits: for a model or a retry at least, for a signal at most, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
-    /// The model that was called last; once the step has ended, only if it was not the first (+).
+    /// The model that was called last; once the step has ended, only if it was not the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_used: Option<&'a str>,
-    /// The failure after which the task went on to this model (+).
+    /// The failure after which the task went on to this model.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<&'static str>,
-    /// Why it did not end well (+).
+    /// Why it did not end well.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
-    /// How many items of its list are how far, once the list is known (+).
+    /// How many items of its list are how far, once the list is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<ItemCountsBody>,
 }
@@ -202,7 +202,7 @@ fn used(usage: Usage) -> Option<UsageBody> {
 pub struct StepSummary<'a> {
     /// Its id in the plan.
     id: &'a str,
-    /// The item of its list that the event is about, from 0 (+).
+    /// The item of its list that the event is about, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
     /// `dt_exec_…`

@@ -26,7 +26,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Keep this session in a cookie, which scripts cannot read (+). */
+        /** Keep this session in a cookie, which scripts cannot read. */
         post: operations["auth_set_cookie"];
         delete?: never;
         options?: never;
@@ -95,7 +95,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a link that signs the caller in once, within an hour, in a browser (+). */
+        /** Make a link that signs the caller in once, within an hour, in a browser. */
         post: operations["auth_create_link"];
         delete?: never;
         options?: never;
@@ -112,7 +112,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchange the token of a sign-in link for a session (+). */
+        /** Exchange the token of a sign-in link for a session. */
         post: operations["auth_exchange_link"];
         delete?: never;
         options?: never;
@@ -161,7 +161,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The ways to sign in to this server (+). */
+        /** The ways to sign in to this server. */
         get: operations["auth_methods"];
         put?: never;
         post?: never;
@@ -263,7 +263,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The user of this session, and the actions that it may take (+). */
+        /** The user of this session, and the actions that it may take. */
         get: operations["auth_who"];
         put?: never;
         post?: never;
@@ -490,7 +490,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Approvals, decided or not, the latest first (+). */
+        /** Approvals, decided or not, the latest first. */
         get: operations["hitl_list"];
         put?: never;
         post?: never;
@@ -507,7 +507,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How good confidences are, and what other thresholds would have done (+). */
+        /** How good confidences are, and what other thresholds would have done. */
         get: operations["hitl_calibration"];
         put?: never;
         post?: never;
@@ -541,7 +541,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The users who decide, by name: admins and operators (+). */
+        /** The users who decide, by name: admins and operators. */
         get: operations["hitl_reviewers"];
         put?: never;
         post?: never;
@@ -575,7 +575,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** An approval with all that a reviewer needs (+). */
+        /** An approval with all that a reviewer needs. */
         get: operations["hitl_get"];
         put?: never;
         post?: never;
@@ -611,7 +611,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tell other reviewers for five minutes that somebody looks at it (+). */
+        /** Tell other reviewers for five minutes that somebody looks at it. */
         post: operations["hitl_claim"];
         delete?: never;
         options?: never;
@@ -662,7 +662,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take a claim back (+). */
+        /** Take a claim back. */
         post: operations["hitl_release"];
         delete?: never;
         options?: never;
@@ -694,7 +694,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Models by name: those that workers announce, those with limits or figures, and the default (+). */
+        /** Models by name: those that workers announce, those with limits or figures, and the default. */
         get: operations["system_list"];
         put?: never;
         post?: never;
@@ -712,7 +712,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Set all limits of a model, in place of those before and of the settings; they count at once (+). */
+        /** Set all limits of a model, in place of those before and of the settings; they count at once. */
         put: operations["system_set_limits"];
         post?: never;
         delete?: never;
@@ -819,7 +819,7 @@ export interface paths {
         put?: never;
         /**
          * Send a signal to an execution: the step that waits for it goes on, with the payload as its output; a
-         *     signal that comes before its wait is kept (+).
+         *     signal that comes before its wait is kept.
          */
         post: operations["executions_send"];
         delete?: never;
@@ -937,10 +937,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Schedules, the newest first (+). */
+        /** Schedules, the newest first. */
         get: operations["schedules_list"];
         put?: never;
-        /** Make a schedule (+). */
+        /** Make a schedule. */
         post: operations["schedules_create"];
         delete?: never;
         options?: never;
@@ -955,15 +955,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A schedule with its target (+). */
+        /** A schedule with its target. */
         get: operations["schedules_get"];
         put?: never;
         post?: never;
-        /** Delete a schedule; what it has started goes on (+). */
+        /** Delete a schedule; what it has started goes on. */
         delete: operations["schedules_delete"];
         options?: never;
         head?: never;
-        /** Change a schedule; what is left out stays as it is (+). */
+        /** Change a schedule; what is left out stays as it is. */
         patch: operations["schedules_change"];
         trace?: never;
     };
@@ -974,7 +974,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The occurrences of a schedule that are remembered: the last thousand, the newest first (+). */
+        /** The occurrences of a schedule that are remembered: the last thousand, the newest first. */
         get: operations["schedules_runs"];
         put?: never;
         post?: never;
@@ -993,7 +993,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start the work of a schedule now, be it enabled or not (+). */
+        /** Start the work of a schedule now, be it enabled or not. */
         post: operations["schedules_trigger"];
         delete?: never;
         options?: never;
@@ -1117,7 +1117,7 @@ export interface paths {
         post?: never;
         /**
          * Erase the texts of an ended task: prompt, context, output, edit, comment and the words of its error.
-         *     The history of its approval still verifies (+).
+         *     The history of its approval still verifies.
          */
         delete: operations["tasks_erase"];
         options?: never;
@@ -1219,7 +1219,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Webhooks and mails that were or will be sent, the newest first (+). */
+        /** Webhooks and mails that were or will be sent, the newest first. */
         get: operations["webhooks_list"];
         put?: never;
         post?: never;
@@ -1240,7 +1240,7 @@ export interface paths {
         put?: never;
         /**
          * Send a webhook or a mail again, under the same identifier; one that waits for its next attempt is
-         *     sent at once (+).
+         *     sent at once.
          */
         post: operations["webhooks_redeliver"];
         delete?: never;
@@ -1256,7 +1256,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The secret that signs webhooks (+). */
+        /** The secret that signs webhooks. */
         get: operations["webhooks_secret"];
         put?: never;
         post?: never;
@@ -1385,15 +1385,15 @@ export interface components {
              */
             remaining: number;
         };
-        /** @description An approval as it is told (SPEC.md, HITL approval record). */
+        /** @description An approval as it is told. */
         Approval: {
             /** @description Who is to decide. */
             assignedTo?: string;
-            /** @description Who looks at it now (+). */
+            /** @description Who looks at it now. */
             claimedBy?: string;
             /**
              * Format: date-time
-             * @description Until when others are told so (+).
+             * @description Until when others are told so.
              */
             claimedUntil?: string;
             /**
@@ -1401,53 +1401,53 @@ export interface components {
              * @description The confidence in the output, 0 to 1.
              */
             confidence?: number;
-            /** @description How the confidence was made (+). */
+            /** @description How the confidence was made. */
             confidenceSource?: string;
             /**
              * Format: date-time
              * @description When it was held.
              */
             createdAt: string;
-            /** @description What was decided (+). */
+            /** @description What was decided. */
             decision?: components["schemas"]["Decision"];
             /**
              * Format: date-time
-             * @description When the texts of the task were erased (+).
+             * @description When the texts of the task were erased.
              */
             erasedAt?: string;
             /**
              * Format: date-time
-             * @description When it was escalated first (+).
+             * @description When it was escalated first.
              */
             escalatedAt?: string;
-            /** @description How long its history is, and how it ends (+). */
+            /** @description How long its history is, and how it ends. */
             history: components["schemas"]["Chain"];
             /**
              * Format: int32
-             * @description The item of the step's list that the task is for, from 0 (+).
+             * @description The item of the step's list that the task is for, from 0.
              */
             item?: number;
             /** @description The model's name. */
             model: string;
-            /** @description How reviewers are told (+). */
+            /** @description How reviewers are told. */
             notifyChannels?: string[];
             /** @description What the model wrote, in lists its first 2,000 characters; not in events. */
             output?: string;
-            /** @description Whether a list shows only the beginning of the output (+). */
+            /** @description Whether a list shows only the beginning of the output. */
             outputTruncated?: boolean;
             /** @description The execution that the task belongs to. */
             planExecutionId?: string;
             /** @description What the model was asked, in lists its first 2,000 characters; not in events. */
             prompt?: string;
-            /** @description Whether a list shows only the beginning of the prompt (+). */
+            /** @description Whether a list shows only the beginning of the prompt. */
             promptTruncated?: boolean;
             /** @description The queue's name. */
             queue: string;
-            /** @description Why it is held: required, `below_threshold`, `no_confidence` or sampled (+). */
+            /** @description Why it is held: required, `below_threshold`, `no_confidence` or sampled. */
             reason: string;
-            /** @description Whether it would have passed, and only shows how good such outputs are (+). */
+            /** @description Whether it would have passed, and only shows how good such outputs are. */
             sampled: boolean;
-            /** @description pending, assigned, escalated, expired, approved, rejected or cancelled (+). */
+            /** @description pending, assigned, escalated, expired, approved, rejected or cancelled. */
             status: string;
             /** @description The step that the task is. */
             stepId?: string;
@@ -1457,11 +1457,11 @@ export interface components {
             tags: string[];
             /** @description The task whose output waits; also the approval's identifier. */
             taskId: string;
-            /** @description The template that the execution was deployed from (+). */
+            /** @description The template that the execution was deployed from. */
             templateId?: string;
             /**
              * Format: double
-             * @description Minimum confidence to skip review (+).
+             * @description Minimum confidence to skip review.
              */
             threshold?: number;
             /**
@@ -1471,7 +1471,7 @@ export interface components {
             timeoutAt: string;
             /**
              * @description Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
-             *     nobody knows how good such confidences are (+).
+             *     nobody knows how good such confidences are.
              */
             untested?: boolean;
             /**
@@ -1480,7 +1480,7 @@ export interface components {
              */
             waitingMs: number;
         };
-        /** @description The answer to an approval (SPEC.md, HITL). */
+        /** @description The answer to an approval. */
         Approved: {
             /** Format: date-time */
             approvedAt: string;
@@ -1674,9 +1674,9 @@ export interface components {
         Calibration: {
             /** @description What became of outputs by confidence: ten ranges of 0.1. */
             deciles: components["schemas"]["Decile"][];
-            /** @description The method that was asked for (+). */
+            /** @description The method that was asked for. */
             method?: string;
-            /** @description The model that was asked for (+). */
+            /** @description The model that was asked for. */
             model?: string;
             /** @description What became of those without a confidence; they count in no threshold. */
             noConfidence: components["schemas"]["Tally"];
@@ -1773,7 +1773,7 @@ export interface components {
             /** @description The answer. */
             message: components["schemas"]["ChatAnswer"];
         };
-        /** @description The answer to a claim or a release (+). */
+        /** @description The answer to a claim or a release. */
         Claimed: {
             /** @description Who has claimed it. */
             claimedBy?: string;
@@ -1855,7 +1855,7 @@ export interface components {
         };
         /** @description What holds for every step that says nothing itself. */
         Defaults: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
-            /** @description How the confidence is made (+). */
+            /** @description How the confidence is made. */
             confidence?: components["schemas"]["Confidence"];
             /**
              * Format: int64
@@ -1864,7 +1864,7 @@ export interface components {
             maxTokens?: number;
             /** @description The model. */
             model?: string;
-            /** @description The JSON Schema of the output (+). */
+            /** @description The JSON Schema of the output. */
             outputSchema?: Record<string, never>;
             /** @description The queue. */
             queue?: string;
@@ -1907,7 +1907,7 @@ export interface components {
             event: string;
             /** @description `dlv_…`, the same for every attempt: the `webhook-id` of a webhook. */
             id: string;
-            /** @description webhook or mail (+). */
+            /** @description webhook or mail. */
             kind: string;
             /** @description Why the last attempt that failed did so, or why it was dropped. */
             lastError?: string;
@@ -1925,7 +1925,7 @@ export interface components {
             status: string;
             /** @description The task that it is about. */
             taskId: string;
-            /** @description The user to whom a mail goes (+). */
+            /** @description The user to whom a mail goes. */
             to?: string;
             /** @description Where a webhook goes, as it was given. */
             url?: string;
@@ -1954,13 +1954,13 @@ export interface components {
             criticalPath: string[];
             /** @description What it would use. */
             estimate: components["schemas"]["Estimate"];
-            /** @description The plan, where one is executed (+). */
+            /** @description The plan, where one is executed. */
             planId?: string;
             /** @description `dry_run`. */
             status: string;
             /** @description The steps, in the order of the document. */
             steps: components["schemas"]["DryStep"][];
-            /** @description The template, where one is deployed (+). */
+            /** @description The template, where one is deployed. */
             templateId?: string;
         };
         /** @description A step as it would run. */
@@ -1976,7 +1976,7 @@ export interface components {
             gate: string;
             /** @description Its id. */
             id: string;
-            /** @description The items of a step with forEach (+). */
+            /** @description The items of a step with forEach. */
             items?: components["schemas"]["DryItems"];
             /** @description How many steps run before it, one after the other; from 0. */
             level: number;
@@ -1984,13 +1984,13 @@ export interface components {
             model: string;
             /** @description The prompt, rendered; what needs an output stays as it was written. Empty for a wait. */
             prompt: string;
-            /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts (+). */
+            /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts. */
             promptTruncated?: boolean;
             /** @description The queue that it would wait in; empty for a wait. */
             queue: string;
-            /** @description The signal that a wait waits for (+). */
+            /** @description The signal that a wait waits for. */
             signal?: string;
-            /** @description `wait` for a step that waits for a signal; else left out (+). */
+            /** @description `wait` for a step that waits for a signal; else left out. */
             type?: string;
         };
         /** @description One entry of the history of an approval; what does not belong to its action is left out. */
@@ -2000,18 +2000,18 @@ export interface components {
              *     `notification_skipped`.
              */
             action?: string;
-            /** @description By whom: the identifier of a user or a key, or `system` (+). */
+            /** @description By whom: the identifier of a user or a key, or `system`. */
             actor?: string;
             /** @description Who was chosen as the reviewer. */
             assignedTo?: string;
             /**
              * Format: date-time
-             * @description Until when other reviewers see the claim (+).
+             * @description Until when other reviewers see the claim.
              */
             claimedUntil?: string;
             /** @description What the reviewer said. */
             comment?: string;
-            /** @description The SHA-256 of the salt and `comment`, or `reason` (+). */
+            /** @description The SHA-256 of the salt and `comment`, or `reason`. */
             commentHash?: string;
             /**
              * Format: double
@@ -2020,30 +2020,30 @@ export interface components {
             confidence?: number;
             /** @description What else is known. */
             details?: components["schemas"]["More"];
-            /** @description The SHA-256 of the salt and `modifiedOutput` (+). */
+            /** @description The SHA-256 of the salt and `modifiedOutput`. */
             editHash?: string;
             /** @description Who had to decide before. */
             from?: string;
-            /** @description The SHA-256 of the entry in its canonical form (+). */
+            /** @description The SHA-256 of the entry in its canonical form. */
             hash?: string;
-            /** @description That text (+). */
+            /** @description That text. */
             modifiedOutput?: string;
             /**
              * Format: int32
-             * @description Counted from 1 (+).
+             * @description Counted from 1.
              */
             number?: number;
-            /** @description The SHA-256 of the salt and the output that was shown (+). */
+            /** @description The SHA-256 of the salt and the output that was shown. */
             outputHash?: string;
-            /** @description The hash of the entry before; 64 zeros for the first (+). */
+            /** @description The hash of the entry before; 64 zeros for the first. */
             previousHash?: string;
-            /** @description Why it was rejected (+). */
+            /** @description Why it was rejected. */
             reason?: string;
-            /** @description The task that tries again (+). */
+            /** @description The task that tries again. */
             retryTaskId?: string;
             /** @description Who is named as the reviewer. */
             reviewerId?: string;
-            /** @description The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased (+). */
+            /** @description The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased. */
             salt?: string;
             /**
              * Format: date-time
@@ -2054,7 +2054,7 @@ export interface components {
             to?: string;
             /**
              * Format: int32
-             * @description The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted (+).
+             * @description The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted.
              */
             version?: number;
             /** @description Whether the reviewer's text replaces the output. */
@@ -2091,7 +2091,7 @@ export interface components {
              * @description How long it takes, in milliseconds; reviewers and queues aside.
              */
             durationMs: number;
-            /** @description A model without a price is in it, which counts as 0 (+). */
+            /** @description A model without a price is in it, which counts as 0. */
             priceUnknown?: boolean;
         };
         /** @description An execution as it is told: what does not exist yet is left out. */
@@ -2101,11 +2101,11 @@ export interface components {
              * @description When it ended.
              */
             completedAt?: string;
-            /** @description What it failed of, once it has ended (+). */
+            /** @description What it failed of, once it has ended. */
             error?: components["schemas"]["ExecutionError"];
             /** @description `dt_exec_…` */
             id: string;
-            /** @description What it was started with, defaults filled in; not in lists (+). */
+            /** @description What it was started with, defaults filled in; not in lists. */
             input?: Record<string, never>;
             /** @description The plan that it runs: `dt_plan_…` */
             planId: string;
@@ -2124,7 +2124,7 @@ export interface components {
             };
             /** @description The template that it was deployed from. */
             templateId?: string;
-            /** @description The version that was deployed (+). */
+            /** @description The version that was deployed. */
             templateVersion?: string;
             /** @description What all its model calls used. */
             usage: components["schemas"]["Usage"];
@@ -2138,7 +2138,7 @@ export interface components {
             /** @description The step that it happened to, if it was one. */
             stepId?: string;
         };
-        /** @description Flow control: which tasks run together, and which take turns (+). */
+        /** @description Flow control: which tasks run together, and which take turns. */
         Flow: {
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string;
@@ -2171,20 +2171,20 @@ export interface components {
             /** @description The program's version. */
             version: string;
         };
-        /** @description `hitl` of a template (SPEC.md, Template). */
+        /** @description `hitl` of a template. */
         Hitl: {
             /**
              * Format: double
              * @description Minimum confidence to skip review, 0 to 1.
              */
             confidenceThreshold?: number;
-            /** @description How reviewers are told (+). */
+            /** @description How reviewers are told. */
             notifyChannels?: components["schemas"]["Channel"][];
             /** @description The ids of the steps whose outputs are always held. */
             requiredFor?: string[];
             /**
              * Format: double
-             * @description The share of the outputs that nothing else holds which is held all the same (+).
+             * @description The share of the outputs that nothing else holds which is held all the same.
              */
             sampleRate?: number;
             /**
@@ -2268,7 +2268,7 @@ export interface components {
             name: string;
             /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
             prefix: string;
-            /** @description The queues that a worker key is bound to (+). */
+            /** @description The queues that a worker key is bound to. */
             queues?: string[];
             /** @description What it may do. */
             role: string;
@@ -2304,7 +2304,7 @@ export interface components {
             plan?: string;
             /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
             prefix: string;
-            /** @description The queues that a worker key is bound to (+). */
+            /** @description The queues that a worker key is bound to. */
             queues?: string[];
             /**
              * Format: date-time
@@ -2426,7 +2426,7 @@ export interface components {
             assignmentMethod?: string;
             /**
              * Format: int32
-             * @description How many outputs the reviewer approved by one act; absent if it was this one alone (+).
+             * @description How many outputs the reviewer approved by one act; absent if it was this one alone.
              */
             bulk?: number;
             /**
@@ -2436,7 +2436,7 @@ export interface components {
             escalationAfterMs?: number;
             /**
              * Format: int32
-             * @description The item of the step's list that the task is for, from 0 (+).
+             * @description The item of the step's list that the task is for, from 0.
              */
             item?: number;
             /** @description The execution that the task belongs to. */
@@ -2452,10 +2452,10 @@ export interface components {
             threshold?: number;
             /**
              * Format: date-time
-             * @description When the reviewers' time is over (+).
+             * @description When the reviewers' time is over.
              */
             timeoutAt?: string;
-            /** @description required, `below_threshold`, `no_confidence` or sampled (+). */
+            /** @description required, `below_threshold`, `no_confidence` or sampled. */
             why?: string;
         };
         /** @description An open session as it is listed. */
@@ -2491,11 +2491,11 @@ export interface components {
             createdAt: string;
             /** @description At most 500 characters. */
             description?: string;
-            /** @description The gates of each execution, as the template and the deploy have them; not in lists (+). */
+            /** @description The gates of each execution, as the template and the deploy have them; not in lists. */
             hitl?: components["schemas"]["Hitl"];
             /** @description `dt_plan_…` */
             id: string;
-            /** @description The template's schema, by which the input of each execution is checked; not in lists (+). */
+            /** @description The template's schema, by which the input of each execution is checked; not in lists. */
             inputSchema?: Record<string, never>;
             /** @description 1 to 100 characters. */
             name: string;
@@ -2545,7 +2545,7 @@ export interface components {
         Progress: {
             /**
              * Format: int32
-             * @description Those of the pending ones that wait for a reviewer (+).
+             * @description Those of the pending ones that wait for a reviewer.
              */
             awaitingApproval: number;
             /**
@@ -2575,7 +2575,7 @@ export interface components {
             running: number;
             /**
              * Format: int32
-             * @description Whose condition was false (+).
+             * @description Whose condition was false.
              */
             skipped: number;
             /**
@@ -2623,7 +2623,7 @@ export interface components {
              */
             requestsPerMinute?: number;
         };
-        /** @description The answer to a rejection (SPEC.md, HITL). */
+        /** @description The answer to a rejection. */
         Rejected: {
             /** @description The reason that the reviewer gave. */
             reason: string;
@@ -2676,7 +2676,7 @@ export interface components {
              */
             rejections: number;
         };
-        /** @description A user who decides (+). */
+        /** @description A user who decides. */
         ReviewerName: {
             /** @description `usr_…`, as approvals and histories name it. */
             id: string;
@@ -2685,11 +2685,11 @@ export interface components {
         };
         /** @description The members as they were given; none where nothing was. */
         Routing: {
-            /** @description The failures after which the next model is called, such as unavailable (+). */
+            /** @description The failures after which the next model is called, such as unavailable. */
             fallbackOn?: string[];
-            /** @description The models in their order, in place of one `model` (+). */
+            /** @description The models in their order, in place of one `model`. */
             models?: string[];
-            /** @description auto, flex or priority (+). */
+            /** @description auto, flex or priority. */
             serviceTier?: string;
         };
         /** @description A schedule. */
@@ -2819,12 +2819,12 @@ export interface components {
             avgWaitTimeMs: number;
             /**
              * Format: int64
-             * @description How many were created within the window (+).
+             * @description How many were created within the window.
              */
             created: number;
             /**
              * Format: int64
-             * @description How many were decided within the window (+).
+             * @description How many were decided within the window.
              */
             decided: number;
             /**
@@ -2846,32 +2846,32 @@ export interface components {
             topReviewers: components["schemas"]["Reviewer"][];
             /**
              * Format: int64
-             * @description The window: the current UTC day and those before it (+).
+             * @description The window: the current UTC day and those before it.
              */
             windowDays: number;
         };
-        /** @description A step (SPEC.md, Template step fields). */
+        /** @description A step. */
         Step: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
             /**
              * Format: int32
-             * @description The most tasks at once, 1 to 1000; by default one for each item (+).
+             * @description The most tasks at once, 1 to 1000; by default one for each item.
              */
             concurrency?: number;
             /** @description Whether it runs, in CEL. */
             condition?: string;
-            /** @description How its confidence is made (+). */
+            /** @description How its confidence is made. */
             confidence?: components["schemas"]["Confidence"];
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
-            /** @description The placeholder of the list for each of whose items it runs (+). */
+            /** @description The placeholder of the list for each of whose items it runs. */
             forEach?: string;
             /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
             id: string;
-            /** @description The name of the variable of an item; by default `item` (+). */
+            /** @description The name of the variable of an item; by default `item`. */
             item?: string;
             /**
              * Format: int32
-             * @description The longest list, 1 to 1000 (+).
+             * @description The longest list, 1 to 1000.
              */
             maxItems?: number;
             /**
@@ -2879,18 +2879,18 @@ export interface components {
              * @description The most tokens to answer with.
              */
             maxTokens?: number;
-            /** @description Earlier turns, with `{{…}}`; not in lists of plans (+). */
+            /** @description Earlier turns, with `{{…}}`; not in lists of plans. */
             messages?: components["schemas"]["Message"][];
             /**
              * Format: double
-             * @description The share of the items that must complete, 0 to 1 (+).
+             * @description The share of the items that must complete, 0 to 1.
              */
             minSuccess?: number;
             /** @description The model; by default `[models] default`. */
             model?: string;
-            /** @description fail or skip; by default fail (+). */
+            /** @description fail or skip; by default fail. */
             onItemError?: string;
-            /** @description The JSON Schema of its output; not in lists of plans (+). */
+            /** @description The JSON Schema of its output; not in lists of plans. */
             outputSchema?: Record<string, never>;
             /** @description With `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
             prompt?: string;
@@ -2900,9 +2900,9 @@ export interface components {
             requiresApproval: boolean;
             /** @description How often it is tried. */
             retry?: components["schemas"]["Retry"];
-            /** @description The schema of its payload (+). */
+            /** @description The schema of its payload. */
             schema?: Record<string, never>;
-            /** @description The signal that a wait waits for (+). */
+            /** @description The signal that a wait waits for. */
             signal?: string;
             /** @description The first system message, with `{{…}}`; not in lists of plans. */
             systemPrompt?: string;
@@ -2916,17 +2916,17 @@ export interface components {
              * @description How long one attempt may take, in milliseconds; by default 300000.
              */
             timeoutMs?: number;
-            /** @description `wait` for a step that waits for a signal; else left out (+). */
+            /** @description `wait` for a step that waits for a signal; else left out. */
             type?: string;
         };
         /** @description What became of a step: what does not exist yet is left out. */
         StepResult: {
             /**
              * Format: int32
-             * @description The number of the current or last attempt of that task (+).
+             * @description The number of the current or last attempt of that task.
              */
             attempt?: number;
-            /** @description Whether its output waits for a reviewer (+). */
+            /** @description Whether its output waits for a reviewer. */
             awaitingApproval?: boolean;
             /**
              * Format: date-time
@@ -2935,7 +2935,7 @@ export interface components {
             completedAt?: string;
             /**
              * Format: double
-             * @description The worker's confidence in the output, 0 to 1 (+).
+             * @description The worker's confidence in the output, 0 to 1.
              */
             confidence?: number;
             /**
@@ -2943,15 +2943,15 @@ export interface components {
              * @description From startedAt to completedAt.
              */
             durationMs?: number;
-            /** @description Why it did not end well (+). */
+            /** @description Why it did not end well. */
             error?: components["schemas"]["TaskError"];
-            /** @description The failure after which the task went on to this model (+). */
+            /** @description The failure after which the task went on to this model. */
             fallbackReason?: string;
-            /** @description Why the model stopped, in the provider's word (+). */
+            /** @description Why the model stopped, in the provider's word. */
             finishReason?: string;
-            /** @description How many items of its list are how far, once the list is known (+). */
+            /** @description How many items of its list are how far, once the list is known. */
             items?: components["schemas"]["ItemCounts"];
-            /** @description The model that was called last; once the step has ended, only if it was not the first (+). */
+            /** @description The model that was called last; once the step has ended, only if it was not the first. */
             modelUsed?: string;
             /**
              * @description What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
@@ -2960,7 +2960,7 @@ export interface components {
             output?: string;
             /**
              * Format: date-time
-             * @description When the signal of a wait came, which may be before the wait (+).
+             * @description When the signal of a wait came, which may be before the wait.
              */
             signalledAt?: string;
             /**
@@ -2970,18 +2970,18 @@ export interface components {
             startedAt?: string;
             /** @description pending, running, completed, failed, cancelled, skipped or rejected. */
             status: string;
-            /** @description Its task, the latest if there were several (+). */
+            /** @description Its task, the latest if there were several. */
             taskId?: string;
             /** @description What all its model calls used. */
             usage?: components["schemas"]["Usage"];
             /**
              * @description What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
-             *     where it waits for other steps (+).
+             *     where it waits for other steps.
              */
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description Until when it waits: for a model or a retry at least, for a signal at most, if that is known (+).
+             * @description Until when it waits: for a model or a retry at least, for a signal at most, if that is known.
              */
             waitingUntil?: string;
         };
@@ -3046,7 +3046,7 @@ export interface components {
              * @description The worker's confidence in the output, 0 to 1.
              */
             confidence?: number;
-            /** @description How the confidence is to be made, as asked for; not in lists (+). */
+            /** @description How the confidence is to be made, as asked for; not in lists. */
             confidenceRequest?: components["schemas"]["Confidence"];
             /** @description How the confidence was made. */
             confidenceSource?: string;
@@ -3064,20 +3064,20 @@ export interface components {
             deadlineAt?: string;
             /**
              * Format: date-time
-             * @description When its texts were erased (+).
+             * @description When its texts were erased.
              */
             erasedAt?: string;
             /** @description Why it failed, or why its last attempt did. */
             error?: components["schemas"]["TaskError"];
-            /** @description The failure after which the task went on to this model (+). */
+            /** @description The failure after which the task went on to this model. */
             fallbackReason?: string;
-            /** @description Why the model stopped, as its provider says it (+). */
+            /** @description Why the model stopped, as its provider says it. */
             finishReason?: string;
             /** @description `dt_task_…` */
             id: string;
             /**
              * Format: int32
-             * @description The item of the step's list that it is for, from 0 (+).
+             * @description The item of the step's list that it is for, from 0.
              */
             item?: number;
             /**
@@ -3085,15 +3085,15 @@ export interface components {
              * @description The most tokens to answer with.
              */
             maxTokens?: number;
-            /** @description Earlier turns; not in lists (+). */
+            /** @description Earlier turns; not in lists. */
             messages?: components["schemas"]["Message"][];
             /** @description The model's name. */
             model: string;
-            /** @description The model that was called last (+). */
+            /** @description The model that was called last. */
             modelUsed?: string;
             /** @description What the model answered; not in lists. */
             output?: string;
-            /** @description The JSON Schema of the output; not in lists (+). */
+            /** @description The JSON Schema of the output; not in lists. */
             outputSchema?: Record<string, never>;
             /** @description The execution that it belongs to. */
             planExecutionId?: string;
@@ -3142,7 +3142,7 @@ export interface components {
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description Until when it waits at least, if that is known (+).
+             * @description Until when it waits at least, if that is known.
              */
             waitingUntil?: string;
             /** @description The worker that has it or had it last. */
@@ -3249,12 +3249,12 @@ export interface components {
         Usage: {
             /**
              * Format: int64
-             * @description Tokens read from the provider's cache; part of `input` (+).
+             * @description Tokens read from the provider's cache; part of `input`.
              */
             cacheRead?: number;
             /**
              * Format: int64
-             * @description Tokens written to the provider's cache; part of `input` (+).
+             * @description Tokens written to the provider's cache; part of `input`.
              */
             cacheWrite?: number;
             /**
@@ -3422,7 +3422,7 @@ export interface components {
             comment?: string | null;
             /** @description The text that replaces the output. */
             modifiedOutput?: string | null;
-            /** @description How many outputs of one step this act approves, of which this is one; the history shows it (+). */
+            /** @description How many outputs of one step this act approves, of which this is one; the history shows it. */
             bulk?: number | null;
             /** @description Who decides: a session names only itself, an admin's also others; a key anybody. */
             reviewerId?: string | null;
@@ -3639,7 +3639,7 @@ export interface components {
             } | null;
             /** @description Becomes the tag `user:…`. */
             user?: string | null;
-            /** @description When a reviewer must approve the answer (+). */
+            /** @description When a reviewer must approve the answer. */
             hitl?: components["schemas"]["TaskHitl"] | null;
             /**
              * @description One choice.
@@ -3753,7 +3753,7 @@ export interface components {
             plan?: "free" | "pro" | "enterprise" | null;
             /**
              * @description The queues that a worker key may serve; by default every queue. A key with queues reads only the
-             *      tasks that it holds (+).
+             *      tasks that it holds.
              */
             queues?: string[] | null;
         };
@@ -3799,7 +3799,7 @@ export interface components {
             context?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all (+). */
+            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
             /** @description 10 is leased first; by default 5. */
             priority?: number | null;
@@ -3811,9 +3811,9 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
-            /** @description The JSON Schema (2020-12) of the output (+). */
+            /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
-            /** @description How the confidence is made; by default auto (+). */
+            /** @description How the confidence is made; by default auto. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
@@ -3822,27 +3822,27 @@ export interface components {
             callbackUrl?: string | null;
             /** @description When a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
-            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
-            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
             fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
             /**
-             * @description The service tier to ask the provider for (+).
+             * @description The service tier to ask the provider for.
              * @enum {string|null}
              */
             serviceTier?: "auto" | "flex" | "priority" | null;
-            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1 (+). */
+            /** @description How many; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
-            /** @description Keys of the same priority take turns in their queue (+). */
+            /** @description Keys of the same priority take turns in their queue. */
             fairnessKey?: string | null;
-            /** @description The share of the turns of the key; by default 1 (+). */
+            /** @description The share of the turns of the key; by default 1. */
             weight?: number | null;
             /** @description Prevents duplicates; kept for 24 hours. */
             idempotencyKey?: string | null;
@@ -3882,31 +3882,31 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
-            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
-            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
             fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
             /**
-             * @description The service tier to ask the provider for (+).
+             * @description The service tier to ask the provider for.
              * @enum {string|null}
              */
             serviceTier?: "auto" | "flex" | "priority" | null;
-            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1 (+). */
+            /** @description How many; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
-            /** @description Keys of the same priority take turns in their queue (+). */
+            /** @description Keys of the same priority take turns in their queue. */
             fairnessKey?: string | null;
-            /** @description The share of the turns of the key; by default 1 (+). */
+            /** @description The share of the turns of the key; by default 1. */
             weight?: number | null;
-            /** @description The JSON Schema (2020-12) of the output; the template's own holds for the last step (+). */
+            /** @description The JSON Schema (2020-12) of the output; the template's own holds for the last step. */
             outputSchema?: Record<string, never> | null;
-            /** @description How the confidence is made (+). */
+            /** @description How the confidence is made. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         DeployTemplate: {
@@ -3929,7 +3929,7 @@ export interface components {
             queueOverrides?: {
                 [key: string]: string;
             } | null;
-            /** @description Another version than the highest (+). */
+            /** @description Another version than the highest. */
             version?: string | null;
         };
         EraseTexts: {
@@ -3975,9 +3975,9 @@ export interface components {
             confidenceThreshold?: number | null;
             /** @description The time of the reviewer, in milliseconds; by default 3600000. */
             timeoutMs?: number | null;
-            /** @description The share of the other outputs that is held as well; by default 0 (+). */
+            /** @description The share of the other outputs that is held as well; by default 0. */
             sampleRate?: number | null;
-            /** @description How reviewers are notified (+). */
+            /** @description How reviewers are notified. */
             notifyChannels?: ("email" | "dashboard")[] | null;
         };
         Login: {
@@ -4015,7 +4015,7 @@ export interface components {
             context?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all (+). */
+            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
             /** @description 10 is leased first; by default 5. */
             priority?: number | null;
@@ -4027,9 +4027,9 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
-            /** @description The JSON Schema (2020-12) of the output (+). */
+            /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
-            /** @description How the confidence is made; by default auto (+). */
+            /** @description How the confidence is made; by default auto. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
@@ -4038,27 +4038,27 @@ export interface components {
             callbackUrl?: string | null;
             /** @description When a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
-            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
-            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
             fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
             /**
-             * @description The service tier to ask the provider for (+).
+             * @description The service tier to ask the provider for.
              * @enum {string|null}
              */
             serviceTier?: "auto" | "flex" | "priority" | null;
-            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1 (+). */
+            /** @description How many; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
-            /** @description Keys of the same priority take turns in their queue (+). */
+            /** @description Keys of the same priority take turns in their queue. */
             fairnessKey?: string | null;
-            /** @description The share of the turns of the key; by default 1 (+). */
+            /** @description The share of the turns of the key; by default 1. */
             weight?: number | null;
         };
         PlanRequest: {
@@ -4107,9 +4107,9 @@ export interface components {
             timeoutMs?: number | null;
             /** @description Whether the answer only says what would happen. */
             dryRun?: boolean | null;
-            /** @description Whether the first failure cancels all else (+). */
+            /** @description Whether the first failure cancels all else. */
             failFast?: boolean | null;
-            /** @description The most that it may cost, in USD (+). */
+            /** @description The most that it may cost, in USD. */
             maxCost?: number | null;
         };
         ScheduleTarget: {
@@ -4192,7 +4192,7 @@ export interface components {
             prompt?: string | null;
             /** @description System instructions, with placeholders: at most 1 MiB. */
             systemPrompt?: string | null;
-            /** @description Earlier turns, with placeholders: at most 1 MiB of content in all (+). */
+            /** @description Earlier turns, with placeholders: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
@@ -4212,55 +4212,55 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
-            /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items (+). */
+            /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items. */
             forEach?: string | null;
-            /** @description The name of the variable of an item; by default `item` (+). */
+            /** @description The name of the variable of an item; by default `item`. */
             item?: string | null;
-            /** @description The longest list, required beside forEach; a longer one fails the step (+). */
+            /** @description The longest list, required beside forEach; a longer one fails the step. */
             maxItems?: number | null;
-            /** @description The most tasks at once; by default one for each item (+). */
+            /** @description The most tasks at once; by default one for each item. */
             concurrency?: number | null;
             /**
-             * @description Whether a failed item fails the step or leaves null in its output; by default fail (+).
+             * @description Whether a failed item fails the step or leaves null in its output; by default fail.
              * @enum {string|null}
              */
             onItemError?: "fail" | "skip" | null;
-            /** @description The share of the items that must complete where onItemError is skip; by default 0 (+). */
+            /** @description The share of the items that must complete where onItemError is skip; by default 0. */
             minSuccess?: number | null;
             /**
-             * @description prompt calls a model, wait waits for a signal; by default prompt (+).
+             * @description prompt calls a model, wait waits for a signal; by default prompt.
              * @enum {string|null}
              */
             type?: "prompt" | "wait" | null;
-            /** @description The name of the signal that a wait waits for (+). */
+            /** @description The name of the signal that a wait waits for. */
             signal?: string | null;
-            /** @description The JSON Schema of the payload of a wait's signal (+). */
+            /** @description The JSON Schema of the payload of a wait's signal. */
             schema?: unknown;
-            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one (+). */
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
-            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout (+). */
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
             fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
             /**
-             * @description The service tier to ask the provider for (+).
+             * @description The service tier to ask the provider for.
              * @enum {string|null}
              */
             serviceTier?: "auto" | "flex" | "priority" | null;
-            /** @description At most `concurrencyLimit` tasks with this key run at the same time (+). */
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1 (+). */
+            /** @description How many; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest (+).
+             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
-            /** @description Keys of the same priority take turns in their queue (+). */
+            /** @description Keys of the same priority take turns in their queue. */
             fairnessKey?: string | null;
-            /** @description The share of the turns of the key; by default 1 (+). */
+            /** @description The share of the turns of the key; by default 1. */
             weight?: number | null;
-            /** @description The JSON Schema (2020-12) of the output (+). */
+            /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
-            /** @description How its confidence is made (+). */
+            /** @description How its confidence is made. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         TaskHitl: {
@@ -4270,9 +4270,9 @@ export interface components {
             confidenceThreshold?: number | null;
             /** @description The time of the reviewer, in milliseconds; by default 3600000. */
             timeoutMs?: number | null;
-            /** @description The share of the other outputs that is held as well; by default 0 (+). */
+            /** @description The share of the other outputs that is held as well; by default 0. */
             sampleRate?: number | null;
-            /** @description How reviewers are notified (+). */
+            /** @description How reviewers are notified. */
             notifyChannels?: ("email" | "dashboard")[] | null;
         };
         TemplateRequest: {
@@ -5784,11 +5784,11 @@ export interface operations {
                 templateId?: string;
                 /** @description Of this step. */
                 stepId?: string;
-                /** @description Of confidences made by this method: logprobs, samples, judge, reported or none (+). */
+                /** @description Of confidences made by this method: logprobs, samples, judge, reported or none. */
                 method?: "logprobs" | "samples" | "judge" | "reported" | "none";
-                /** @description Of this model (+). */
+                /** @description Of this model. */
                 model?: string;
-                /** @description A multiple of 0.01; by default 0.05, 0.10 and so on up to 1 (+). */
+                /** @description A multiple of 0.01; by default 0.05, 0.10 and so on up to 1. */
                 threshold?: number;
             };
             header?: never;
