@@ -74,13 +74,13 @@ macro_rules! contract_tests {
     };
 }
 
-/// Runs one check to its end.
+/// Runs a future to its end.
 ///
 /// # Panics
-/// If the check does.
-pub fn block_on(check: impl Future<Output = ()>) {
+/// If the future does.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    runtime.expect("a runtime can be had").block_on(check);
+    runtime.expect("a runtime can be had").block_on(future)
 }
 
 fn key(n: u8) -> Key {

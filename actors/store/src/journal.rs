@@ -66,19 +66,11 @@ impl Group {
     }
 
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.op(key, u32::try_from(value.len()).expect("a row is small"));
-        self.0.extend_from_slice(value);
+        encode_op(key, Some(value), &mut self.0);
     }
 
     pub(crate) fn delete(&mut self, key: &[u8]) {
-        self.op(key, TOMBSTONE);
-    }
-
-    fn op(&mut self, key: &[u8], value: u32) {
-        let length = u16::try_from(key.len()).expect("a key is short");
-        self.0.extend_from_slice(&length.to_le_bytes());
-        self.0.extend_from_slice(&value.to_le_bytes());
-        self.0.extend_from_slice(key);
+        encode_op(key, None, &mut self.0);
     }
 
     /// The bytes of group `number`, padded to the end of the sector, and its rows, which are slices of them.
@@ -179,8 +171,9 @@ impl Journal {
         Ok((journal, replayed.into_values().collect()))
     }
 
-    /// Makes `group` durable, and returns its rows.
-    pub(crate) fn append(&mut self, group: Group) -> io::Result<Vec<RowChange>> {
+    /// Makes `group` durable. Returns its bytes, without the padding, and its rows.
+    pub(crate) fn append(&mut self, group: Group) -> io::Result<(Bytes, Vec<RowChange>)> {
+        let length = group.0.len();
         let (bytes, rows) = group.encode(self.next, self.salt);
         let (file, size) = (&self.files[self.current], &mut self.sizes[self.current]);
         let end = self.at + bytes.len() as u64;
@@ -193,7 +186,7 @@ impl Journal {
         file.sync_data()?;
         self.at = end;
         self.next += 1;
-        Ok(rows)
+        Ok((bytes.slice(..length), rows))
     }
 
     /// Switches to the other file, all groups of which are in sled. Returns the number of the last group.
@@ -207,6 +200,16 @@ impl Journal {
     pub(crate) const fn last(&self) -> u64 {
         self.next - 1
     }
+
+    /// Identifies the history of this directory. A restored directory begins another.
+    pub(crate) fn lineage(&self) -> u32 {
+        lineage(self.salt)
+    }
+}
+
+/// Names a salt without revealing it.
+pub(crate) fn lineage(salt: u64) -> u32 {
+    crc32fast::hash(&salt.to_le_bytes())
 }
 
 /// Makes the files of a journal without groups in `directory`: for a store that has every group of the
@@ -230,8 +233,13 @@ fn groups(file: &Bytes, salt: u64) -> Vec<(u64, Bytes)> {
     found
 }
 
+/// The number of a valid group.
+pub(crate) fn number(group: &Bytes) -> u64 {
+    group[8..].first_chunk().map_or(0, |number| u64::from_le_bytes(*number))
+}
+
 /// The number and the bytes of the group that `bytes` begin with, without the padding.
-fn group(bytes: &Bytes, salt: u64) -> Option<(u64, Bytes)> {
+pub(crate) fn group(bytes: &Bytes, salt: u64) -> Option<(u64, Bytes)> {
     let (magic, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
@@ -247,8 +255,28 @@ fn group(bytes: &Bytes, salt: u64) -> Option<(u64, Bytes)> {
 
 /// The rows of a group; `None` if they cannot be decoded.
 pub(crate) fn decode(group: &Bytes) -> Option<Vec<RowChange>> {
+    decode_ops(&ops(group))
+}
+
+/// The operations of a group, without its header.
+pub(crate) fn ops(group: &Bytes) -> Bytes {
+    group.slice(HEADER.min(group.len())..)
+}
+
+/// Appends the operation that puts a row, or deletes it.
+pub(crate) fn encode_op(key: &[u8], value: Option<&[u8]>, to: &mut Vec<u8>) {
+    let length = u16::try_from(key.len()).expect("a key is short");
+    let size = value.map_or(TOMBSTONE, |value| u32::try_from(value.len()).expect("a row is small"));
+    to.extend_from_slice(&length.to_le_bytes());
+    to.extend_from_slice(&size.to_le_bytes());
+    to.extend_from_slice(key);
+    to.extend_from_slice(value.unwrap_or_default());
+}
+
+/// The rows of operations; `None` if they cannot be decoded.
+pub(crate) fn decode_ops(group: &Bytes) -> Option<Vec<RowChange>> {
     let mut rows = Vec::new();
-    let mut at = HEADER;
+    let mut at = 0;
     while at < group.len() {
         let rest = group.get(at..)?;
         let (key, rest) = rest.split_first_chunk()?;

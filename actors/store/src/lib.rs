@@ -5,7 +5,7 @@
 //! tasks, of actors or of HTTP: [`table::Table`] and its users give the bytes a meaning.
 //!
 //! Deliberately absent: transactions that read (every key has one writer, which knows what it wrote), and
-//! any wall clock.
+//! any wall clock but that of the archive's records.
 
 pub mod batch;
 #[cfg(any(test, feature = "testing"))]
@@ -22,6 +22,7 @@ pub mod sled;
 pub mod table;
 
 mod anchor;
+mod archive;
 mod committer;
 mod directory;
 mod index;
@@ -44,6 +45,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
+pub use archive::{ArchiveReader, prune_archive};
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use directory::advice;
 pub use query::{Filter, Order, Page, Query};

@@ -62,6 +62,13 @@ impl Overlay {
         self.frozen.take()
     }
 
+    /// Every row, deleted ones too.
+    pub(crate) fn rows(&self) -> Rows {
+        let mut rows = self.frozen.as_deref().cloned().unwrap_or_default();
+        rows.extend(self.active.iter().map(|(key, row)| (key.clone(), row.clone())));
+        rows
+    }
+
     /// The row at `key`, or that it was deleted; `None` if only sled knows.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Option<Bytes>> {
         let frozen = || self.frozen.as_ref().and_then(|rows| rows.get(key));

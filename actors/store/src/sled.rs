@@ -32,6 +32,8 @@ mod engine;
 mod layers;
 mod loader;
 mod opening;
+mod restore;
+mod snapshot;
 mod watchdog;
 
 use std::fs::{self, File};
@@ -43,6 +45,7 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 
+use crate::archive::Archive;
 use crate::batch::{Batch, Epoch, Key, LogId};
 use crate::committer::{Committer, Job, Shared, read_logs};
 use crate::directory::{FORMAT, WITH_JOURNAL, corrupt, io_error, lock, read_format, write_format};
@@ -57,6 +60,9 @@ use checkpoint::{Checkpointer, SyncedSled};
 pub use compact::{Compacted, compact};
 use engine::SledEngine;
 use layers::Layers;
+pub use restore::Restore;
+pub use snapshot::{Piece, Snapshot};
+
 use opening::{check_mark, check_shutdown, last_checkpoint, next_epoch, open_tree, replay};
 use watchdog::{Watchdog, close};
 
@@ -68,6 +74,8 @@ pub struct SledOptions {
     pub path: PathBuf,
     /// The size of sled's cache.
     pub cache_bytes: u64,
+    /// The directory that gets a copy of the journal; `None` for no copy.
+    pub archive: Option<PathBuf>,
     /// Called once if a write or a sync fails.
     pub on_failure: OnFailure,
     /// From so many bytes in the journal on a checkpoint begins at once: few in tests.
@@ -79,7 +87,7 @@ impl SledOptions {
     /// A store at `path`.
     #[must_use]
     pub fn new(path: PathBuf, cache_bytes: u64, on_failure: OnFailure) -> Self {
-        Self { path, cache_bytes, on_failure, checkpoint_bytes: CHECKPOINT_BYTES }
+        Self { path, cache_bytes, archive: None, on_failure, checkpoint_bytes: CHECKPOINT_BYTES }
     }
 }
 
@@ -108,6 +116,7 @@ struct Opened {
     db: File,
     path: PathBuf,
     format: Option<u32>,
+    archive: Option<PathBuf>,
     lock: File,
     checkpoint_bytes: usize,
 }
@@ -148,7 +157,7 @@ impl SledStore {
     /// [`Error::Locked`] if another process has the directory, [`Error::Corrupt`] if this program cannot
     /// read its contents, [`Error::Io`] if the disk fails.
     pub fn open(options: SledOptions) -> Result<Self, Error> {
-        let SledOptions { path, cache_bytes, on_failure, checkpoint_bytes } = options;
+        let SledOptions { path, cache_bytes, archive, on_failure, checkpoint_bytes } = options;
         fs::create_dir_all(&path).map_err(|error| io_error(&error))?;
         let lock = lock(&path)?;
         compact::clear(&path).map_err(|error| io_error(&error))?;
@@ -165,7 +174,8 @@ impl SledStore {
         shutdown::note_open(&path, intact).map_err(|error| io_error(&error))?;
         repair::repair(&path).map_err(|error| io_error(&error))?;
         let (tree, db) = open_tree(&path, cache_bytes)?;
-        let opened = Opened { tree: tree.clone(), db, path, format, lock, checkpoint_bytes };
+        let opened =
+            Opened { tree: tree.clone(), db, path, format, archive, lock, checkpoint_bytes };
         let begun = Self::begin(opened, on_failure);
         if begun.is_err() {
             // sled panics if the disk fails.
@@ -175,14 +185,18 @@ impl SledStore {
     }
 
     fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
-        let Opened { tree, db, path, format, lock, checkpoint_bytes } = opened;
+        let Opened { tree, db, path, format, archive, lock, checkpoint_bytes } = opened;
         let watchdog = Some(Watchdog::start(tree.clone()).map_err(|error| io_error(&error))?);
         let epoch = next_epoch(&tree, &path, format)?;
         let mut sled =
             SyncedSled::new(tree.clone(), db.try_clone().map_err(|error| io_error(&error))?);
         let new = format.is_none_or(|format| format < WITH_JOURNAL);
-        let (journal, groups) = Journal::open(&path, last_checkpoint(&tree, &path, format)?, new)?;
+        let checkpoint = last_checkpoint(&tree, &path, format)?;
+        let (journal, groups) = Journal::open(&path, checkpoint, new)?;
         check_mark(&path, journal.last(), new)?;
+        let archive = archive
+            .map(|directory| Archive::open(&directory, checkpoint, epoch, &groups))
+            .transpose()?;
         replay(&mut sled, &path, &groups, journal.last())?;
         let mark = Mark::open(&path, journal.last()).map_err(|error| io_error(&error))?;
         repair::sync_all(&path).and_then(|()| db.sync_all()).map_err(|error| io_error(&error))?;
@@ -192,7 +206,7 @@ impl SledStore {
         shutdown::note_open(&path, true).map_err(|error| io_error(&error))?;
 
         let layers = Arc::new(Layers::new(tree));
-        let checkpointer = Arc::new(Checkpointer::new(journal, mark, checkpoint_bytes));
+        let checkpointer = Arc::new(Checkpointer::new(journal, mark, archive, checkpoint_bytes));
         let engine = SledEngine::new(Arc::clone(&layers), Arc::clone(&checkpointer));
         let logs = read_logs(&engine, |id| last_log_row(&layers, id))?;
         let shared = Arc::new(Shared::new(logs));
@@ -229,6 +243,21 @@ impl SledStore {
             path,
             _lock: lock,
         })
+    }
+
+    /// Begins a snapshot of the store in use. Reading it blocks on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if another snapshot is being read.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let layers = self.layers.as_ref().ok_or(Error::Stopped)?;
+        Snapshot::begin(layers, &self.checkpointer)
+    }
+
+    /// The last failure of the archive; `None` while it takes every group, or without one.
+    #[must_use]
+    pub fn archive_fault(&self) -> Option<String> {
+        self.checkpointer.archive().and_then(Archive::fault)
     }
 
     fn layers(&self) -> &Layers {

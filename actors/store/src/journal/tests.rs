@@ -14,7 +14,7 @@ fn open(directory: &TempDir, checkpoint: Checkpoint) -> Result<(Journal, Vec<Byt
 fn put(journal: &mut Journal, key: &str, value: &[u8]) {
     let mut group = Group::default();
     group.put(key.as_bytes(), value);
-    let rows = journal.append(group).expect("the disk works");
+    let (_, rows) = journal.append(group).expect("the disk works");
     assert_eq!(
         rows,
         [(Bytes::copy_from_slice(key.as_bytes()), Some(Bytes::copy_from_slice(value)))]
@@ -87,7 +87,7 @@ fn a_group_may_put_and_delete() {
     group.put(b"a", b"");
     group.delete(b"b");
     group.put(b"", &[9; 5000]);
-    let written = journal.append(group).expect("the disk works");
+    let (_, written) = journal.append(group).expect("the disk works");
     let (_, replayed) = open(&directory, START).expect("it opens");
     assert_eq!(decode(&replayed[0]), Some(written));
 }

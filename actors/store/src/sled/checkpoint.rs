@@ -2,8 +2,9 @@
 //! and at the end.
 //!
 //! ```text
-//! a checkpoint   the journal switches files ─▶ the rows so far go to sled, in pieces, each synced;
-//!                the last piece holds the number of their last group ─▶ they leave the overlay
+//! a checkpoint   the journal switches files ─▶ its groups so far go to the archive, if there is one
+//!                ─▶ the rows so far go to sled, in pieces, each synced; the last piece holds the number
+//!                of their last group ─▶ they leave the overlay
 //! ```
 //!
 //! A power cut may tear a checkpoint: until it has ended the journal keeps all of its rows, and the next
@@ -23,6 +24,7 @@ use super::FailureHook;
 use super::layers::Layers;
 use super::opening::{CHECKPOINT, in_sled, sled_error};
 use crate::Error;
+use crate::archive::Archive;
 use crate::directory::io_error;
 use crate::journal::{Group, Journal};
 use crate::mark::Mark;
@@ -34,16 +36,44 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// loses an earlier one, sled refuses to open. A segment has 512 KB, and sled writes several times what
 /// is put.
 const PIECE: usize = 64 << 10;
+/// The most bytes of groups that wait for the reader of a snapshot. Beyond, the snapshot fails.
+const TAP_BYTES: usize = 64 << 20;
 
 /// The journal, and the checkpoints that follow it.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
-    journal: Mutex<Journal>,
+    journal: Mutex<Copied>,
+    archive: Option<Archive>,
     mark: Mark,
     state: Mutex<State>,
     changed: Condvar,
     /// From so many bytes on a checkpoint begins at once. Twice as many stall writers.
     max_bytes: usize,
+}
+
+/// The journal, and the groups that others have yet to copy.
+#[derive(Debug)]
+struct Copied {
+    journal: Journal,
+    /// The groups since the last checkpoint, if there is an archive.
+    unarchived: Vec<Bytes>,
+    /// The groups that a snapshot has yet to read.
+    tap: Option<Tap>,
+}
+
+/// The groups since a snapshot began, up to [`TAP_BYTES`].
+#[derive(Debug, Default)]
+struct Tap {
+    groups: Vec<Bytes>,
+    bytes: usize,
+}
+
+/// A journal at one moment, with every row above sled.
+pub(super) struct Moment {
+    pub(super) lineage: u32,
+    /// The number of the last group.
+    pub(super) group: u64,
+    pub(super) overlay: Rows,
 }
 
 #[derive(Debug, Default)]
@@ -54,9 +84,49 @@ struct State {
 }
 
 impl Checkpointer {
-    pub(super) fn new(journal: Journal, mark: Mark, max_bytes: usize) -> Self {
-        let journal = Mutex::new(journal);
-        Self { journal, mark, state: Mutex::default(), changed: Condvar::new(), max_bytes }
+    pub(super) fn new(
+        journal: Journal,
+        mark: Mark,
+        archive: Option<Archive>,
+        max_bytes: usize,
+    ) -> Self {
+        let journal = Mutex::new(Copied { journal, unarchived: Vec::new(), tap: None });
+        Self { journal, archive, mark, state: Mutex::default(), changed: Condvar::new(), max_bytes }
+    }
+
+    /// The archive of the journal.
+    pub(super) const fn archive(&self) -> Option<&Archive> {
+        self.archive.as_ref()
+    }
+
+    /// Begins to copy groups for a snapshot; `None` if another one is being made.
+    pub(super) fn begin_snapshot(&self, layers: &Layers) -> Option<Moment> {
+        let mut copied = self.copied();
+        if copied.tap.is_some() {
+            return None;
+        }
+        copied.tap = Some(Tap::default());
+        let (lineage, group) = (copied.journal.lineage(), copied.journal.last());
+        Some(Moment { lineage, group, overlay: layers.overlay().rows() })
+    }
+
+    /// The groups since the last call; `None` if they became too many. `last`: no further ones are copied.
+    pub(super) fn copied_groups(&self, last: bool) -> Option<(u64, Vec<Bytes>)> {
+        let mut copied = self.copied();
+        let tap = std::mem::take(copied.tap.as_mut()?);
+        if last || tap.bytes > TAP_BYTES {
+            copied.tap = None;
+        }
+        (tap.bytes <= TAP_BYTES).then(|| (copied.journal.last(), tap.groups))
+    }
+
+    /// Ends a snapshot.
+    pub(super) fn end_snapshot(&self) {
+        self.copied().tap = None;
+    }
+
+    fn copied(&self) -> MutexGuard<'_, Copied> {
+        self.journal.lock().expect("no holder panics")
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -66,14 +136,23 @@ impl Checkpointer {
     /// Makes a group durable in the journal, and then readable.
     pub(super) fn commit(&self, layers: &Layers, group: Group) -> Result<(), Error> {
         self.stall(layers)?;
-        let mut journal = self.journal.lock().expect("no holder panics");
-        let rows = journal.append(group).map_err(|error| io_error(&error))?;
-        self.mark.write(journal.last()).map_err(|error| io_error(&error))?;
+        let mut copied = self.copied();
+        let (group, rows) = copied.journal.append(group).map_err(|error| io_error(&error))?;
+        self.mark.write(copied.journal.last()).map_err(|error| io_error(&error))?;
+        if let Some(tap) = &mut copied.tap
+            && tap.bytes <= TAP_BYTES
+        {
+            tap.bytes += group.len();
+            tap.groups.push(group.clone());
+        }
+        if self.archive.is_some() {
+            copied.unarchived.push(group);
+        }
         let mut overlay = layers.overlay_mut();
         overlay.apply(rows);
         let due = overlay.bytes() >= self.max_bytes;
         drop(overlay);
-        drop(journal);
+        drop(copied);
         if due {
             self.state().requested = true;
             self.changed.notify_all();
@@ -129,10 +208,15 @@ impl Checkpointer {
     }
 
     fn checkpoint(&self, layers: &Layers, sled: &mut SyncedSled) -> Result<(), Error> {
-        let mut journal = self.journal.lock().expect("no holder panics");
+        let mut copied = self.copied();
         let Some(rows) = layers.overlay_mut().begin_checkpoint() else { return Ok(()) };
-        let last = journal.switch();
-        drop(journal);
+        let last = copied.journal.switch();
+        let unarchived = std::mem::take(&mut copied.unarchived);
+        drop(copied);
+        if let Some(archive) = &self.archive {
+            // Before sled counts them as checkpointed: an opening archives again from there on.
+            archive.append(&unarchived);
+        }
         sled.write(&rows, last)?;
         // Freed when the overlay is unlocked again.
         let written = layers.overlay_mut().end_checkpoint();

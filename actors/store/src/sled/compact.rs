@@ -43,18 +43,24 @@ pub struct Compacted {
     pub after: u64,
 }
 
-/// Makes the store at `path` as small as its live data. The disk must have that much free space.
+/// Makes the store at `path` as small as its live data. The disk must have that much free space. `archive` is
+/// that of [`SledOptions`].
 ///
 /// # Errors
 /// [`Error::Locked`] if a process has it open, [`Error::Corrupt`] if it is damaged, [`Error::Io`] if there
 /// is none, if the disk fails or is full, or if the file system cannot exchange two directories. After an
 /// error all live data is there, in the old files or in the new ones.
-pub fn compact(path: &Path, cache_bytes: u64) -> Result<Compacted, Error> {
+pub fn compact(
+    path: &Path,
+    cache_bytes: u64,
+    archive: Option<PathBuf>,
+) -> Result<Compacted, Error> {
     if read_format(path)?.is_none() {
         return Err(Error::Io(format!("there is no store at {}", path.display()).into()));
     }
     // Opening reports damage, and closing brings the whole journal to sled.
-    drop(SledStore::open(SledOptions::new(path.into(), cache_bytes, Box::new(|_| ())))?);
+    let options = SledOptions::new(path.into(), cache_bytes, Box::new(|_| ()));
+    drop(SledStore::open(SledOptions { archive, ..options })?);
     let _lock = lock(path)?;
     let Shutdown::Clean(_) = check_shutdown(path, read_format(path)?)? else {
         return Err(locked(path));

@@ -17,10 +17,10 @@ use crate::row::META;
 use crate::shutdown::{self, Shutdown};
 use crate::{Error, anchor, mark, panics, repair, scrub};
 
-const EPOCH: [u8; 2] = [META, b'e'];
+pub(super) const EPOCH: [u8; 2] = [META, b'e'];
 /// The last group of the journal whose rows are in sled.
 pub(super) const CHECKPOINT: [u8; 2] = [META, b'j'];
-const SALT: [u8; 2] = [META, b's'];
+pub(super) const SALT: [u8; 2] = [META, b's'];
 
 /// The interval of sled's garbage collection, in milliseconds. Its own thread does so between two flushes, one
 /// segment of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With sled's default of 500
@@ -130,7 +130,7 @@ fn emptied(path: &Path) -> Error {
 }
 
 /// A number that nobody can guess: the standard library seeds its maps with such.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

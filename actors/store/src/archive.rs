@@ -1,0 +1,294 @@
+//! The archive: a copy of every group of the journal in a directory of its own, for a restore to a moment.
+//!
+//! ```text
+//! <lineage>-<number of the first group>.journal
+//!   segment   [magic u32][salt u64][epoch u64][crc32 of these u32] record …
+//!   record    [milliseconds since 1970 u64][group, without padding]
+//! ```
+//!
+//! Integers are little-endian. A checkpoint appends the groups since the last one, with one sync, before
+//! sled counts them; so an opening finds in the journal every group that the archive lacks. A segment takes
+//! 64 MiB; each opening begins a new one.
+//!
+//! A write that fails stops no server: the archive then has a gap, which the log and [`Archive::fault`]
+//! report, and later groups go to a new segment. A restore does not pass a gap.
+//!
+//! Deliberately absent: the removal of old segments (`callboard backup prune`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+
+use crate::Error;
+use crate::batch::Epoch;
+use crate::directory::{corrupt, io_error};
+use crate::journal::{Checkpoint, group, lineage, number};
+
+#[cfg(test)]
+mod tests;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"cba1");
+const HEADER: usize = 4 + 8 + 8 + 4;
+/// The bytes of a record before its group.
+const TIME: usize = 8;
+/// The bytes from which on a segment takes no further groups.
+const SEGMENT: u64 = 64 << 20;
+const SUFFIX: &str = ".journal";
+
+/// The archive of one opened directory.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    directory: PathBuf,
+    salt: u64,
+    epoch: Epoch,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    segment: Option<(File, u64)>,
+    fault: Option<String>,
+}
+
+impl Archive {
+    /// Opens the archive in `directory`, and appends those of `groups` that it lacks: the groups after the
+    /// last `checkpoint`, in order.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the directory cannot be made or read.
+    pub(crate) fn open(
+        directory: &Path,
+        checkpoint: Checkpoint,
+        epoch: Epoch,
+        groups: &[Bytes],
+    ) -> Result<Self, Error> {
+        let failed = |error: &io::Error| {
+            Error::Io(format!("the archive {}: {error}", directory.display()).into())
+        };
+        fs::create_dir_all(directory).map_err(|error| failed(&error))?;
+        let state = Mutex::default();
+        let archive = Self { directory: directory.into(), salt: checkpoint.salt, epoch, state };
+        let last = archive.last().map_err(|error| failed(&error))?;
+        if last.is_none_or(|last| last < checkpoint.group) {
+            tracing::warn!(
+                archived = last.unwrap_or_default(),
+                next = checkpoint.group + 1,
+                "the archive has no older groups of the journal: make a backup to restore from"
+            );
+        }
+        let missing = groups.iter().filter(|group| last.is_none_or(|last| last < number(group)));
+        archive.append(&missing.cloned().collect::<Vec<_>>());
+        Ok(archive)
+    }
+
+    /// Appends groups, synced. A failure leaves a gap and is reported.
+    pub(crate) fn append(&self, groups: &[Bytes]) {
+        let Some(first) = groups.first() else { return };
+        let mut state = self.state();
+        match self.write(&mut state, number(first), groups) {
+            Ok(()) => {
+                if state.fault.take().is_some() {
+                    tracing::warn!(
+                        from = number(first),
+                        "the archive is written again, behind a gap: make a backup"
+                    );
+                }
+            }
+            Err(error) => {
+                state.segment = None;
+                tracing::error!(%error, "the archive cannot be written: it has a gap from here on");
+                state.fault = Some(error.to_string());
+            }
+        }
+    }
+
+    /// The last failure; `None` while the archive takes every group.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.state().fault.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+
+    fn write(&self, state: &mut State, first: u64, groups: &[Bytes]) -> io::Result<()> {
+        let (mut file, length) = match state.segment.take() {
+            Some((file, length)) if length < SEGMENT => (file, length),
+            _ => (self.begin(first)?, HEADER as u64),
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let mut bytes = Vec::new();
+        for group in groups {
+            bytes.extend_from_slice(&now.to_le_bytes());
+            bytes.extend_from_slice(group);
+        }
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        state.segment = Some((file, length + bytes.len() as u64));
+        Ok(())
+    }
+
+    /// A new segment, whose name is durable.
+    fn begin(&self, first: u64) -> io::Result<File> {
+        let path = self.directory.join(name(lineage(self.salt), first));
+        let mut file = File::create(path)?;
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(&MAGIC.to_le_bytes());
+        header.extend_from_slice(&self.salt.to_le_bytes());
+        header.extend_from_slice(&self.epoch.0.to_le_bytes());
+        header.extend_from_slice(&crc32fast::hash(&header).to_le_bytes());
+        file.write_all(&header)?;
+        file.sync_all()?;
+        File::open(&self.directory)?.sync_all()?;
+        Ok(file)
+    }
+
+    /// The number of the last group that is archived.
+    fn last(&self) -> io::Result<Option<u64>> {
+        let Some((first, path)) = segments(&self.directory, lineage(self.salt))?.pop_last() else {
+            return Ok(None);
+        };
+        let segment = Segment::read(&path)?;
+        let last = segment.and_then(|segment| segment.records().last());
+        Ok(Some(last.map_or(first.saturating_sub(1), |(_, group)| number(&group))))
+    }
+}
+
+/// A restored archive: its groups between two moments.
+#[derive(Debug)]
+pub struct ArchiveReader {
+    segments: Vec<PathBuf>,
+    lineage: u32,
+    next: u64,
+}
+
+impl ArchiveReader {
+    /// A reader of the groups after number `after` of the directory with this lineage.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the archive cannot be read.
+    pub fn open(directory: &Path, lineage: u32, after: u64) -> Result<Self, Error> {
+        let all = segments(directory, lineage).map_err(|error| io_error(&error))?;
+        let begin = all.range(..=after + 1).next_back().map_or(0, |(first, _)| *first);
+        let segments = all.range(begin..).rev().map(|(_, path)| path.clone()).collect();
+        Ok(Self { segments, lineage, next: after + 1 })
+    }
+
+    /// Hands every group up to `until` (milliseconds since 1970) to `each`, with the time at which it was
+    /// archived and the epoch of its opening, in order. Returns the number of the last one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a group before `until` is missing, [`Error::Io`] if the archive cannot be read,
+    /// and the errors of `each`.
+    pub fn read(
+        mut self,
+        until: u64,
+        mut each: impl FnMut(u64, Epoch, &Bytes) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        while let Some(path) = self.segments.pop() {
+            let segment = Segment::read(&path).map_err(|error| io_error(&error))?;
+            let Some(segment) = segment.filter(|segment| lineage(segment.salt) == self.lineage)
+            else {
+                // Its header was torn before a group followed, or is damaged: then a group is missing.
+                continue;
+            };
+            for (time, group) in segment.records() {
+                let number = number(&group);
+                if number < self.next {
+                    continue;
+                }
+                if time > until {
+                    return Ok(self.next - 1);
+                }
+                if number > self.next {
+                    let reason = format!("group {} of the journal is not in it", self.next);
+                    return Err(corrupt(&path, &reason));
+                }
+                each(time, segment.epoch, &group)?;
+                self.next += 1;
+            }
+        }
+        Ok(self.next - 1)
+    }
+}
+
+/// A segment with a valid header.
+struct Segment {
+    salt: u64,
+    epoch: Epoch,
+    bytes: Bytes,
+}
+
+impl Segment {
+    fn read(path: &Path) -> io::Result<Option<Self>> {
+        let bytes = Bytes::from(fs::read(path)?);
+        let field = |at: usize| {
+            bytes.get(at..)?.first_chunk().map(|bytes: &[u8; 8]| u64::from_le_bytes(*bytes))
+        };
+        let header = bytes.split_first_chunk::<HEADER>().map(|(header, _)| header);
+        let valid = header.is_some_and(|header| {
+            let (fields, crc) = header.split_at(HEADER - 4);
+            header.starts_with(&MAGIC.to_le_bytes()) && crc == crc32fast::hash(fields).to_le_bytes()
+        });
+        Ok(field(4).zip(field(12)).filter(|_| valid).map(|(salt, epoch)| {
+            let bytes = bytes.slice(HEADER..);
+            Self { salt, epoch: Epoch(epoch), bytes }
+        }))
+    }
+
+    /// The times and the groups, up to the first that is torn.
+    fn records(self: &Segment) -> impl Iterator<Item = (u64, Bytes)> + use<> {
+        let (mut rest, salt) = (self.bytes.clone(), self.salt);
+        std::iter::from_fn(move || {
+            let time = u64::from_le_bytes(*rest.first_chunk()?);
+            let (_, group) = group(&rest.slice(TIME..), salt)?;
+            rest = rest.slice(TIME + group.len()..);
+            Some((time, group))
+        })
+    }
+}
+
+/// The segments of a lineage by the numbers of their first groups.
+fn segments(directory: &Path, lineage: u32) -> io::Result<BTreeMap<u64, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for file in fs::read_dir(directory)? {
+        let file = file?;
+        let name = file.file_name().to_string_lossy().into_owned();
+        let first = name
+            .strip_prefix(&format!("{lineage:08x}-"))
+            .and_then(|name| name.strip_suffix(SUFFIX))
+            .and_then(|first| first.parse().ok());
+        if let Some(first) = first {
+            found.insert(first, file.path());
+        }
+    }
+    Ok(found)
+}
+
+fn name(lineage: u32, first: u64) -> String {
+    format!("{lineage:08x}-{first:020}{SUFFIX}")
+}
+
+/// Removes the segments of a lineage all of whose groups are numbered up to `group`. Returns how many.
+///
+/// # Errors
+/// [`Error::Io`] if a file cannot be removed.
+pub fn prune_archive(directory: &Path, lineage: u32, group: u64) -> Result<usize, Error> {
+    let io = |error: io::Error| io_error(&error);
+    let segments: Vec<_> = segments(directory, lineage).map_err(io)?.into_iter().collect();
+    let mut removed = 0;
+    for pair in segments.windows(2) {
+        let [(_, path), (next, _)] = pair else { continue };
+        if *next <= group + 1 {
+            fs::remove_file(path).map_err(io)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,241 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::batch::{Batch, BatchId, Entry, Key, Op};
+use crate::contract::block_on;
+use crate::query::{Order, Page, Query};
+use crate::sled::{Piece, Restore, SledOptions, SledStore};
+use crate::{Outcome, Store};
+
+struct Fixture {
+    directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a directory can be had") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn open(&self, name: &str) -> SledStore {
+        let on_failure = Box::new(|error: &Error| panic!("{error}"));
+        let options = SledOptions::new(self.path(name), 8 << 20, on_failure);
+        SledStore::open(SledOptions {
+            archive: Some(self.path("archive")),
+            checkpoint_bytes: 4096,
+            ..options
+        })
+        .expect("it opens")
+    }
+
+    /// Restores `pieces`, and the archive's groups after them up to `until`.
+    fn restore(&self, pieces: &[Piece], until: Option<u64>, name: &str) -> Result<u64, Error> {
+        let mut restore = Restore::begin(&self.path(name), 8 << 20)?;
+        let rows = pieces.iter().filter(|piece| matches!(piece, Piece::Rows(_)));
+        let rest = pieces.iter().filter(|piece| !matches!(piece, Piece::Rows(_)));
+        let (mut lineage, mut last) = (0, 0);
+        for piece in rows.chain(rest) {
+            match piece {
+                Piece::Origin { lineage: of, group } => (lineage, last) = (*of, *group),
+                Piece::Overlay(ops) | Piece::Rows(ops) => restore.write(ops)?,
+                Piece::Group { number, ops } => {
+                    assert_eq!(*number, last + 1);
+                    last = *number;
+                    restore.write(ops)?;
+                }
+                Piece::End { group } => assert_eq!(*group, last),
+            }
+        }
+        if let Some(until) = until {
+            let reader = ArchiveReader::open(&self.path("archive"), lineage, last)?;
+            last = reader.read(until, |_, epoch, group| {
+                restore.raise_epoch(epoch);
+                restore.write(&crate::journal::ops(group))
+            })?;
+        }
+        restore.finish(last)?;
+        Ok(last)
+    }
+}
+
+/// Every listed row.
+fn all() -> Query {
+    Query {
+        list: [1, 1],
+        filters: Vec::new(),
+        order: Order::Document,
+        descending: false,
+        offset: 0,
+        limit: 10_000,
+    }
+}
+
+fn key(number: u64) -> Key {
+    let mut rest = [0; 16];
+    rest[8..].copy_from_slice(&number.to_be_bytes());
+    Key::new(0x80, 1, &rest)
+}
+
+fn put(store: &SledStore, number: u64, value: &str) {
+    let entry =
+        Entry { list: [1, 1], terms: vec![(1, value.as_bytes().into())], ..Entry::default() };
+    let value = Bytes::copy_from_slice(format!("{value}{}", "x".repeat(300)).as_bytes());
+    commit(store, vec![Op::Put { key: key(number), value, entry: Some(entry) }]);
+}
+
+fn commit(store: &SledStore, ops: Vec<Op>) {
+    let batch = Batch { id: BatchId(0), guards: Vec::new(), ops };
+    assert!(matches!(block_on(store.commit(batch)), Outcome::Committed));
+}
+
+/// Every row and record, and the list.
+fn contents(store: &SledStore) -> (Vec<crate::Row>, Page, Vec<crate::Record>) {
+    block_on(async {
+        let (from, to) = (Key([0].into()), Key([255].into()));
+        let rows = store.scan(from, to, usize::MAX).await.expect("it can be read");
+        let page = store.query(&all()).await.expect("it can be read");
+        let log = store.read_log(crate::LogId(1), 0, usize::MAX).await.expect("it can be read");
+        (rows, page, log)
+    })
+}
+
+#[test]
+fn a_snapshot_of_a_store_in_use_is_the_store_after_its_last_group() {
+    let fixture = Fixture::new();
+    let store = Arc::new(fixture.open("store"));
+    for number in 0..2000 {
+        put(&store, number, "before");
+    }
+    // sled does not have this row when its first rows are read.
+    put(&store, 0, "just before");
+    let mut snapshot = store.snapshot().expect("it begins");
+    assert!(store.snapshot().is_err(), "one at a time");
+    let mut pieces = Vec::new();
+    let mut round = 0;
+    while let Some(piece) = snapshot.next() {
+        pieces.push(piece.expect("it can be read"));
+        // Rows before and behind the reader change, come and go, and checkpoints bring them to sled.
+        for number in [1, 500 + round, 1500 + round, 5000 + round] {
+            put(&store, number, "during");
+        }
+        commit(
+            &store,
+            vec![Op::Delete { key: key(100 + round) }, Op::Delete { key: key(1800 + round) }],
+        );
+        let record = Bytes::from(format!("record {round}"));
+        commit(&store, vec![Op::Append { log: crate::LogId(1), record }]);
+        round += 1;
+    }
+    assert!(matches!(pieces.last(), Some(Piece::End { .. })));
+    // The pieces end with the last group before the reader saw the end.
+    let after = contents(&store);
+    let last = fixture.restore(&pieces, None, "restored").expect("it restores");
+    let restored = fixture.open("restored");
+    let (rows, page, _) = contents(&restored);
+    let groups = pieces.iter().filter(|piece| matches!(piece, Piece::Group { .. })).count();
+    assert!(groups > 10, "{groups} groups were committed meanwhile");
+    assert_eq!(page.total, rows.len() as u64);
+    assert!(last > 0);
+    // With the archive's groups behind the snapshot, the two are the same.
+    drop(store);
+    fixture.restore(&pieces, Some(u64::MAX), "whole").expect("it restores");
+    assert_eq!(contents(&fixture.open("whole")), after);
+    // The next snapshot begins.
+    drop(snapshot);
+    assert!(restored.snapshot().is_ok());
+}
+
+#[test]
+fn an_archive_restores_any_moment_over_openings_and_compactions() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 1, "first");
+    let pieces: Vec<_> =
+        store.snapshot().expect("it begins").collect::<Result<_, _>>().expect("it can be read");
+    let mut moments = Vec::new();
+    drop(store);
+    for round in 0..3_u64 {
+        let store = fixture.open("store");
+        for number in 0..50 {
+            put(&store, number, &format!("round {round}"));
+        }
+        let then = contents(&store);
+        drop(store);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_millis();
+        moments.push((u64::try_from(now).expect("it is soon"), then));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let archive = Some(fixture.path("archive"));
+        crate::sled::compact(&fixture.path("store"), 8 << 20, archive).expect("it compacts");
+    }
+    for (at, (moment, then)) in moments.iter().enumerate() {
+        let name = format!("at {at}");
+        fixture.restore(&pieces, Some(*moment), &name).expect("it restores");
+        let restored = fixture.open(&name);
+        assert_eq!(&contents(&restored), then);
+        // A row written now is newer than every restored one.
+        put(&restored, 7, "now");
+        assert_eq!(block_on(restored.query(&all())).expect("it works").total, then.1.total);
+    }
+}
+
+#[test]
+fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 0, "first");
+    let pieces: Vec<_> =
+        store.snapshot().expect("it begins").collect::<Result<_, _>>().expect("it can be read");
+    drop(store);
+    for round in 1..4 {
+        let store = fixture.open("store");
+        put(&store, round, "later");
+    }
+    let Piece::Origin { lineage, .. } = pieces[0] else { panic!("it begins with its origin") };
+    let all = segments(&fixture.path("archive"), lineage).expect("it can be read");
+    let paths: Vec<_> = all.values().cloned().collect();
+    assert!(paths.len() >= 4, "{paths:?}");
+    // A torn last record.
+    let last = paths.last().expect("there is one");
+    let bytes = fs::read(last).expect("it can be read");
+    fs::write(last, &bytes[..bytes.len() - 1]).expect("it can be written");
+    let until = fixture.restore(&pieces, Some(u64::MAX), "torn").expect("it restores");
+    fs::write(last, bytes).expect("it can be written");
+    let whole = fixture.restore(&pieces, Some(u64::MAX), "whole").expect("it restores");
+    assert_eq!(until + 1, whole);
+    // A segment in the middle.
+    fs::remove_file(&paths[paths.len() - 2]).expect("it can be removed");
+    let missing = fixture.restore(&pieces, Some(u64::MAX), "gap").expect_err("a group is missing");
+    assert!(missing.to_string().contains("is not in it"), "{missing}");
+    // Pruning keeps what a later backup needs.
+    assert_eq!(
+        prune_archive(&fixture.path("archive"), lineage, whole).expect("it works"),
+        paths.len() - 2
+    );
+    assert_eq!(segments(&fixture.path("archive"), lineage).expect("it works").len(), 1);
+}
+
+#[test]
+fn an_archive_that_cannot_be_written_stops_no_commit_and_says_so() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 0, "first");
+    let archive = fixture.path("archive");
+    while fs::read_dir(&archive).expect("it is there").next().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    drop(store);
+    let store = fixture.open("store");
+    fs::remove_dir_all(&archive).expect("it can be removed");
+    put(&store, 1, "second");
+    while store.archive_fault().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    fs::create_dir(&archive).expect("it can be made");
+    put(&store, 2, "third");
+    while store.archive_fault().is_some() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
