@@ -25,7 +25,7 @@ impl Fixture {
         let options = SledOptions::new(self.path(name), 8 << 20, on_failure);
         SledStore::open(SledOptions {
             archive: Some(self.path("archive")),
-            checkpoint_bytes: 4096,
+            checkpoint_bytes: 64 << 10,
             ..options
         })
         .expect("it opens")
