@@ -179,6 +179,8 @@ pub struct Auth {
 pub struct Store {
     /// Memory for cached rows.
     pub cache_bytes: u64,
+    /// The directory that gets a copy of the journal.
+    pub archive: Option<PathBuf>,
 }
 
 /// `[events]`.

@@ -15,6 +15,7 @@ mod app;
 mod approvals;
 mod audit;
 mod auth;
+mod backup;
 pub mod body;
 mod body_budget;
 mod browser;
@@ -164,6 +165,7 @@ fn table() -> Routes {
         .get   ("/api/auth/sessions",               OWN,                      accounts::list_sessions)
         .delete("/api/auth/sessions/{id}",          OWN,                      accounts::end_session)
         .get   ("/api/audit",                       may(A::AuditRead),        audit::list)
+        .post  ("/api/backups",                     may(A::BackupsCreate),    backup::create)
 
         .get   ("/api/webhooks/deliveries",         may(A::DeliveriesRead),   webhooks::list)
         .post  ("/api/webhooks/deliveries/{id}/redeliver",

@@ -26,7 +26,6 @@ use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::{Ports, Tracer, WebhookClient};
 use callboard_runtime::{Handle, Settings, System};
-use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -95,7 +94,8 @@ impl Service {
             let why = format!("{e}{}", callboard_store::advice(&e));
             failed("the data directory cannot be made")(&why)
         })?;
-        let store = open_store(&dir, config.store.cache_bytes).await?;
+        let store = open_store(&dir, &config.store).await?;
+        let backed_up = Arc::downgrade(&store);
         let ports = Ports::of_this_machine();
         let keys = keyring(&dir.join("signing.key"), &config.auth, ports.clock.now()).await?;
         let signing_keys = keys.ids();
@@ -165,6 +165,7 @@ impl Service {
             webhook_secret,
             metrics_public: config.metrics.public,
             data_dir: dir,
+            store: backed_up,
             traces,
         });
         let edge = Edge {
@@ -435,9 +436,12 @@ fn bound(address: SocketAddr) -> io::Result<(TcpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
-async fn open_store(dir: &Path, cache_bytes: u64) -> Result<Arc<dyn Store>, Error> {
+async fn open_store(dir: &Path, settings: &config::Store) -> Result<Arc<SledStore>, Error> {
     let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
-    let options = SledOptions::new(dir.join("store"), cache_bytes, on_failure);
+    let options = SledOptions {
+        archive: settings.archive.clone(),
+        ..SledOptions::new(dir.join("store"), settings.cache_bytes, on_failure)
+    };
     let store = blocking(move || SledStore::open(options)).await?;
     Ok(Arc::new(store.map_err(|e| Error(e.to_string()))?))
 }
@@ -448,7 +452,7 @@ async fn open_store(dir: &Path, cache_bytes: u64) -> Result<Arc<dyn Store>, Erro
 /// Somebody has it open, there is none, it is damaged, or the disk fails. All that lived is there then.
 pub fn compact(config: &Config) -> Result<Compacted, Error> {
     let store = config.server.data_dir.join("store");
-    callboard_store::sled::compact(&store, config.store.cache_bytes)
+    callboard_store::sled::compact(&store, config.store.cache_bytes, config.store.archive.clone())
         .map_err(|e| Error(e.to_string()))
 }
 

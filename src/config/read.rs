@@ -243,6 +243,7 @@ impl Store {
     pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
         Ok(Self {
             cache_bytes: source.get("store", "cache_bytes", rule::whole(1_048_576..=1 << 50))?,
+            archive: source.optional("store", "archive", rule::path)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -16,6 +16,7 @@ use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
 use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Owner};
+use callboard_store::sled::SledStore;
 use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use url::Url;
@@ -78,6 +79,8 @@ pub struct Parts {
     pub metrics_public: bool,
     /// The directory of everything that is stored.
     pub data_dir: PathBuf,
+    /// The store, for backups.
+    pub store: Weak<SledStore>,
     /// Traces; `None` if they are off.
     pub traces: Option<Traces>,
 }
@@ -110,6 +113,8 @@ pub struct App {
     pub(super) surface: Surface,
     pub(super) metrics_public: bool,
     pub(super) data_dir: PathBuf,
+    /// Gone once the service stops.
+    pub(super) store: Weak<SledStore>,
     pub(super) traces: Option<Traces>,
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
@@ -145,6 +150,7 @@ impl App {
             surface: Surface::default(),
             metrics_public: parts.metrics_public,
             data_dir: parts.data_dir,
+            store: parts.store,
             traces: parts.traces,
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,

@@ -96,20 +96,30 @@ fn readiness(app: &App) -> Component {
     }
 }
 
+/// The store is degraded while its archive has a gap.
+fn database(app: &App) -> Component {
+    let fault = app.store.upgrade().and_then(|store| store.archive_fault());
+    fault.map_or_else(Component::ok, |fault| {
+        let detail = format!("the archive of the journal cannot be written: {fault}");
+        Component { status: "degraded", detail: Some(detail) }
+    })
+}
+
 fn examine(app: &App) -> Health {
     let engine = readiness(app);
     let workers = match app.handle.reachable_workers() {
         0 => Component { status: "degraded", detail: Some("no worker is connected".into()) },
         count => Component { status: "ok", detail: Some(format!("{count} connected")) },
     };
-    let status = match (engine.status, workers.status) {
-        ("ok", "ok") => "ok",
-        ("ok", _) => "degraded",
+    let database = database(app);
+    let status = match (engine.status, workers.status, database.status) {
+        ("ok", "ok", "ok") => "ok",
+        ("ok", ..) => "degraded",
         _ => "unavailable",
     };
     let components = Components {
         engine,
-        database: Component::ok(),
+        database,
         workers,
         vector_store: Component { status: "not_configured", detail: None },
     };

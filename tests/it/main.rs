@@ -6,6 +6,7 @@ mod accounts;
 mod api;
 mod approvals;
 mod approvals_survive;
+mod backup;
 mod bad_input;
 mod bench;
 mod budgets;

@@ -14,13 +14,18 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// Each package, and the packages of the workspace that it depends on.
-const PACKAGES: [(&str, &str, &[&str]); 11] = [
+const PACKAGES: [(&str, &str, &[&str]); 12] = [
     (
         "callboard",
         "",
-        &["cli", "common", "domain", "otlp", "protocol", "runtime", "store", "worker"],
+        &["backup", "cli", "common", "domain", "otlp", "protocol", "runtime", "store", "worker"],
     ),
-    ("cli", "crates/cli", &["bench", "client", "common", "domain", "otlp", "protocol", "worker"]),
+    (
+        "cli",
+        "crates/cli",
+        &["backup", "bench", "client", "common", "domain", "otlp", "protocol", "worker"],
+    ),
+    ("backup", "crates/backup", &["store"]),
     ("bench", "crates/bench", &["client", "runtime", "store"]),
     ("worker", "crates/worker", &["common", "domain", "otlp", "protocol"]),
     ("client", "sdk/rust", &["common"]),

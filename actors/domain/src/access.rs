@@ -86,6 +86,8 @@ names! {
         DeliveriesRead = "deliveries: read",
         /// See the secret that signs webhooks.
         WebhookSecretRead = "webhooks: read secret",
+        /// Read the whole store, for a backup.
+        BackupsCreate = "backups: create",
         /// See workers.
         WorkersRead = "workers: read",
         /// See the metrics.
@@ -163,6 +165,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::BudgetsManage       => [YES,  NO,      NO,    NO ],
         Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
+        Action::BackupsCreate       => [YES,  NO,      NO,    NO ],
         // ... and the limits of models count for everybody
         Action::ModelsManage        => [YES,  NO,      NO,    NO ],
     }
@@ -200,6 +203,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::ModelsRead
         | Action::ModelsManage
         | Action::AuditRead
+        | Action::BackupsCreate
         | Action::QueuesRead
         | Action::QueuesManage
         | Action::BudgetsRead

@@ -87,6 +87,8 @@ names! {
         DeliveryRepeated = "delivery.repeated",
         /// The secret that signs webhooks was shown.
         WebhookSecretShown = "webhook.secret_shown",
+        /// A backup was begun.
+        BackupStarted = "backup.started",
         /// A version of a template was added.
         TemplatePublished = "template.published",
         /// A template was deleted, or a version of it.

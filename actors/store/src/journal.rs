@@ -259,8 +259,22 @@ pub(crate) fn decode(group: &Bytes) -> Option<Vec<RowChange>> {
 }
 
 /// The operations of a group, without its header.
-pub(crate) fn ops(group: &Bytes) -> Bytes {
+#[must_use]
+pub fn ops(group: &Bytes) -> Bytes {
     group.slice(HEADER.min(group.len())..)
+}
+
+/// The keys of operations, and each operation whole; `None` if they cannot be decoded.
+#[must_use]
+pub fn split_ops(ops: &Bytes) -> Option<Vec<(Bytes, Bytes)>> {
+    let rows = decode_ops(ops)?;
+    let mut at = 0;
+    let split = rows.into_iter().map(|(key, row)| {
+        let from = at;
+        at += 2 + 4 + key.len() + row.map_or(0, |row| row.len());
+        (key, ops.slice(from..at))
+    });
+    Some(split.collect())
 }
 
 /// Appends the operation that puts a row, or deletes it.

@@ -56,6 +56,7 @@ use crate::row::{disk_key, split_listed};
 use crate::shutdown::{self, Shutdown};
 use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair};
 
+pub use crate::journal::{ops as group_ops, split_ops};
 use checkpoint::{Checkpointer, SyncedSled};
 pub use compact::{Compacted, compact};
 use engine::SledEngine;

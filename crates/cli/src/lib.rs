@@ -9,6 +9,7 @@ use clap::Subcommand;
 mod access;
 mod audit;
 mod auth;
+mod backup;
 pub mod bench;
 mod budgets;
 mod bulk;
@@ -74,6 +75,8 @@ pub enum Command {
     Sessions(Remote<sessions::Sessions>),
     /// List the audit log, and verify its chain.
     Audit(Remote<audit::Audit>),
+    /// Make backups of a server, verify and restore them.
+    Backup(Remote<backup::Backup>),
     /// List deliveries of webhooks and mails, send one again, show the secret that signs them.
     Webhooks(Remote<webhooks::Webhooks>),
     /// Create, list, change and delete budgets.
@@ -108,6 +111,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Users(asked) => block_on(users::run(asked)),
         Command::Sessions(asked) => block_on(sessions::run(asked)),
         Command::Audit(asked) => block_on(audit::run(asked)),
+        Command::Backup(asked) => block_on(backup::run(asked)),
         Command::Webhooks(asked) => block_on(webhooks::run(asked)),
         Command::Budgets(asked) => block_on(budgets::run(asked)),
         Command::Usage(asked) => block_on(budgets::usage(asked)),

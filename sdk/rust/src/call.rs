@@ -114,6 +114,13 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Asks for bytes, which [`crate::Client::stream`] opens.
+    #[must_use]
+    pub fn bytes(mut self) -> Self {
+        self.accept = "application/octet-stream";
+        self
+    }
+
     /// Returns the first answer, even if the server asks for patience.
     #[must_use]
     pub fn at_once(mut self) -> Self {

@@ -178,16 +178,14 @@ impl Client {
         self.decode(response).await
     }
 
-    /// Sends a call for server-sent events and returns the open answer.
+    /// Sends a call for server-sent events or bytes and returns the open answer.
     ///
     /// # Errors
     /// Those of [`Client::send`].
     pub async fn stream(&self, call: &Call<'_>) -> Result<Response, Error> {
         let response = self.open(call, None).await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if response.status().is_success()
-            && kind.is_some_and(|k| k.starts_with("text/event-stream"))
-        {
+        if response.status().is_success() && kind.is_some_and(|k| k.starts_with(call.accept)) {
             return Ok(response);
         }
         self.decode(response).await.and_then(|_| Err(self.unexpected("with no stream")))

@@ -377,6 +377,27 @@ export interface paths {
         patch: operations["auth_change_user"];
         trace?: never;
     };
+    "/api/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stream the whole store, as it is at the end of the stream, for `callboard backup create`.
+         * @description The format is that of the command, which must be of the same version. One backup is made at a time. The
+         *     stream holds every text and the hashes of passwords and keys; it holds no secret of the server.
+         */
+        post: operations["system_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/budgets": {
         parameters: {
             query?: never;
@@ -4398,7 +4419,7 @@ export interface operations {
                 /** @description By this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "delivery.repeated" | "webhook.secret_shown" | "template.published" | "template.deleted" | "model.limits_set")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
                 /** @description At this instant or later. */
                 since?: string;
                 /** @description Before this instant. */
@@ -5338,6 +5359,32 @@ export interface operations {
             409: components["responses"]["Failure"];
             413: components["responses"]["Failure"];
             415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

@@ -41,6 +41,7 @@ const SPECIFIED: &str = "
     | events: read | yes | yes | yes | no |
     | webhooks: read secret | yes | no | no | no |
     | audit: read | yes | no | no | no |
+    | backups: create | yes | no | no | no |
     | tasks: erase texts | yes | no | no | no |
     | models: read | yes | yes | yes | no |
     | models: manage | yes | no | no | no |
@@ -120,6 +121,7 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::KeysManage,
         Action::UsersManage,
         Action::WebhookSecretRead,
+        Action::BackupsCreate,
         Action::MetricsRead,
         Action::AuditRead,
         Action::ModelsRead,

@@ -114,8 +114,7 @@ fn a_snapshot_of_a_store_in_use_is_the_store_after_its_last_group() {
     let mut snapshot = store.snapshot().expect("it begins");
     assert!(store.snapshot().is_err(), "one at a time");
     let mut pieces = Vec::new();
-    let mut round = 0;
-    while let Some(piece) = snapshot.next() {
+    for (round, piece) in (0..).zip(snapshot.by_ref()) {
         pieces.push(piece.expect("it can be read"));
         // Rows before and behind the reader change, come and go, and checkpoints bring them to sled.
         for number in [1, 500 + round, 1500 + round, 5000 + round] {
@@ -127,7 +126,6 @@ fn a_snapshot_of_a_store_in_use_is_the_store_after_its_last_group() {
         );
         let record = Bytes::from(format!("record {round}"));
         commit(&store, vec![Op::Append { log: crate::LogId(1), record }]);
-        round += 1;
     }
     assert!(matches!(pieces.last(), Some(Piece::End { .. })));
     // The pieces end with the last group before the reader saw the end.

@@ -1,0 +1,61 @@
+//! A manifest: the chunks of one backup.
+
+use serde::{Deserialize, Serialize};
+
+/// The format that is written. A greater one is a newer program's.
+pub(crate) const FORMAT: u32 = 1;
+
+/// One backup. Its JSON stands in `backups/ID.json`, with its own SHA-256 in the second line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The format of the repository.
+    pub format: u32,
+    /// Its creation, which is its name: `20260131T120000.000Z`.
+    pub id: String,
+    /// The program that wrote it.
+    pub version: String,
+    /// The directory that it is a backup of.
+    pub lineage: u32,
+    /// The number of the first group that it holds as a group, less one.
+    pub from_group: u64,
+    /// The number of its last group. An archive continues behind it.
+    pub group: u64,
+    /// Rows in `chunks`.
+    pub rows: u64,
+    /// Bytes of all chunks.
+    pub bytes: u64,
+    /// Bytes of the chunks that no earlier backup had.
+    pub new_bytes: u64,
+    /// The rows, in the order of their keys.
+    pub chunks: Vec<Chunk>,
+    /// The overlay and the groups, in order, as frames.
+    pub tail: Vec<Chunk>,
+    /// The files beside the store: secrets, if the backup was made from the data directory.
+    pub files: Vec<NamedFile>,
+}
+
+/// A chunk: `chunks/ab/abcd…`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// The SHA-256 of its bytes, in hexadecimal digits.
+    pub sha256: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A file beside the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedFile {
+    /// Its name in the data directory.
+    pub name: String,
+    /// Its contents.
+    pub chunk: Chunk,
+}
+
+impl Manifest {
+    /// Every chunk, in the order of the manifest.
+    pub fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter().chain(&self.tail).chain(self.files.iter().map(|file| &file.chunk))
+    }
+}

@@ -1,0 +1,251 @@
+//! The repository: chunks and manifests in a directory.
+//!
+//! ```text
+//! callboard-backups       the format
+//! chunks/ab/abcd…         a chunk, named by its SHA-256
+//! backups/ID.json         a manifest, and its SHA-256 in a second line
+//! ```
+//!
+//! Files are written beside their place, synced and renamed; a manifest comes last. A run that is killed
+//! leaves chunks that no manifest names; [`Repository::prune`] removes them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::manifest::{Chunk, FORMAT, Manifest};
+use crate::{Error, failed};
+
+const MARKER: &str = "callboard-backups";
+
+/// An open repository, locked for this process.
+#[derive(Debug)]
+pub struct Repository {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// The result of a pruning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruned {
+    /// Removed backups.
+    pub backups: usize,
+    /// Removed chunks.
+    pub chunks: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Repository {
+    /// Opens the repository at `path`, which an empty or missing directory becomes if `create`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none, [`Error::Io`] if another process uses it.
+    pub fn open(path: &Path, create: bool) -> Result<Self, Error> {
+        let marker = path.join(MARKER);
+        if !marker.exists() {
+            let none = || format!("there is no repository of backups at {}", path.display());
+            if !create {
+                return Err(Error::NotFound(none()));
+            }
+            make_directory(path)?;
+            if fs::read_dir(path).map_err(failed(path))?.next().is_some() {
+                let text = format!("{}, and the directory is not empty", none());
+                return Err(Error::Io(text));
+            }
+        }
+        let directory = File::open(path).map_err(failed(path))?;
+        if directory.try_lock().is_err() {
+            let text = format!("{} is in use by another process; wait for its end", path.display());
+            return Err(Error::Io(text));
+        }
+        let repository = Self { path: path.into(), _lock: directory };
+        for name in ["chunks", "backups"] {
+            make_directory(&path.join(name))?;
+        }
+        if !marker.exists() {
+            repository.write(&marker, format!("{FORMAT}\n").as_bytes())?;
+        }
+        let format = fs::read_to_string(&marker).map_err(failed(&marker))?;
+        if format.trim().parse::<u32>().is_ok_and(|format| format > FORMAT) {
+            let text = format!("{} is of a newer program", path.display());
+            return Err(Error::Damaged(text));
+        }
+        Ok(repository)
+    }
+
+    /// Every backup, the oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if a manifest is.
+    pub fn list(&self) -> Result<Vec<Manifest>, Error> {
+        self.ids()?.iter().map(|id| self.manifest(id)).collect()
+    }
+
+    /// The backup with this id; without an id the newest.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none, [`Error::Damaged`] if its manifest is.
+    pub fn find(&self, id: Option<&str>) -> Result<Manifest, Error> {
+        let ids = self.ids()?;
+        let found = match id {
+            Some(id) => ids.iter().find(|known| known.as_str() == id),
+            None => ids.last(),
+        };
+        let none = || match id {
+            Some(id) => format!("no backup {id} in {}", self.path.display()),
+            None => format!("no backup in {}", self.path.display()),
+        };
+        self.manifest(found.ok_or_else(|| Error::NotFound(none()))?)
+    }
+
+    /// Reads every chunk of a backup and compares it with its checksum.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with the first chunk that is damaged or missing.
+    pub fn verify(&self, manifest: &Manifest) -> Result<(), Error> {
+        manifest.all_chunks().try_for_each(|chunk| self.chunk(chunk).map(drop))
+    }
+
+    /// Removes all but the newest `keep` backups, and chunks that no backup names.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if a manifest is; then nothing is removed.
+    pub fn prune(&self, keep: usize) -> Result<Pruned, Error> {
+        let mut all = self.list()?;
+        let kept = all.split_off(all.len().saturating_sub(keep));
+        for manifest in &all {
+            let path = self.place(&manifest.id);
+            fs::remove_file(&path).map_err(failed(&path))?;
+        }
+        sync(&self.path.join("backups"))?;
+        let named: BTreeSet<&str> =
+            kept.iter().flat_map(Manifest::all_chunks).map(|chunk| chunk.sha256.as_str()).collect();
+        let mut pruned = Pruned { backups: all.len(), chunks: 0, bytes: 0 };
+        let chunks = self.path.join("chunks");
+        for folder in fs::read_dir(&chunks).map_err(failed(&chunks))? {
+            let folder = folder.map_err(failed(&chunks))?.path();
+            for file in fs::read_dir(&folder).map_err(failed(&folder))? {
+                let file = file.map_err(failed(&folder))?;
+                if !file.file_name().to_str().is_some_and(|name| named.contains(name)) {
+                    let path = file.path();
+                    pruned.bytes += file.metadata().map_err(failed(&path))?.len();
+                    pruned.chunks += 1;
+                    fs::remove_file(&path).map_err(failed(&path))?;
+                }
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// The bytes of a chunk, checked.
+    pub(crate) fn chunk(&self, chunk: &Chunk) -> Result<Bytes, Error> {
+        let path = self.path_of(&chunk.sha256)?;
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::Damaged(format!("{} is missing", path.display())));
+            }
+            bytes => bytes.map_err(failed(&path))?,
+        };
+        if digest(&bytes) != chunk.sha256 {
+            return Err(Error::Damaged(format!("{} is damaged", path.display())));
+        }
+        Ok(bytes.into())
+    }
+
+    /// Keeps a chunk. True if it is new.
+    pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(Chunk, bool), Error> {
+        let sha256 = digest(bytes);
+        let path = self.path_of(&sha256)?;
+        let chunk = Chunk { sha256, bytes: bytes.len() as u64 };
+        // A chunk of another length was damaged since: it is written again.
+        if fs::metadata(&path).is_ok_and(|file| file.len() == chunk.bytes) {
+            return Ok((chunk, false));
+        }
+        if let Some(folder) = path.parent() {
+            make_directory(folder)?;
+        }
+        self.write(&path, bytes)?;
+        Ok((chunk, true))
+    }
+
+    /// Adds a backup, all of whose chunks are kept.
+    pub(crate) fn add(&self, manifest: &Manifest) -> Result<(), Error> {
+        sync(&self.path.join("chunks"))?;
+        let json = serde_json::to_string(manifest).expect("a manifest is JSON");
+        let text = format!("{json}\n{}\n", digest(json.as_bytes()));
+        self.write(&self.place(&manifest.id), text.as_bytes())
+    }
+
+    /// True if there is a backup with this id.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.place(id).exists()
+    }
+
+    fn ids(&self) -> Result<BTreeSet<String>, Error> {
+        let path = self.path.join("backups");
+        let mut ids = BTreeSet::new();
+        for file in fs::read_dir(&path).map_err(failed(&path))? {
+            let name = file.map_err(failed(&path))?.file_name().to_string_lossy().into_owned();
+            ids.extend(name.strip_suffix(".json").map(str::to_owned));
+        }
+        Ok(ids)
+    }
+
+    fn manifest(&self, id: &str) -> Result<Manifest, Error> {
+        let path = self.place(id);
+        let text = fs::read_to_string(&path).map_err(failed(&path))?;
+        let damaged = || Error::Damaged(format!("{} is damaged", path.display()));
+        let (json, sha256) = text.trim_end().split_once('\n').ok_or_else(damaged)?;
+        if digest(json.as_bytes()) != sha256 {
+            return Err(damaged());
+        }
+        serde_json::from_str(json).map_err(|_| damaged())
+    }
+
+    fn place(&self, id: &str) -> PathBuf {
+        self.path.join("backups").join(format!("{id}.json"))
+    }
+
+    fn path_of(&self, sha256: &str) -> Result<PathBuf, Error> {
+        let folder =
+            sha256.get(..2).filter(|_| sha256.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let folder = folder.ok_or_else(|| Error::Damaged(format!("{sha256:?} names no chunk")))?;
+        Ok(self.path.join("chunks").join(folder).join(sha256))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        let new = self.path.join("new");
+        let write = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&new, path)?;
+            path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        };
+        write().map_err(failed(path))
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
+}
+
+fn sync(directory: &Path) -> Result<(), Error> {
+    File::open(directory).and_then(|file| file.sync_all()).map_err(failed(directory))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes it");
+        text
+    })
+}

@@ -1,0 +1,118 @@
+//! A restore: a backup, and the groups of an archive behind it, become a new data directory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use callboard_store::sled::{Piece, Restore, group_ops};
+use callboard_store::{ArchiveReader, Error as StoreError};
+
+use crate::manifest::{Manifest, NamedFile};
+use crate::repository::Repository;
+use crate::{Error, Frames, failed};
+
+/// Memory for the rows of the new store while it is written.
+const CACHE: u64 = 64 << 20;
+
+/// The state that was restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// The number of its last group.
+    pub group: u64,
+    /// Groups that came from the archive.
+    pub archived: u64,
+    /// The time at which the last of them was archived, in milliseconds since 1970.
+    pub last_archived: Option<u64>,
+}
+
+/// Restores a backup to the data directory `to`, which must not hold a store, and then the groups of the
+/// archive, if one is given, up to a moment in milliseconds since 1970.
+///
+/// # Errors
+/// [`Error::Damaged`] if a chunk is damaged or missing, [`Error::Store`] if the archive has a gap before
+/// the moment, or if the store cannot be written. The directory then holds no store.
+pub fn restore(
+    repository: &Repository,
+    manifest: &Manifest,
+    to: &Path,
+    archive: Option<(&Path, u64)>,
+) -> Result<Restored, Error> {
+    let store = to.join("store");
+    let mut restore = Restore::begin(&store, CACHE)?;
+    let restored = write(repository, manifest, &mut restore, archive)?;
+    restore.finish(restored.group)?;
+    for NamedFile { name, chunk } in &manifest.files {
+        // The name of a file, and no path.
+        let name = Path::new(name).file_name().unwrap_or_default();
+        let path = to.join(name);
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&path);
+        let bytes = repository.chunk(chunk)?;
+        file.and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.sync_all()
+        })
+        .map_err(failed(&path))?;
+    }
+    File::open(to).and_then(|directory| directory.sync_all()).map_err(failed(to))?;
+    Ok(restored)
+}
+
+fn write(
+    repository: &Repository,
+    manifest: &Manifest,
+    restore: &mut Restore,
+    archive: Option<(&Path, u64)>,
+) -> Result<Restored, Error> {
+    for chunk in &manifest.chunks {
+        restore.write(&repository.chunk(chunk)?)?;
+    }
+    let mut frames = Frames::default();
+    for chunk in &manifest.tail {
+        frames.push(&repository.chunk(chunk)?);
+        while let Some(piece) = frames.next_piece()? {
+            if let Piece::Overlay(ops) | Piece::Group { ops, .. } = piece {
+                restore.write(&ops)?;
+            }
+        }
+    }
+    let mut restored = Restored { group: manifest.group, archived: 0, last_archived: None };
+    if let Some((directory, until)) = archive {
+        let archived = ArchiveReader::open(directory, manifest.lineage, manifest.group)?;
+        restored.group = archived.read(until, |time, epoch, group| -> Result<(), StoreError> {
+            restored.archived += 1;
+            restored.last_archived = Some(time);
+            restore.raise_epoch(epoch);
+            restore.write(&group_ops(group))
+        })?;
+    }
+    Ok(restored)
+}
+
+impl Manifest {
+    /// Removes the segments of an archive that this backup, the oldest of its lineage, does not need. Returns
+    /// how many.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if a file cannot be removed.
+    pub fn prune_archive(&self, archive: &Path) -> Result<usize, Error> {
+        Ok(callboard_store::prune_archive(archive, self.lineage, self.group)?)
+    }
+
+    /// Restores the backup to a temporary directory below `beside`, opens the store there and reads its
+    /// index. Nothing remains.
+    ///
+    /// # Errors
+    /// As [`restore`], and [`Error::Store`] if the store does not open.
+    pub fn try_restore(&self, repository: &Repository, beside: &Path) -> Result<(), Error> {
+        use callboard_store::sled::{SledOptions, SledStore};
+        let trial = beside.join(format!(".trial-{}", std::process::id()));
+        let tried = restore(repository, self, &trial, None).and_then(|_| {
+            let options = SledOptions::new(trial.join("store"), CACHE, Box::new(|_| ()));
+            SledStore::open(options).map(drop).map_err(Error::from)
+        });
+        let removed = fs::remove_dir_all(&trial).map_err(failed(&trial));
+        tried.and(removed)
+    }
+}

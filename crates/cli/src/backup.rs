@@ -1,0 +1,275 @@
+//! `callboard backup`: backups of a server in use, or of a data directory, in a repository on this machine.
+//!
+//! Deliberately absent: a schedule. A timer of the system runs `callboard backup create`.
+
+use std::path::{Path, PathBuf};
+
+use callboard_backup::{Error, Frames, Manifest, Repository, Writer, back_up, restore};
+use callboard_client::{Call, Client, Page};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::output::{Column, details, note};
+
+const COLUMNS: [Column; 7] = [
+    ("ID", "id"),
+    ("CREATED", "createdAt"),
+    ("ROWS", "rows"),
+    ("MB", "megabytes"),
+    ("NEW MB", "newMegabytes"),
+    ("GROUP", "group"),
+    ("SECRETS", "secrets"),
+];
+
+/// What to do with backups.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Backup {
+    /// Back up a running server, or with --data-dir a stopped one. Unchanged rows are stored once.
+    #[command(after_help = "Examples:
+  callboard backup create --in /var/backups/callboard
+  callboard backup create --in /var/backups/callboard --data-dir ./callboard-data")]
+    Create {
+        /// The repository; an empty or missing directory becomes one.
+        #[arg(long = "in", value_name = "DIRECTORY")]
+        repository: PathBuf,
+        /// The data directory of a stopped server: its secrets (signing.key, webhook.secret) are included.
+        #[arg(long, value_name = "DIRECTORY")]
+        data_dir: Option<PathBuf>,
+        /// The stopped server's `[store] archive`, if it has one.
+        #[arg(long, value_name = "DIRECTORY", requires = "data_dir")]
+        archive: Option<PathBuf>,
+    },
+    /// List the backups of a repository, the oldest first.
+    #[command(after_help = "Examples:
+  callboard backup list --in /var/backups/callboard
+  callboard backup list --in /var/backups/callboard -o json")]
+    List {
+        /// The repository.
+        #[arg(long = "in", value_name = "DIRECTORY")]
+        repository: PathBuf,
+    },
+    /// Compare every chunk of a backup with its checksum, and try a restore.
+    #[command(after_help = "Examples:
+  callboard backup verify --in /var/backups/callboard
+  callboard backup verify 20260131T120000.000Z --in /var/backups/callboard --quick")]
+    Verify {
+        /// The backup; by default the newest.
+        id: Option<String>,
+        /// The repository.
+        #[arg(long = "in", value_name = "DIRECTORY")]
+        repository: PathBuf,
+        /// Compare checksums only. Without this, the backup is also restored to a temporary directory in the
+        /// repository, and opened there.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Restore a backup to a new data directory, to the moment of the backup or to a later one.
+    #[command(after_help = "Examples:
+  callboard backup restore --in /var/backups/callboard --data-dir ./restored
+  callboard backup restore --in /var/backups/callboard --data-dir ./restored \\
+      --archive /var/backups/callboard-journal --until 2026-01-31T12:00:00Z
+  callboard serve --data-dir ./restored")]
+    Restore(Restoration),
+    /// Remove old backups, and archived groups of the journal that only they need.
+    #[command(after_help = "Examples:
+  callboard backup prune --in /var/backups/callboard --keep 30
+  callboard backup prune --in /var/backups/callboard --keep 30 --archive /var/backups/callboard-journal")]
+    Prune {
+        /// The repository.
+        #[arg(long = "in", value_name = "DIRECTORY")]
+        repository: PathBuf,
+        /// The number of backups to keep: the newest ones.
+        #[arg(long, value_name = "BACKUPS", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: u32,
+        /// The server's `[store] archive`.
+        #[arg(long, value_name = "DIRECTORY")]
+        archive: Option<PathBuf>,
+    },
+}
+
+/// What to restore, and where.
+#[derive(Debug, Clone, Args)]
+pub struct Restoration {
+    /// The backup; by default the newest, or the newest before --until.
+    id: Option<String>,
+    /// The repository.
+    #[arg(long = "in", value_name = "DIRECTORY")]
+    repository: PathBuf,
+    /// The new data directory, which must not have a store.
+    #[arg(long, value_name = "DIRECTORY")]
+    data_dir: PathBuf,
+    /// The server's `[store] archive`: restores everything that it holds behind the backup.
+    #[arg(long, value_name = "DIRECTORY")]
+    archive: Option<PathBuf>,
+    /// The moment to restore to, such as 2026-01-31T12:00:00Z.
+    #[arg(long, value_name = "TIME", requires = "archive")]
+    until: Option<Timestamp>,
+}
+
+/// Runs the command.
+pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<(), Failure> {
+    match command {
+        Backup::Create { repository, data_dir, archive } => {
+            let repository = Repository::open(&repository, true)?;
+            let id = Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
+            let writer = Writer::begin(&repository, &id, env!("CARGO_PKG_VERSION"))?;
+            let manifest = match data_dir {
+                Some(data) => back_up(&data, archive, writer)?,
+                None => receive(&access.client()?, writer).await?,
+            };
+            access.output.item(&shown(&manifest), table)
+        }
+        Backup::List { repository } => {
+            let backups = Repository::open(&repository, false)?.list()?;
+            let data: Vec<_> = backups.iter().map(shown).collect();
+            let pagination = json!({"total": data.len(), "offset": 0, "hasMore": false});
+            access.output.list(&Page { data, pagination }, &COLUMNS)
+        }
+        Backup::Verify { id, repository: path, quick } => {
+            let repository = Repository::open(&path, false)?;
+            let manifest = repository.find(id.as_deref())?;
+            repository.verify(&manifest)?;
+            if !quick {
+                manifest.try_restore(&repository, &path)?;
+            }
+            let found = if quick { "every chunk is intact" } else { "intact, and it restores" };
+            note(&format!("backup {}: {found}", manifest.id));
+            access.output.item(&shown(&manifest), table)
+        }
+        Backup::Restore(restoration) => {
+            let restored = restoration.run()?;
+            note(&format!(
+                "restored; start it with: callboard serve --data-dir {}",
+                restoration.data_dir.display()
+            ));
+            access.output.item(&restored, |restored| {
+                details(
+                    restored,
+                    &[
+                        ("backup", "backup"),
+                        ("group", "group"),
+                        ("archived groups", "archivedGroups"),
+                        ("last archived at", "lastArchivedAt"),
+                        ("secrets", "secrets"),
+                    ],
+                    &[],
+                )
+            })
+        }
+        Backup::Prune { repository, keep, archive } => {
+            let repository = Repository::open(&repository, false)?;
+            let pruned = repository.prune(usize::try_from(keep).unwrap_or(usize::MAX))?;
+            let segments = archive.map_or(Ok(0), |archive| prune_archive(&repository, &archive))?;
+            let pruned = json!({
+                "backups": pruned.backups,
+                "chunks": pruned.chunks,
+                "megabytes": megabytes(pruned.bytes),
+                "archiveSegments": segments,
+            });
+            access.output.item(&pruned, |pruned| {
+                details(
+                    pruned,
+                    &[
+                        ("removed backups", "backups"),
+                        ("removed chunks", "chunks"),
+                        ("freed MB", "megabytes"),
+                        ("removed archive segments", "archiveSegments"),
+                    ],
+                    &[],
+                )
+            })
+        }
+    }
+}
+
+/// Reads the server's stream to its end.
+async fn receive(client: &Client, mut writer: Writer<'_>) -> Result<Manifest, Failure> {
+    let mut response = client.stream(&Call::post(&["backups"]).bytes()).await?;
+    let mut frames = Frames::default();
+    loop {
+        let part = response.chunk().await;
+        let part =
+            part.map_err(|error| Failure::Other(format!("the backup broke off: {error}")))?;
+        let Some(part) = part else { return Ok(writer.finish()?) };
+        frames.push(&part);
+        while let Some(piece) = frames.next_piece()? {
+            writer.push(&piece)?;
+        }
+    }
+}
+
+impl Restoration {
+    fn run(&self) -> Result<Value, Failure> {
+        let repository = Repository::open(&self.repository, false)?;
+        let manifest = match (&self.id, self.until) {
+            (None, Some(until)) => {
+                let id = until.strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
+                let before = repository.list()?.into_iter().rfind(|manifest| manifest.id <= id);
+                let none = || Failure::Other(format!("there is no backup from before {until}"));
+                before.ok_or_else(none)?
+            }
+            (id, _) => repository.find(id.as_deref())?,
+        };
+        let until = self
+            .until
+            .map_or(u64::MAX, |until| u64::try_from(until.as_millisecond()).unwrap_or_default());
+        let archive = self.archive.as_deref().map(|archive| (archive, until));
+        let restored = restore(&repository, &manifest, &self.data_dir, archive)?;
+        let last = restored.last_archived.and_then(|last| i64::try_from(last).ok());
+        let last = last.and_then(|last| Timestamp::from_millisecond(last).ok());
+        Ok(json!({
+            "backup": manifest.id,
+            "group": restored.group,
+            "archivedGroups": restored.archived,
+            "lastArchivedAt": last.map(|last| last.to_string()),
+            "secrets": !manifest.files.is_empty(),
+            "dataDir": self.data_dir,
+        }))
+    }
+}
+
+/// Removes the archived groups that the oldest backup of each lineage holds already.
+fn prune_archive(repository: &Repository, archive: &Path) -> Result<usize, Failure> {
+    let mut removed = 0;
+    let mut seen = Vec::new();
+    for manifest in repository.list()? {
+        if !seen.contains(&manifest.lineage) {
+            seen.push(manifest.lineage);
+            removed += manifest.prune_archive(archive)?;
+        }
+    }
+    Ok(removed)
+}
+
+fn shown(manifest: &Manifest) -> Value {
+    let created = manifest.id.parse::<Timestamp>().ok().map(|created| created.to_string());
+    json!({
+        "id": manifest.id,
+        "createdAt": created,
+        "version": manifest.version,
+        "rows": manifest.rows,
+        "bytes": manifest.bytes,
+        "newBytes": manifest.new_bytes,
+        "megabytes": megabytes(manifest.bytes),
+        "newMegabytes": megabytes(manifest.new_bytes),
+        "group": manifest.group,
+        "secrets": !manifest.files.is_empty(),
+    })
+}
+
+fn table(manifest: &Value) -> String {
+    details(manifest, &COLUMNS, &[])
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{}.{:02}", bytes / 1_000_000, bytes / 10_000 % 100)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error.to_string())
+    }
+}

@@ -1,0 +1,257 @@
+//! Backups: a server in use is backed up, killed and restored, to the backup's moment and to later ones.
+
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::support::{ADMIN, Client, FakeWorker, PASSWORD, Server, until};
+
+const UNLIMITED: (&str, &str) = ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000");
+
+async fn callboard(server: &Server, token: &str, args: &[&str]) -> Output {
+    tokio::process::Command::new(env!("CARGO_BIN_EXE_callboard"))
+        .arg("backup")
+        .args(args)
+        .args(["-o", "json"])
+        .env_clear()
+        .env("HOME", server.dir.path())
+        .env("CALLBOARD_SERVER", &server.url)
+        .env("CALLBOARD_API_KEY", token)
+        .current_dir(server.dir.path())
+        .output()
+        .await
+        .expect("it runs")
+}
+
+async fn done(server: &Server, token: &str, args: &[&str]) -> Value {
+    let output = callboard(server, token, args).await;
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// A server with an archive, in the directories `data`, `backups` and `archive` of its own.
+fn start() -> Server {
+    let mut server = Server::with(&[UNLIMITED]);
+    assert!(server.terminate());
+    let archive = server.dir.path().join("archive");
+    server.set("STORE__ARCHIVE", archive.to_str().expect("a path in UTF-8"));
+    server.restart();
+    server
+}
+
+/// Puts another data directory in the place of the server's.
+fn exchange(server: &Server, restored: &str) {
+    let data = server.data();
+    if data.exists() {
+        std::fs::rename(&data, server.dir.path().join(format!("before {restored}")))
+            .expect("moved");
+    }
+    std::fs::rename(server.dir.path().join(restored), data).expect("moved");
+}
+
+/// Submits tasks until it is stopped. Returns the acknowledged ones.
+fn submit(
+    client: Client,
+    stop: Arc<AtomicBool>,
+    seen: Arc<Mutex<Vec<String>>>,
+) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        for number in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let task =
+                json!({"prompt": format!("{number} {}", "words ".repeat(50)), "tags": ["backup"]});
+            let request = client.request(Method::POST, "/api/tasks").json(&task);
+            let Some(answer) = client.try_send(request).await else { return };
+            if answer.status.as_u16() == 201 {
+                let id = answer.body["data"]["id"].as_str().expect("an id").to_owned();
+                seen.lock().await.push(id);
+            }
+        }
+    })
+}
+
+async fn has(client: &Client, task: &str) -> bool {
+    client.get(&format!("/api/tasks/{task}")).await.status.as_u16() == 200
+}
+
+async fn has_all(client: &Client, tasks: &[String]) {
+    for task in tasks {
+        assert!(has(client, task).await, "{task} was acknowledged and is lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_is_backed_up_and_restored_to_any_moment() {
+    let mut server = start();
+    let (operator, worker) = (server.key("operator").await, server.key("worker").await);
+    let token = server.admin().await.token().to_owned();
+    let running = FakeWorker::connect_to(&server.url, &worker, 4).await.run(|_| Ok("done".into()));
+    let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+    let client = |url: &str| Client::new(url, &operator);
+    let clients: Vec<_> =
+        (0..4).map(|_| submit(client(&server.url), stop.clone(), seen.clone())).collect();
+    let count = async || seen.lock().await.len();
+    until("some tasks are there", async || count().await > 300).await;
+
+    let before_first = seen.lock().await.clone();
+    let first = done(&server, &token, &["create", "--in", "backups"]).await;
+    assert!(first["group"].as_u64() > Some(100), "{first}");
+    assert_eq!(first["secrets"], false);
+    let at_first = count().await;
+    until("more tasks came", async || count().await > at_first + 100).await;
+    let second = done(&server, &token, &["create", "--in", "backups"]).await;
+    assert_eq!(done(&server, &token, &["list", "--in", "backups"]).await["pagination"]["total"], 2);
+    done(&server, &token, &["verify", "--in", "backups"]).await;
+
+    // A moment that lies two seconds behind the second backup, with tasks on both sides.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before_moment = seen.lock().await.clone();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let moment = jiff::Timestamp::now().to_string();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let at_end = count().await;
+    until("more tasks came", async || count().await > at_end + 50).await;
+
+    server.kill();
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.expect("it ends");
+    }
+    running.abort();
+    // The opening archives the rest of the journal.
+    server.restart();
+    assert!(server.terminate());
+    let all = seen.lock().await.clone();
+
+    // The first backup alone.
+    let id = first["id"].as_str().expect("an id");
+    done(&server, "", &["restore", id, "--in", "backups", "--data-dir", "one"]).await;
+    exchange(&server, "one");
+    server.set("STORE__ARCHIVE", server.dir.path().join("other").to_str().expect("UTF-8"));
+    server.restart();
+    has_all(&client(&server.url), &before_first).await;
+    assert!(!has(&client(&server.url), all.last().expect("there are some")).await);
+    // It works on: what had not run runs, keys and passwords are those of before.
+    let running = FakeWorker::connect_to(&server.url, &worker, 4).await.run(|_| Ok("done".into()));
+    let task = client(&server.url).submit(&json!({"prompt": "after"})).await;
+    client(&server.url).task_with_status(&task, "completed").await;
+    client(&server.url).task_with_status(&before_first[0], "completed").await;
+    let login = json!({"email": ADMIN, "password": PASSWORD});
+    Client::new(&server.url, "").post("/api/auth/login", &login).await.expect_ok();
+    running.abort();
+    server.kill();
+
+    // A moment behind the second backup.
+    let to_moment = ["--archive", "archive", "--until", &moment, "--data-dir", "two"];
+    let args = [&["restore", "--in", "backups"][..], &to_moment].concat();
+    let restored = done(&server, "", &args).await;
+    assert_eq!(restored["backup"], second["id"]);
+    assert!(restored["archivedGroups"].as_u64() > Some(0), "{restored}");
+    exchange(&server, "two");
+    server.restart();
+    has_all(&client(&server.url), &before_moment).await;
+    assert!(!has(&client(&server.url), all.last().expect("there are some")).await);
+    server.kill();
+
+    // Everything, from the older backup.
+    let whole = ["restore", id, "--in", "backups", "--archive", "archive", "--data-dir", "three"];
+    done(&server, "", &whole).await;
+    exchange(&server, "three");
+    server.restart();
+    has_all(&client(&server.url), &all).await;
+    let page = client(&server.url).get("/api/tasks?tags=backup&limit=1").await;
+    assert!(page.body["pagination"]["total"].as_u64() >= Some(all.len() as u64), "{page:?}");
+}
+
+#[tokio::test]
+async fn kills_leave_no_gap_in_the_archive() {
+    let mut server = start();
+    let operator = server.key("operator").await;
+    let token = server.admin().await.token().to_owned();
+    done(&server, &token, &["create", "--in", "backups"]).await;
+    let mut all = Vec::new();
+    for cycle in 0..6_u64 {
+        let client = Client::new(&server.url, &operator);
+        for number in 0..20 {
+            all.push(client.submit(&json!({"prompt": format!("{cycle}.{number}")})).await);
+        }
+        // Before, during and after a checkpoint.
+        tokio::time::sleep(Duration::from_millis(300 * (cycle % 5))).await;
+        server.kill();
+        server.restart();
+    }
+    assert!(server.terminate());
+    let args = ["restore", "--in", "backups", "--archive", "archive", "--data-dir", "restored"];
+    done(&server, "", &args).await;
+    exchange(&server, "restored");
+    server.restart();
+    has_all(&Client::new(&server.url, &operator), &all).await;
+}
+
+#[tokio::test]
+async fn backups_are_an_admins_and_damage_is_told() {
+    let server = Server::start();
+    let admin = server.admin().await;
+    for role in ["operator", "viewer", "worker"] {
+        let client = server.client(role).await;
+        assert_eq!(client.post("/api/backups", &json!({})).await.refused(403), "FORBIDDEN");
+    }
+    let refused = callboard(&server, &server.key("viewer").await, &["create", "--in", "new"]).await;
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
+    assert!(!callboard(&server, "", &["list", "--in", "nothing"]).await.status.success());
+
+    let made = done(&server, admin.token(), &["create", "--in", "backups"]).await;
+    let data = server.data();
+    let stopped = data.to_str().expect("UTF-8");
+    // The server has the directory.
+    let args = ["create", "--in", "backups", "--data-dir", stopped];
+    let locked = callboard(&server, "", &args).await;
+    assert!(String::from_utf8_lossy(&locked.stderr).contains("in use"), "{locked:?}");
+
+    let chunks = server.dir.path().join("backups/chunks");
+    let shelf =
+        std::fs::read_dir(&chunks).expect("there are some").next().expect("one").expect("one");
+    let chunk = std::fs::read_dir(shelf.path()).expect("read").next().expect("one").expect("one");
+    flip(&chunk.path());
+    let damaged = callboard(&server, "", &["verify", "--in", "backups"]).await;
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&damaged.stderr).contains("is damaged"), "{damaged:?}");
+    let id = made["id"].as_str().expect("an id");
+    let args = ["restore", id, "--in", "backups", "--data-dir", "restored"];
+    assert!(!callboard(&server, "", &args).await.status.success());
+
+    let audit = admin.get("/api/audit?action=backup.started").await.expect_ok();
+    assert_eq!(audit.as_array().map(Vec::len), Some(1), "{audit}");
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_backed_up_with_its_secrets() {
+    let mut server = Server::start();
+    let operator = server.key("operator").await;
+    let token = server.admin().await.token().to_owned();
+    let task = Client::new(&server.url, &operator).submit(&json!({"prompt": "kept"})).await;
+    assert!(server.terminate());
+    let data = server.data();
+    let args = ["create", "--in", "backups", "--data-dir", data.to_str().expect("UTF-8")];
+    assert_eq!(done(&server, "", &args).await["secrets"], true);
+    done(&server, "", &["restore", "--in", "backups", "--data-dir", "restored"]).await;
+    exchange(&server, "restored");
+    server.restart();
+    // The session of before counts: the signing key is the same.
+    assert!(has(&Client::new(&server.url, &token), &task).await);
+}
+
+fn flip(path: &Path) {
+    let mut bytes = std::fs::read(path).expect("it can be read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(path, bytes).expect("it can be written");
+}
