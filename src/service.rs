@@ -129,16 +129,8 @@ impl Service {
         let base = config.server.public_url.as_ref().map_or(own, ToString::to_string);
         let oidc = config.oidc.take().map(Provider::new).transpose();
         let oidc = oidc.map_err(|e| failed("[oidc]")(&e))?.map(|it| SignOn::new(it, &base));
-        if let Some(admin) = &config.admin {
-            let first = FirstAdmin { email: &admin.email, password: admin.password.expose() };
-            first.make(&handle, &passwords, password_rules).await?;
-        }
-        let (setup, setup_url) = if handle.has_admin() {
-            (None, None)
-        } else {
-            let (setup, url) = setup_link(&config, handle.now(), &base)?;
-            (Some(setup), Some(url))
-        };
+        let (setup, setup_url) =
+            first_admin(&config, &handle, &passwords, password_rules, &base).await?.unzip();
 
         handle.record(record).await.map_err(|e| failed("the audit log")(&e))?;
         let listener = socket.listen(BACKLOG).map_err(|e| failed(&not_bound)(&e))?;
@@ -331,6 +323,25 @@ async fn webhook_secret(config: &Config, dir: &Path) -> Result<WebhookSecret, Er
     let path = dir.join("webhook.secret");
     let kept = blocking(move || WebhookSecret::kept(&path)).await?;
     kept.map_err(|e| failed("the webhook secret cannot be had")(&e))
+}
+
+/// Makes the admin that the settings name. Without one, and without an admin in the store, returns the
+/// setup and its link.
+///
+/// # Errors
+/// The admin was refused, or clear text would leave this machine before there is an admin.
+async fn first_admin(
+    config: &Config,
+    handle: &Handle,
+    passwords: &Passwords,
+    rules: Rules,
+    base: &str,
+) -> Result<Option<(Setup, Secret)>, Error> {
+    if let Some(admin) = &config.admin {
+        let first = FirstAdmin { email: &admin.email, password: admin.password.expose() };
+        first.make(handle, passwords, rules).await?;
+    }
+    if handle.has_admin() { Ok(None) } else { setup_link(config, handle.now(), base).map(Some) }
 }
 
 /// The link with which the first admin is made.
