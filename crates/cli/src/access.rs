@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::failure::Failure;
 use super::login::{Store, Stored};
-use super::output::{Format, note};
+use super::output::{Output, note};
 use super::secret;
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
@@ -24,8 +24,8 @@ pub struct Access {
     #[arg(long, value_name = "FILE", global = true)]
     pub api_key_file: Option<PathBuf>,
     /// How the data is written.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
-    pub output: Format,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A group of commands that talk to a server.

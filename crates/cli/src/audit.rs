@@ -60,7 +60,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Audit>) -> Result<(),
             let call = window.of(Call::get(&["audit"]));
             let call = call.query("actor", actor).query("action", action);
             let call = call.query("since", since).query("until", until);
-            access.output.list(&client.page(call).await?, &COLUMNS)
+            access.output.list("audit entries", &client.page(call).await?, &COLUMNS)
         }
         Audit::Verify => {
             let found = verify(&client).await?;

@@ -126,7 +126,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
             let backups = Repository::open(&repository, false)?.list()?;
             let data: Vec<_> = backups.iter().map(shown).collect();
             let pagination = json!({"total": data.len(), "offset": 0, "hasMore": false});
-            access.output.list(&Page { data, pagination }, &COLUMNS)
+            access.output.list("backups", &Page { data, pagination }, &COLUMNS)
         }
         Backup::Verify { id, repository: path, quick } => {
             let repository = Repository::open(&path, false)?;

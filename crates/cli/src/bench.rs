@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::access::Access;
 use super::failure::Failure;
-use super::output::{Format, note, print};
+use super::output::{Output, note, print};
 use super::process;
 
 /// What is measured, and how long.
@@ -130,7 +130,7 @@ async fn be_floor(asked: BenchFloor) -> Result<(), String> {
 
 /// The server, in the name of whoever is signed in there.
 async fn site(url: &str, api_key_file: Option<PathBuf>) -> Result<Site, Failure> {
-    let access = Access { server: Some(url.to_owned()), api_key_file, output: Format::Table };
+    let access = Access { server: Some(url.to_owned()), api_key_file, output: Output::default() };
     let client = access.client()?;
     let Some(bearer) = client.bearer().await? else {
         let text = format!("not signed in at {url}: load needs an admin's credentials");

@@ -143,7 +143,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Budgets>) -> Result<(
     let budget = match command {
         Budgets::List(window) => {
             let page = client.page(window.of(Call::get(&["budgets"]))).await?;
-            return access.output.list(&page, &COLUMNS);
+            return access.output.list("budgets", &page, &COLUMNS);
         }
         Budgets::Create(create) => {
             client.data(Call::post(&["budgets"]).json(&create.body())).await?
@@ -172,7 +172,7 @@ pub(super) async fn usage(asked: Usage) -> Result<(), Failure> {
     total["key"] = "(total)".into();
     rows.push(total);
     let page = callboard_client::Page { data: rows, pagination: Value::Null };
-    access.output.list(&page, &USAGE)
+    access.output.list("groups", &page, &USAGE)
 }
 
 impl Create {

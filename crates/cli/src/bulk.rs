@@ -96,7 +96,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
     let job = match command {
         Bulk::List(window) => {
             let page = client.page(window.of(Call::get(&["bulk"]))).await?;
-            return access.output.list(&page, &COLUMNS);
+            return access.output.list("jobs", &page, &COLUMNS);
         }
         Bulk::Show { id } => client.data(Call::get(&["bulk", &id])).await?,
         Bulk::Cancel(start) => start.run(&client, "cancel", None).await?,

@@ -51,11 +51,11 @@ pub(super) async fn run(access: &Access) -> Result<(), Failure> {
             json!({"check": check, "state": state, "detail": detail, "advice": advice})
         })
         .collect();
-    match access.output {
+    match access.output.format() {
         Format::Table => print(&findings.iter().map(shown).collect::<String>())?,
         Format::Json => access.output.item(&Value::Array(items), |_| String::new())?,
         Format::Jsonl => {
-            access.output.list(&Page { data: items, pagination: Value::Null }, &[])?;
+            access.output.list("findings", &Page { data: items, pagination: Value::Null }, &[])?;
         }
     }
     failure.map_or(Ok(()), Err)

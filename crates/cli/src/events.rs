@@ -68,7 +68,7 @@ async fn follow(client: &Client, access: &Access, wanted: &Follow) -> Result<(),
                     note(&format!("connected again: the stream {how}"));
                 }
             }
-            StreamItem::Event(event) => show(access.output, &event.name, &event.body)?,
+            StreamItem::Event(event) => show(access.output.format(), &event.name, &event.body)?,
             StreamItem::Broken => {
                 if let Some(refusal) = stream.take_refusal() {
                     return Err(refusal.into());

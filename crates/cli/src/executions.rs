@@ -238,7 +238,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
                 .query("createdBefore", wanted.created_before.as_ref())
                 .query("limit", wanted.limit)
                 .query("offset", wanted.offset);
-            access.output.list(&client.page(call).await?, &COLUMNS)
+            access.output.list("executions", &client.page(call).await?, &COLUMNS)
         }
         Executions::Show { id } => {
             let execution = client.data(Call::get(&["plans", "executions", &id])).await?;
@@ -254,10 +254,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
             if access.output == Format::Table {
                 page.data.iter_mut().for_each(shorten_output);
             }
-            access.output.list(&page, &ITEMS)
+            access.output.list("items", &page, &ITEMS)
         }
         Executions::Watch { id, timeout } => {
-            let mut view = View::watched(access.output);
+            let mut view = View::watched(access.output.format());
             let execution = watch::follow(&client, &id, &mut view, timeout).await?;
             if access.output == Format::Json {
                 show(&access, &execution)?;

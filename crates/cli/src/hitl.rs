@@ -164,7 +164,7 @@ async fn list(client: &Client, access: &Access, wanted: &List) -> Result<(), Fai
     if access.output == Format::Table {
         page.data = page.data.iter().map(item::row).collect();
     }
-    access.output.list(&page, &COLUMNS)
+    access.output.list("outputs", &page, &COLUMNS)
 }
 
 async fn show(client: &Client, access: &Access, task: &str) -> Result<(), Failure> {

@@ -76,7 +76,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
         Keys::Create(asked) => create(&client, asked).await?,
         Keys::List(window) => {
             let page = client.page(window.of(Call::get(&["auth", "keys"]))).await?;
-            return access.output.list(&page, &COLUMNS);
+            return access.output.list("keys", &page, &COLUMNS);
         }
         Keys::Revoke { id } => {
             let key = client.data(Call::delete(&["auth", "keys", &id])).await?;

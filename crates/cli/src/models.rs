@@ -82,7 +82,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Models>) -> Result<()
     match command {
         Models::List { window } => {
             let call = Call::get(&["models"]);
-            access.output.list(&client.page(window.of(call)).await?, &COLUMNS)
+            access.output.list("models", &client.page(window.of(call)).await?, &COLUMNS)
         }
         Models::Limit { model, limits } => {
             let call = Call::put(&["models", &model, "limits"]).json(&limits.body());

@@ -1,21 +1,26 @@
-//! What a command found, on standard output: a table for people, JSON for programs.
+//! The output of a command: tables for people, JSON for programs.
 //!
-//! Deliberately absent: colour. Whatever stands in a table was written by models and strangers, so
-//! control characters are escaped there; JSON escapes them by itself.
+//! A table on a terminal fits its width; a table in a pipe or a file is whole and exact. Texts in a table
+//! come from models and strangers, so control characters are escaped there; JSON escapes them by itself.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use callboard_client::Page;
 use callboard_common::text::is_unsafe;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 
+mod cell;
+mod pager;
+mod screen;
 mod table;
 
 pub(super) use table::{Column, details, table};
+
+use screen::Screen;
 
 /// How the data is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -29,35 +34,78 @@ pub enum Format {
     Jsonl,
 }
 
-impl Format {
-    /// Writes one item; `shown` is its table.
+/// How a command writes its data.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Output {
+    /// Format of the data.
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        global = true
+    )]
+    format: Format,
+    /// Print only ids, one a line.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+impl PartialEq<Format> for Output {
+    fn eq(&self, format: &Format) -> bool {
+        self.format == *format
+    }
+}
+
+impl Output {
+    /// The format of the data.
+    pub(super) const fn format(self) -> Format {
+        self.format
+    }
+
+    /// Writes one item; `shown` makes its table.
     pub(super) fn item(
         self,
         data: &Value,
         shown: impl FnOnce(&Value) -> String,
     ) -> Result<(), Failure> {
-        match self {
-            Self::Table => print(&shown(data)),
-            Self::Json => print(&format!("{data:#}\n")),
-            Self::Jsonl => print(&format!("{data}\n")),
+        match self.format {
+            Format::Table => match self.quiet.then(|| id(data)).flatten() {
+                Some(id) => print(&format!("{}\n", escaped(id))),
+                None => print(&shown(data)),
+            },
+            Format::Json => print(&format!("{data:#}\n")),
+            Format::Jsonl => print(&format!("{data}\n")),
         }
     }
 
-    /// Writes one page of a list, and says on standard error if there is more.
-    pub(super) fn list(self, page: &Page, columns: &[Column]) -> Result<(), Failure> {
-        match self {
-            Self::Table => {
-                print(&table(columns, &page.data))?;
+    /// Writes one page of a list of `nouns`, such as "tasks". The first column holds the ids. Standard
+    /// error gets a note if the list is empty or has more pages.
+    pub(super) fn list(self, nouns: &str, page: &Page, columns: &[Column]) -> Result<(), Failure> {
+        match self.format {
+            Format::Table if self.quiet => print(&ids(page, columns)),
+            Format::Table if page.data.is_empty() => {
+                note(&empty(nouns, page));
+                Ok(())
+            }
+            Format::Table => {
+                let screen = Screen::of_stdout();
+                let (text, hidden) = table::laid_out(columns, &page.data, &screen);
+                pager::print(&text, &screen)?;
+                if !hidden.is_empty() {
+                    note(&format!("left out to fit the terminal: {}", hidden.join(", ")));
+                }
                 if let Some(more) = more(page) {
                     note(&more);
                 }
                 Ok(())
             }
-            Self::Json => {
+            Format::Json => {
                 let whole = json!({"data": page.data, "pagination": page.pagination});
                 print(&format!("{whole:#}\n"))
             }
-            Self::Jsonl => {
+            Format::Jsonl => {
                 let lines = page.data.iter().fold(String::new(), |mut lines, item| {
                     let _ = writeln!(lines, "{item}");
                     lines
@@ -65,6 +113,26 @@ impl Format {
                 print(&lines)
             }
         }
+    }
+}
+
+/// The id of an item, whatever kind it has.
+fn id(item: &Value) -> Option<&str> {
+    ["id", "taskId", "batchId", "name"].iter().find_map(|name| item[name].as_str())
+}
+
+fn ids(page: &Page, columns: &[Column]) -> String {
+    let path = columns.first().map_or("id", |(_, path)| path);
+    page.data.iter().filter_map(|item| item[path].as_str()).fold(String::new(), |mut lines, id| {
+        let _ = writeln!(lines, "{}", escaped(id));
+        lines
+    })
+}
+
+fn empty(nouns: &str, page: &Page) -> String {
+    match page.pagination["total"].as_u64() {
+        Some(total) if total > 0 => format!("No {nouns} at this offset; there are {total}."),
+        _ => format!("No {nouns} found."),
     }
 }
 
@@ -127,5 +195,19 @@ mod tests {
         };
         assert_eq!(more(&page(true)).as_deref(), Some("3 to 4 of 7; --offset 4 shows more"));
         assert_eq!(more(&page(false)), None);
+    }
+
+    #[test]
+    fn an_empty_list_says_so_and_an_offset_beyond_the_end_says_how_many_there_are() {
+        let page = |total: u64| Page { data: vec![], pagination: json!({"total": total}) };
+        assert_eq!(empty("tasks", &page(0)), "No tasks found.");
+        assert_eq!(empty("tasks", &page(7)), "No tasks at this offset; there are 7.");
+    }
+
+    #[test]
+    fn a_quiet_list_has_the_first_column_alone() {
+        let data = vec![json!({"taskId": "a", "x": 1}), json!({"taskId": "b"})];
+        let page = Page { data, pagination: json!({}) };
+        assert_eq!(ids(&page, &[("TASK", "taskId"), ("X", "x")]), "a\nb\n");
     }
 }

@@ -87,7 +87,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Plans>) -> Result<(),
                 .query("search", wanted.search.as_ref())
                 .query("limit", wanted.limit)
                 .query("offset", wanted.offset);
-            return access.output.list(&client.page(call).await?, &COLUMNS);
+            return access.output.list("plans", &client.page(call).await?, &COLUMNS);
         }
         Plans::Show { id } => client.data(Call::get(&["plans", &id])).await?,
         Plans::Execute { id, start } => {

@@ -77,7 +77,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Queues>) -> Result<()
     let (name, change) = match command {
         Queues::List(window) => {
             let page = client.page(window.of(Call::get(&["queues"]))).await?;
-            return access.output.list(&page, &COLUMNS);
+            return access.output.list("queues", &page, &COLUMNS);
         }
         Queues::Purge { name, expect, dry_run } => {
             let filter = Body::default().list("status", &["pending".into()]);

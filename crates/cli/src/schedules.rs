@@ -181,7 +181,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result
         Schedules::Create(asked) => Call::post(&["schedules"]).json(&asked.body()?),
         Schedules::List { enabled, window } => {
             let call = window.of(Call::get(&["schedules"]).query("enabled", *enabled));
-            return access.output.list(&client.page(call).await?, &COLUMNS);
+            return access.output.list("schedules", &client.page(call).await?, &COLUMNS);
         }
         Schedules::Show { id } => {
             let schedule = client.data(Call::get(&["schedules", id])).await?;

@@ -43,7 +43,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Sessions>) -> Result<
     match command {
         Sessions::List { user, window } => {
             let call = window.of(Call::get(&["auth", "sessions"])).query("userId", user);
-            access.output.list(&client.page(call).await?, &COLUMNS)
+            access.output.list("sessions", &client.page(call).await?, &COLUMNS)
         }
         Sessions::End { id } => {
             let session = client.data(Call::delete(&["auth", "sessions", &id])).await?;

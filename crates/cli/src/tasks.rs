@@ -255,7 +255,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(),
         Tasks::Submit(asked) => submit(&client, &access, asked).await,
         Tasks::List(wanted) => {
             let page = client.page(wanted.call()).await?;
-            access.output.list(&page, &COLUMNS)
+            access.output.list("tasks", &page, &COLUMNS)
         }
         Tasks::Show { id } => {
             let task = client.data(Call::get(&["tasks", &id])).await?;
@@ -292,7 +292,7 @@ async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), F
     if asked.stream {
         let call = call.query("stream", Some(true)).events_after(None);
         let stream = EventStream::open(client, &call).await?;
-        let task = stream::follow(client, access.output, stream).await?;
+        let task = stream::follow(client, access.output.format(), stream).await?;
         if access.output != Format::Table {
             access.output.item(&task, shown)?;
         }

@@ -168,7 +168,7 @@ pub(super) async fn run(
                 .query("visibility", wanted.visibility.as_ref())
                 .query("limit", wanted.limit)
                 .query("offset", wanted.offset);
-            access.output.list(&client.page(call).await?, &COLUMNS)
+            access.output.list("templates", &client.page(call).await?, &COLUMNS)
         }
         Templates::Show { id, version } => {
             let call = Call::get(&["templates", &id]).query("version", version);
@@ -176,7 +176,7 @@ pub(super) async fn run(
         }
         Templates::Versions { id } => {
             let page = client.page(Call::get(&["templates", &id, "versions"])).await?;
-            access.output.list(&page, &COLUMNS)
+            access.output.list("versions", &page, &COLUMNS)
         }
         Templates::Publish { file } => {
             let text = input::bytes(&file)?;

@@ -89,7 +89,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
     let user = match command {
         Users::List { limit, offset } => {
             let call = Call::get(&["auth", "users"]).query("limit", limit).query("offset", offset);
-            return access.output.list(&client.page(call).await?, &COLUMNS);
+            return access.output.list("users", &client.page(call).await?, &COLUMNS);
         }
         Users::Create(Create { email, name, role, plan }) => {
             let password =

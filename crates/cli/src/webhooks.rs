@@ -51,7 +51,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<
         Webhooks::List { status, task, window } => {
             let call = window.of(Call::get(&["webhooks", "deliveries"]));
             let call = call.query("status", status).query("taskId", task);
-            access.output.list(&client.page(call).await?, &COLUMNS)
+            access.output.list("deliveries", &client.page(call).await?, &COLUMNS)
         }
         Webhooks::Redeliver { id } => {
             let call = Call::post(&["webhooks", "deliveries", &id, "redeliver"]);

@@ -45,7 +45,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Workers>) -> Result<(
     match command {
         Workers::List { limit, offset } => {
             let call = Call::get(&["workers"]).query("limit", limit).query("offset", offset);
-            access.output.list(&client.page(call).await?, &COLUMNS)
+            access.output.list("workers", &client.page(call).await?, &COLUMNS)
         }
         Workers::Drain { id } => {
             let worker = client.data(Call::post(&["workers", &id, "drain"])).await?;

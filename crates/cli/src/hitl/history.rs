@@ -24,7 +24,7 @@ pub(super) fn list(access: &Access, mut page: Page) -> Result<(), Failure> {
     if access.output == Format::Table {
         page.data = page.data.iter().map(row).collect();
     }
-    access.output.list(&page, &COLUMNS)
+    access.output.list("entries", &page, &COLUMNS)
 }
 
 /// The entries without their hashes.

@@ -77,7 +77,7 @@ pub(super) async fn run(
         None => all(client, access).await?,
     };
     let shown: Vec<Value> = findings.iter().map(Finding::json).collect();
-    match (access.output, task, shown.first()) {
+    match (access.output.format(), task, shown.first()) {
         (Format::Table, _, _) => print(&table(&COLUMNS, &shown))?,
         (Format::Json, Some(_), Some(finding)) => print(&format!("{finding:#}\n"))?,
         (Format::Json, _, _) => print(&format!("{:#}\n", Value::Array(shown)))?,
@@ -117,7 +117,7 @@ async fn all(client: &Client, access: &Access) -> Result<Vec<Finding>, Failure> 
 
 /// Of many items, each is told as it is found where that can be done line by line.
 fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
-    match access.output {
+    match access.output.format() {
         Format::Jsonl => print(&format!("{}\n", finding.json())),
         Format::Table | Format::Json => Ok(()),
     }
