@@ -17,7 +17,7 @@ fn a_change_of_the_document_is_seen_in_review() {
 /// Sends requests that the document allows, and some that it does not, and compares each answer with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_is_true() {
-    let cases = if std::env::var_os("CALLBOARD_LONG").is_some() { "300" } else { "8" };
+    let cases = if std::env::var_os("CALLBOARD_LONG").is_some() { "300" } else { "5" };
     let root = env!("CARGO_MANIFEST_DIR");
     let install = Command::new(format!("{root}/tests/schemathesis/install"))
         .output()
