@@ -17,7 +17,7 @@ use callboard_domain::machine::{Machine, Step};
 use callboard_domain::schedule::Started;
 use callboard_domain::task::State;
 use callboard_domain::unit::{Change, Unit};
-use callboard_store::{Batch, BatchId, Op, Outcome, Partition, Ticket};
+use callboard_store::{Batch, BatchId, Op, Outcome, Ticket};
 use tokio::sync::oneshot;
 
 use crate::node::Node;
@@ -233,7 +233,7 @@ fn trace(tracer: &dyn Tracer, change: &Change, now: Timestamp) {
 
 /// Puts rows of one partition in line to be committed.
 pub(crate) fn commit_rows(shard: &Shard, partition: u8, ops: Vec<Op>) -> Ticket {
-    let guards = vec![(Partition(partition), shard.epoch)];
+    let Some(guard) = shard.guard(partition) else { return Ticket::answered(Outcome::Fenced) };
     let id = BatchId(shard.ports.entropy.bits());
-    shard.store.commit(Batch { id, guards, ops })
+    shard.store.commit(Batch { id, guards: vec![guard], ops })
 }

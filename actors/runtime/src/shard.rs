@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::Program;
 use callboard_domain::id::{Environment, TaskId};
-use callboard_store::{Epoch, Store};
+use callboard_store::{Epoch, Partition, Store};
 use ractor::ActorRef;
 
 use crate::approval::ApprovalKind;
@@ -39,7 +39,9 @@ pub(crate) struct TaskAddress {
 /// One shard.
 pub(crate) struct Shard {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) epoch: Epoch,
+    /// The epochs of the partitions that the node owned when the shard was made: what a shard of an earlier
+    /// tenure writes is fenced.
+    epochs: Box<[Option<Epoch>]>,
     pub(crate) ports: Ports,
     pub(crate) tasks: Arc<DirectoryOf<TaskKind>>,
     pub(crate) executions: Arc<DirectoryOf<ExecutionKind>>,
@@ -56,16 +58,16 @@ pub(crate) struct Shard {
 
 impl std::fmt::Debug for Shard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shard").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("Shard").finish_non_exhaustive()
     }
 }
 
 impl Shard {
     pub(crate) fn new(store: Arc<dyn Store>, ports: Ports) -> Self {
-        let epoch = store.epoch();
+        let epochs = (0..=u8::MAX).map(|at| store.epoch(Partition(at))).collect();
         Self {
             store,
-            epoch,
+            epochs,
             ports,
             tasks: Arc::new(Directory::with_pool(POOLED_TASKS, task::Message::Rebind)),
             executions: Arc::default(),
@@ -78,6 +80,12 @@ impl Shard {
             timers: OnceLock::new(),
             submissions: OnceLock::new(),
         }
+    }
+
+    /// The guard of a batch of `partition`; `None` if the partition had another owner when the shard was
+    /// made.
+    pub(crate) fn guard(&self, partition: u8) -> Option<(Partition, Epoch)> {
+        Some((Partition(partition), self.epochs[usize::from(partition)]?))
     }
 
     /// Gives up what nobody needed for a while: what is remembered of new tasks and executions, and

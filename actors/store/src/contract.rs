@@ -5,6 +5,7 @@
 mod batches;
 mod listed;
 mod logs;
+mod nodes;
 
 use bytes::Bytes;
 
@@ -14,6 +15,7 @@ use crate::{Outcome, Store};
 pub use batches::*;
 pub use listed::*;
 pub use logs::*;
+pub use nodes::*;
 
 /// A store that can be closed and opened again.
 pub trait Fixture: Sized {

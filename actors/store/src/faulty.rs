@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::batch::{Batch, Epoch, Key, LogId};
+use crate::batch::{Batch, Epoch, Key, LogId, Partition};
+use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
 use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
 
@@ -65,23 +66,16 @@ impl FaultyStore {
         self.plan.is_some_and(|(k, _)| self.commits() >= k)
     }
 
-    fn answered(outcome: Outcome) -> Ticket {
-        let (reply, ticket) = Ticket::new();
-        // The ticket is still here.
-        let _ = reply.send(outcome);
-        ticket
-    }
-
     fn fail(&self, batch: Batch, fault: Fault, first: bool) -> Ticket {
         let broken = || Outcome::Unknown(Error::Io("the test says so".into()));
         match fault {
             Fault::NotApplied if first => {
-                Self::answered(Outcome::NotApplied(Error::Io("the test says so".into())))
+                Ticket::answered(Outcome::NotApplied(Error::Io("the test says so".into())))
             }
-            Fault::UnknownLost | Fault::CrashBefore if first => Self::answered(broken()),
+            Fault::UnknownLost | Fault::CrashBefore if first => Ticket::answered(broken()),
             Fault::UnknownApplied | Fault::CrashAfter if first => {
                 drop(self.inner.commit(batch));
-                Self::answered(broken())
+                Ticket::answered(broken())
             }
             Fault::NotApplied | Fault::UnknownApplied | Fault::UnknownLost => {
                 self.inner.commit(batch)
@@ -105,7 +99,7 @@ impl FaultyStore {
                 ticket
             }
             Fault::CrashBefore | Fault::CrashAfter => {
-                Self::answered(Outcome::Unknown(Error::Stopped))
+                Ticket::answered(Outcome::Unknown(Error::Stopped))
             }
         }
     }
@@ -128,6 +122,16 @@ impl Store for FaultyStore {
         self.inner.scan(from, to, limit)
     }
 
+    fn scan_partitions(
+        &self,
+        partitions: PartitionSet,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> ReadFuture<'_, Vec<Row>> {
+        self.inner.scan_partitions(partitions, from, to, limit)
+    }
+
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         self.inner.query(query)
     }
@@ -144,8 +148,8 @@ impl Store for FaultyStore {
         self.inner.tail()
     }
 
-    fn epoch(&self) -> Epoch {
-        self.inner.epoch()
+    fn epoch(&self, partition: Partition) -> Option<Epoch> {
+        self.inner.epoch(partition)
     }
 
     fn stats(&self) -> Stats {

@@ -15,6 +15,7 @@ pub mod faulty;
 pub mod floor;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
+pub mod ownership;
 #[doc(hidden)]
 pub mod probe;
 pub mod query;
@@ -48,6 +49,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use archive::{ArchiveReader, prune_archive};
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use directory::advice;
+pub use ownership::{Ownership, PartitionSet};
 pub use query::{Filter, Order, Page, Query};
 
 /// A boxed future of a read: a store behind a network has to wait.
@@ -79,7 +81,8 @@ pub enum Outcome {
     /// The batch was refused before a write; nothing was changed.
     NotApplied(Error),
     /// The disk or the connection failed during the commit: the batch may or may not be there. The embedded
-    /// store answers so to every batch of that commit, and takes no further batch.
+    /// store answers so to every batch of that commit, and takes no further batch; a shared one, when it
+    /// could not find out for a long time.
     Unknown(Error),
 }
 
@@ -129,6 +132,15 @@ impl Ticket {
         let (sender, receiver) = oneshot::channel();
         (sender, Self(receiver))
     }
+
+    /// A ticket that has its outcome.
+    #[must_use]
+    pub fn answered(outcome: Outcome) -> Self {
+        let (sender, ticket) = Self::new();
+        // The ticket is still here.
+        let _ = sender.send(outcome);
+        ticket
+    }
 }
 
 impl Future for Ticket {
@@ -170,6 +182,16 @@ pub trait Store: Send + Sync + 'static {
     /// call.
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page>;
 
+    /// The same for the rows of some partitions, those that the guards of their last writes named. A store
+    /// that is open in one process only, which owns every partition, answers for all.
+    fn scan_partitions(
+        &self,
+        partitions: PartitionSet,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> ReadFuture<'_, Vec<Row>>;
+
     /// Up to `limit` records of `log` with a number greater than `after`, in order.
     fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>>;
 
@@ -178,12 +200,13 @@ pub trait Store: Send + Sync + 'static {
     fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)>;
 
     /// A receiver of every record that is committed from now on, in the order of commits, those of several
-    /// batches together: after they became durable and before their tickets resolve. A second call closes
-    /// the first receiver.
+    /// batches together: after they became durable and before their tickets resolve. The records of other
+    /// nodes are among them. A second call closes the first receiver.
     fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>>;
 
-    /// The epoch that guards must name. It grows with every opening.
-    fn epoch(&self) -> Epoch;
+    /// The epoch that guards of the partition must name; `None` if this node does not own it. It grows with
+    /// every opening, and with every change of the owner.
+    fn epoch(&self, partition: Partition) -> Option<Epoch>;
 
     /// Figures since the opening.
     fn stats(&self) -> Stats;

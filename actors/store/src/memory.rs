@@ -2,51 +2,33 @@
 //! actors' tests.
 //!
 //! Its contents survive a [`MemoryStore::reopen`], as on a disk. It has one map, and a query looks at every
-//! row.
+//! row. A [`Cluster`] is one such store that several nodes of a process share.
 //!
 //! Deliberately absent: indexes, threads, and answers that take time.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::future::ready;
-use std::sync::{Mutex, MutexGuard};
+mod cluster;
+mod disk;
+
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::batch::{Batch, Entry, Epoch, Key, LogId, Op};
-use crate::log::Bounds;
-use crate::query::{Filter, Order, Page, Query};
-use crate::{Outcome, ReadFuture, Record, Row, Stats, Store, Ticket, row};
+use crate::batch::{Batch, Epoch, Key, LogId, Partition};
+use crate::ownership::{NodeId, PartitionSet};
+use crate::query::{Page, Query};
+use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
 
-/// A store in memory.
+pub use cluster::Cluster;
+
+use cluster::{Database, Process};
+
+/// A store in memory: alone, or one node's connection to a [`Cluster`].
 #[derive(Debug)]
 pub struct MemoryStore {
-    state: Mutex<State>,
-    epoch: Epoch,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    disk: Disk,
-    tail: Option<mpsc::UnboundedSender<Vec<Record>>>,
-    stats: Stats,
-}
-
-/// The contents, which survive a reopening.
-#[derive(Debug, Clone, Default)]
-struct Disk {
-    rows: BTreeMap<Key, Stored>,
-    logs: BTreeMap<LogId, (Bounds, BTreeMap<u64, Bytes>)>,
-    puts: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Stored {
-    value: Bytes,
-    entry: Option<Entry>,
-    /// Ascends with every put.
-    stamp: u64,
+    id: NodeId,
+    process: usize,
+    database: Arc<Mutex<Database>>,
 }
 
 impl Default for MemoryStore {
@@ -56,205 +38,128 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// An empty store, whose one node owns every partition.
     #[must_use]
     pub fn new() -> Self {
-        Self { state: Mutex::default(), epoch: Epoch(1) }
+        Self::alone(Database::owned_at(Epoch(1)))
+    }
+
+    fn alone(database: Database) -> Self {
+        Self { id: NodeId(1), process: 0, database: Arc::new(Mutex::new(database)) }
     }
 
     /// A store with the contents of this one, as after a restart of the process. The two share nothing
     /// afterwards.
     #[must_use]
     pub fn reopen(&self) -> Self {
-        let state = State { disk: self.state().disk.clone(), ..State::default() };
-        Self { state: Mutex::new(state), epoch: Epoch(self.epoch.0 + 1) }
+        Self::alone(self.database().reopened())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder panics")
+    fn database(&self) -> MutexGuard<'_, Database> {
+        self.database.lock().expect("no holder panics")
     }
 
-    fn apply(&self, batch: Batch) -> Outcome {
-        if batch.guards.iter().any(|(_, epoch)| *epoch != self.epoch) {
-            return Outcome::Fenced;
-        }
-        if let Err(error) = batch.ops.iter().try_for_each(row::check) {
-            return Outcome::NotApplied(error);
-        }
-        let mut state = self.state();
-        let state = &mut *state;
-        let mut undo = BTreeMap::new();
-        for op in &batch.ops {
-            let key = match op {
-                Op::Put { key, .. } | Op::Insert { key, .. } | Op::Delete { key } => key,
-                Op::Append { .. } | Op::Trim { .. } => continue,
-            };
-            let before = state.disk.rows.get(key).cloned();
-            if before.is_some() && matches!(op, Op::Insert { .. }) {
-                state.disk.restore(undo);
-                return Outcome::Conflict(key.clone());
-            }
-            undo.entry(key.clone()).or_insert(before);
-            state.disk.write(op);
-        }
-        for op in batch.ops {
-            match op {
-                Op::Append { log, record } => {
-                    let (bounds, records) = state.disk.logs.entry(log).or_default();
-                    let sequence = bounds.append();
-                    records.insert(sequence, record.clone());
-                    if let Some(tail) = &state.tail {
-                        // The receiver may have been dropped.
-                        let _ = tail.send(vec![Record { log, sequence, bytes: record }]);
-                    }
-                }
-                Op::Trim { log, before } => {
-                    let (bounds, records) = state.disk.logs.entry(log).or_default();
-                    bounds.trim(before);
-                    *records = records.split_off(&bounds.oldest);
-                }
-                Op::Put { .. } | Op::Insert { .. } | Op::Delete { .. } => {}
-            }
-        }
-        state.stats.batches += 1;
-        state.stats.syncs += 1;
-        Outcome::Committed
-    }
-}
-
-impl Disk {
-    fn write(&mut self, op: &Op) {
-        let (key, value, entry) = match op {
-            Op::Put { key, value, entry } => (key, value, entry.clone()),
-            Op::Insert { key, value } => (key, value, None),
-            Op::Delete { key } => {
-                self.rows.remove(key);
-                return;
-            }
-            Op::Append { .. } | Op::Trim { .. } => return,
-        };
-        self.puts += 1;
-        self.rows.insert(key.clone(), Stored { value: value.clone(), entry, stamp: self.puts });
+    /// Reads, once the node is connected.
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        read: impl FnOnce(&Database) -> T + Send + 'a,
+    ) -> ReadFuture<'a, T> {
+        Box::pin(async move {
+            self.connected().await?;
+            Ok(read(&self.database()))
+        })
     }
 
-    fn restore(&mut self, rows: BTreeMap<Key, Option<Stored>>) {
-        for (key, row) in rows {
-            match row {
-                Some(row) => self.rows.insert(key, row),
-                None => self.rows.remove(&key),
-            };
+    /// Waits while the node is frozen.
+    async fn connected(&self) -> Result<(), Error> {
+        let mut link = self.process(|process| process.link.subscribe());
+        let frozen = link.borrow().is_frozen();
+        if frozen {
+            // The sender lives as long as the database.
+            let _ = link.wait_for(|link| !link.is_frozen()).await;
         }
+        if link.borrow().is_cut() { Err(cluster::cut()) } else { Ok(()) }
     }
 
-    fn select(&self, query: &Query) -> Page {
-        let mut listed: BTreeMap<u128, &Stored> = BTreeMap::new();
-        for (key, row) in &self.rows {
-            let (Some(entry), Some(document)) = (&row.entry, key.0.last_chunk()) else {
-                continue;
-            };
-            if entry.list == query.list {
-                let shown = listed.entry(u128::from_be_bytes(*document)).or_insert(row);
-                if shown.stamp < row.stamp {
-                    *shown = row;
-                }
-            }
-        }
-        let entry = |row: &Stored| row.entry.clone().unwrap_or_default();
-        let mut found: Vec<(Option<u64>, u128)> = listed
-            .into_iter()
-            .filter(|(document, row)| {
-                query.filters.iter().all(|filter| matches(filter, *document, &entry(row)))
-            })
-            .map(|(document, row)| {
-                let value = match query.order {
-                    Order::Document => None,
-                    Order::Sort(n) => entry(row).sort.get(n).copied().flatten(),
-                };
-                (value, document)
-            })
-            .collect();
-        if query.descending {
-            found.sort_by_key(|(value, document)| (value.is_none(), Reverse((*value, *document))));
-        } else {
-            found.sort_by_key(|(value, document)| (value.is_none(), *value, *document));
-        }
-        let total = found.len() as u64;
-        let documents = found.into_iter().skip(query.offset).take(query.limit);
-        Page { documents: documents.map(|(_, document)| document).collect(), total }
-    }
-}
-
-fn matches(filter: &Filter, document: u128, entry: &Entry) -> bool {
-    let has = |field: &u8, term: &[u8]| entry.terms.iter().any(|(f, t)| f == field && **t == *term);
-    match filter {
-        Filter::AnyOf(field, terms) => terms.iter().any(|term| has(field, term)),
-        Filter::AllOf(field, terms) => terms.iter().all(|term| has(field, term)),
-        Filter::Documents { from, to } => {
-            from.is_none_or(|from| from <= document) && to.is_none_or(|to| document < to)
-        }
+    fn process<R>(&self, with: impl FnOnce(&mut Process) -> R) -> R {
+        with(&mut self.database().processes[self.process])
     }
 }
 
 impl Store for MemoryStore {
     fn commit(&self, batch: Batch) -> Ticket {
         let (reply, ticket) = Ticket::new();
+        let mut database = self.database();
+        let process = &mut database.processes[self.process];
+        if process.link.borrow().is_frozen() {
+            process.waiting.push((batch, reply));
+            return ticket;
+        }
+        let outcome = if process.link.borrow().is_cut() {
+            Outcome::Unknown(cluster::cut())
+        } else {
+            database.apply(self.process, batch)
+        };
         // The ticket is still here.
-        let _ = reply.send(self.apply(batch));
+        let _ = reply.send(outcome);
         ticket
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {
-        let value = self.state().disk.rows.get(key).map(|row| row.value.clone());
-        Box::pin(ready(Ok(value)))
+        self.read(|database| database.disk.rows.get(key).map(|row| row.value.clone()))
     }
 
     fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        if from >= to {
-            return Box::pin(ready(Ok(Vec::new())));
-        }
-        let state = self.state();
-        let rows = state.disk.rows.range(from..to).take(limit);
-        let rows = rows.map(|(key, row)| (key.clone(), row.value.clone())).collect();
-        drop(state);
-        Box::pin(ready(Ok(rows)))
+        self.scan_partitions(PartitionSet::ALL, from, to, limit)
+    }
+
+    fn scan_partitions(
+        &self,
+        partitions: PartitionSet,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> ReadFuture<'_, Vec<Row>> {
+        self.read(move |database| {
+            if from >= to {
+                return Vec::new();
+            }
+            let rows = database.disk.rows.range(from..to);
+            let rows = rows.filter(|(_, row)| partitions.contains(row.partition)).take(limit);
+            rows.map(|(key, row)| (key.clone(), row.value.clone())).collect()
+        })
     }
 
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
-        Box::pin(ready(Ok(self.state().disk.select(query))))
+        self.read(|database| database.disk.select(query))
     }
 
     fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>> {
-        let state = self.state();
-        let records = state
-            .disk
-            .logs
-            .get(&log)
-            .into_iter()
-            .flat_map(|(_, records)| records.range(after.saturating_add(1)..).take(limit));
-        let records = records
-            .map(|(sequence, bytes)| Record { log, sequence: *sequence, bytes: bytes.clone() })
-            .collect();
-        drop(state);
-        Box::pin(ready(Ok(records)))
+        self.read(move |database| database.disk.records(log, after).take(limit).collect())
     }
 
     fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)> {
-        let bounds =
-            self.state().disk.logs.get(&log).map(|(bounds, _)| *bounds).unwrap_or_default();
-        Box::pin(ready(Ok((bounds.oldest, bounds.newest))))
+        self.read(move |database| {
+            let bounds = database.disk.logs.get(&log).map(|(bounds, _)| *bounds);
+            let bounds = bounds.unwrap_or_default();
+            (bounds.oldest, bounds.newest)
+        })
     }
 
     fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.state().tail = Some(sender);
+        let mut database = self.database();
+        let newest = database.disk.newest();
+        let process = &mut database.processes[self.process];
+        (process.tail, process.told) = (Some(sender), newest);
         receiver
     }
 
-    fn epoch(&self) -> Epoch {
-        self.epoch
+    fn epoch(&self, partition: Partition) -> Option<Epoch> {
+        self.process(|process| process.epochs[usize::from(partition.0)])
     }
 
     fn stats(&self) -> Stats {
-        self.state().stats
+        self.database().stats
     }
 }

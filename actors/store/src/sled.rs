@@ -46,11 +46,12 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 
 use crate::archive::Archive;
-use crate::batch::{Batch, Epoch, Key, LogId};
+use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::committer::{Committer, Job, Shared, read_logs};
 use crate::directory::{FORMAT, WITH_JOURNAL, corrupt, io_error, lock, read_format, write_format};
 use crate::journal::Journal;
 use crate::mark::Mark;
+use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
 use crate::row::{disk_key, split_listed};
 use crate::shutdown::{self, Shutdown};
@@ -327,6 +328,16 @@ impl Store for SledStore {
         Box::pin(async move { self.read_rows(&from, &to, limit) })
     }
 
+    fn scan_partitions(
+        &self,
+        _: PartitionSet,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> ReadFuture<'_, Vec<Row>> {
+        self.scan(from, to, limit)
+    }
+
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         Box::pin(self.shared.index.query(query))
     }
@@ -344,8 +355,8 @@ impl Store for SledStore {
         self.shared.tail()
     }
 
-    fn epoch(&self) -> Epoch {
-        self.epoch
+    fn epoch(&self, _: Partition) -> Option<Epoch> {
+        Some(self.epoch)
     }
 
     fn stats(&self) -> Stats {

@@ -1,13 +1,15 @@
 //! The contract, on every store of this crate.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_store::Store;
-use callboard_store::contract::Fixture;
-use callboard_store::contract_tests;
+use callboard_store::contract::{ClusterFixture, Fixture};
 use callboard_store::faulty::FaultyStore;
-use callboard_store::memory::MemoryStore;
+use callboard_store::memory::{Cluster, MemoryStore};
+use callboard_store::ownership::NodeId;
 use callboard_store::sled::{SledOptions, SledStore};
+use callboard_store::{contract_tests, ownership_tests};
 
 struct Memory(MemoryStore);
 
@@ -101,3 +103,19 @@ contract_tests!(memory, Memory);
 contract_tests!(faulty, Faulty);
 contract_tests!(sled, Sled);
 contract_tests!(checkpointing, Checkpointing);
+
+struct MemoryNodes(Cluster);
+
+impl ClusterFixture for MemoryNodes {
+    type Node = MemoryStore;
+
+    fn new(term: Duration) -> Self {
+        Self(Cluster::new(term))
+    }
+
+    async fn node(&self, id: NodeId) -> MemoryStore {
+        self.0.node(id)
+    }
+}
+
+ownership_tests!(memory_nodes, MemoryNodes);

@@ -30,7 +30,7 @@ async fn stored(records: impl IntoIterator<Item = (Environment, u128, Record)>) 
         REVIEW_RECORDS.put(environment.number(), &task, &record, None)
     };
     let ops = records.into_iter().map(put).collect();
-    let guards = vec![(Partition(0), store.epoch())];
+    let guards = vec![(Partition(0), store.epoch(Partition(0)).unwrap())];
     let outcome = store.commit(Batch { id: BatchId(1), guards, ops }).await;
     assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
     store
@@ -75,7 +75,7 @@ async fn what_cannot_be_read_is_refused_and_nobody_waits_for_it() {
         value: b"nonsense"[..].into(),
         entry: None,
     }];
-    let guards = vec![(Partition(0), store.epoch())];
+    let guards = vec![(Partition(0), store.epoch(Partition(0)).unwrap())];
     let outcome = store.commit(Batch { id: BatchId(1), guards, ops }).await;
     assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
     let track = ReviewStats::default();

@@ -214,7 +214,7 @@ async fn the_session_of_a_user_who_is_gone_is_nobodys() {
     let (id, user) = (SessionId::from_u128(1 << 120), UserId::from_u128(1 << 10));
     let signing_key = SigningKeyId::of("a key");
     let session = Session::new(id, user, &token, Duration::from_hours(24), signing_key);
-    let guards = vec![(Partition(PARTITION), memory.epoch())];
+    let guards = vec![(Partition(PARTITION), memory.epoch(Partition(PARTITION)).unwrap())];
     let ops = vec![row(&session)];
     let stored = memory.commit(Batch { id: BatchId(1), guards, ops }).await;
     assert!(matches!(stored, Outcome::Committed));

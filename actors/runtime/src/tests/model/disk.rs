@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callboard_store::memory::MemoryStore;
 use callboard_store::{
-    Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Query, ReadFuture, Record, Row, Stats,
-    Store, Ticket,
+    Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Partition, PartitionSet, Query, ReadFuture,
+    Record, Row, Stats, Store, Ticket,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -285,6 +285,16 @@ impl Store for Disk {
         self.0.store.scan(from, to, limit)
     }
 
+    fn scan_partitions(
+        &self,
+        partitions: PartitionSet,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> ReadFuture<'_, Vec<Row>> {
+        self.0.store.scan_partitions(partitions, from, to, limit)
+    }
+
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         self.0.store.query(query)
     }
@@ -301,8 +311,8 @@ impl Store for Disk {
         self.0.store.tail()
     }
 
-    fn epoch(&self) -> Epoch {
-        self.0.store.epoch()
+    fn epoch(&self, partition: Partition) -> Option<Epoch> {
+        self.0.store.epoch(partition)
     }
 
     fn stats(&self) -> Stats {
