@@ -1,22 +1,25 @@
 //! The command line of the program: the commands of [`callboard_cli`], and those that start a server or
 //! open its data directory.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use callboard_cli::bench::{self, Bench, BenchFloor};
 use callboard_cli::completions::{self, Shell};
+use callboard_cli::early;
 use callboard_cli::process::exit;
 use callboard_cli::worker::{self, Provider, Worker};
 use callboard_domain::Error;
 use callboard_domain::template::Template;
 use callboard_protocol::document::Format;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::wire::templates::source_from;
 
 mod compact;
 mod dev;
+mod examples;
 mod serve;
 
 /// A durable, self-hosted orchestrator for prompt-driven work on language models.
@@ -99,7 +102,22 @@ pub struct Dev {
     pub first_prompt: String,
 }
 
-/// Runs a command. Returns the exit code (PROTOCOL.md 13).
+/// The definition of the command line, with examples in each command's help.
+#[must_use]
+pub fn command() -> clap::Command {
+    examples::added(Cli::command()).after_help(
+        "--server, --api-key-file, --output and --quiet may stand before or behind the command.",
+    )
+}
+
+/// Reads the line of words that the program was called with; on a mistake, says so and ends the process.
+#[must_use]
+pub fn read(line: impl IntoIterator<Item = OsString>) -> Cli {
+    let matches = command().get_matches_from(early::moved(line));
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Runs a command. Returns the exit code.
 #[must_use]
 pub fn run(cli: Cli) -> u8 {
     match cli.command {
@@ -110,7 +128,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Compact(asked) => exit(compact::run(asked)),
         Command::Bench(asked) => bench::run(asked),
         Command::BenchFloor(asked) => bench::run_floor(asked),
-        Command::Completions { shell } => completions::run(shell, &mut Cli::command()),
+        Command::Completions { shell } => completions::run(shell),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use callboard::cli::{self, Cli};
-use clap::Parser;
+use callboard::cli;
+use callboard_cli::completions;
 use tikv_jemallocator::Jemalloc;
 
 /// A quarter of a busy server's time went into the system's allocator, which also kept what had been
@@ -13,5 +13,6 @@ use tikv_jemallocator::Jemalloc;
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    ExitCode::from(cli::run(Cli::parse()))
+    completions::answer(cli::command);
+    ExitCode::from(cli::run(cli::read(std::env::args_os())))
 }

@@ -14,14 +14,24 @@ use super::secret;
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
+/// The heading of the options that all client commands share.
+pub(super) const HEADING: &str = "Server and output";
+
 /// Which server, with which credentials, written how.
 #[derive(Debug, Clone, Args)]
 pub struct Access {
-    /// The server; by default the one of the last login, else <http://127.0.0.1:8080>.
-    #[arg(long, env = "CALLBOARD_SERVER", value_name = "URL", global = true)]
+    /// Server; default: the server of the last login, else <http://127.0.0.1:8080>.
+    #[arg(
+        long,
+        env = "CALLBOARD_SERVER",
+        hide_env_values = true,
+        value_name = "URL",
+        global = true,
+        help_heading = HEADING
+    )]
     pub server: Option<String>,
-    /// A file that holds an API key; or `CALLBOARD_API_KEY`, or `CALLBOARD_API_KEY_FILE`, else the stored login.
-    #[arg(long, value_name = "FILE", global = true)]
+    /// File with an API key; default: `CALLBOARD_API_KEY`, `CALLBOARD_API_KEY_FILE`, the stored login.
+    #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub api_key_file: Option<PathBuf>,
     /// How the data is written.
     #[command(flatten)]

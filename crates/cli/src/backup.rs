@@ -28,9 +28,6 @@ const COLUMNS: [Column; 7] = [
 #[derive(Debug, Clone, Subcommand)]
 pub enum Backup {
     /// Back up a running server, or with --data-dir a stopped one. Unchanged rows are stored once.
-    #[command(after_help = "Examples:
-  callboard backup create --in /var/backups/callboard
-  callboard backup create --in /var/backups/callboard --data-dir ./callboard-data")]
     Create {
         /// The repository; an empty or missing directory becomes one.
         #[arg(long = "in", value_name = "DIRECTORY")]
@@ -43,18 +40,12 @@ pub enum Backup {
         archive: Option<PathBuf>,
     },
     /// List the backups of a repository, the oldest first.
-    #[command(after_help = "Examples:
-  callboard backup list --in /var/backups/callboard
-  callboard backup list --in /var/backups/callboard -o json")]
     List {
         /// The repository.
         #[arg(long = "in", value_name = "DIRECTORY")]
         repository: PathBuf,
     },
     /// Compare every chunk of a backup with its checksum, and try a restore.
-    #[command(after_help = "Examples:
-  callboard backup verify --in /var/backups/callboard
-  callboard backup verify 20260131T120000.000Z --in /var/backups/callboard --quick")]
     Verify {
         /// The backup; by default the newest.
         id: Option<String>,
@@ -67,16 +58,8 @@ pub enum Backup {
         quick: bool,
     },
     /// Restore a backup to a new data directory, to the moment of the backup or to a later one.
-    #[command(after_help = "Examples:
-  callboard backup restore --in /var/backups/callboard --data-dir ./restored
-  callboard backup restore --in /var/backups/callboard --data-dir ./restored \\
-      --archive /var/backups/callboard-journal --until 2026-01-31T12:00:00Z
-  callboard serve --data-dir ./restored")]
     Restore(Restoration),
     /// Remove old backups, and archived groups of the journal that only they need.
-    #[command(after_help = "Examples:
-  callboard backup prune --in /var/backups/callboard --keep 30
-  callboard backup prune --in /var/backups/callboard --keep 30 --archive /var/backups/callboard-journal")]
     Prune {
         /// The repository.
         #[arg(long = "in", value_name = "DIRECTORY")]

@@ -51,8 +51,6 @@ const USAGE: [Column; 5] = [
 #[derive(Debug, Clone, Subcommand)]
 pub enum Budgets {
     /// Create a budget; without a match it is for every task.
-    ///
-    /// Example: `callboard budgets create 50 --period month --tag team:search --on-exceed reject`
     Create(Create),
     /// List budgets and what was spent of them, the newest first.
     List(Window),
@@ -63,8 +61,6 @@ pub enum Budgets {
         id: String,
     },
     /// Change a budget; what was spent stays.
-    ///
-    /// Example: `callboard budgets set bdg_01kahj9d2z4x0v5y8m3n7r6q4e --limit 80`
     Set {
         /// The budget.
         #[arg(value_parser = input::id)]

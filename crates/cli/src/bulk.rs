@@ -29,16 +29,10 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Subcommand)]
 pub enum Bulk {
     /// Cancel every task that matches and has not ended.
-    ///
-    /// Example: `callboard bulk cancel --queue nightly --status pending --dry-run`
     Cancel(Start),
     /// Submit every task anew that matches and failed, was cancelled or was rejected.
-    ///
-    /// Example: `callboard bulk retry --status failed --tag import --expect 12 --wait`
     Retry(Start),
     /// Give every task that matches and waits for a lease another priority.
-    ///
-    /// Example: `callboard bulk reprioritize 9 --tag urgent --status pending`
     Reprioritize {
         /// 1 to 10, 10 first.
         priority: u8,

@@ -99,7 +99,6 @@ pub enum Executions {
         id: String,
     },
     /// List the items of a step with forEach, in the order of its list.
-    #[command(after_help = ITEMS_EXAMPLES)]
     Items(ListItems),
     /// Follow an execution until it has ended; exits with 10 if it failed.
     Watch {
@@ -117,10 +116,6 @@ pub enum Executions {
         id: String,
     },
     /// Send a signal to an execution: the step that waits for it goes on.
-    #[command(
-        after_help = "Examples:\n  callboard executions signal dt_exec_… payment --payload paid\n  \
-                            callboard executions signal dt_exec_… payment --json '{\"amount\": 12}'"
-    )]
     Signal(Signal),
     /// Run the failed and cancelled steps of an execution again.
     Retry {
@@ -135,11 +130,6 @@ pub enum Executions {
         wait_timeout: Option<Duration>,
     },
 }
-
-/// Examples of `executions items`.
-const ITEMS_EXAMPLES: &str = "Examples:
-  callboard executions items dt_exec_01… extract --status failed
-  callboard executions items dt_exec_01… extract --limit 100 --offset 100 -o json";
 
 /// Which items of a step are listed.
 #[derive(Debug, Clone, Args)]

@@ -15,6 +15,7 @@ mod budgets;
 mod bulk;
 pub mod completions;
 mod doctor;
+pub mod early;
 mod events;
 mod executions;
 mod failure;

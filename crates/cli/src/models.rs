@@ -30,7 +30,6 @@ pub enum Models {
         window: Window,
     },
     /// Set all limits of a model; one that is left out is unlimited.
-    #[command(after_help = "Example: callboard models limit gpt-4.1 --requests 500 --tokens 30000")]
     Limit {
         /// The model.
         model: String,

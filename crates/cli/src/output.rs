@@ -4,13 +4,14 @@
 //! come from models and strangers, so control characters are escaped there; JSON escapes them by itself.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use callboard_client::Page;
 use callboard_common::text::is_unsafe;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::access::HEADING;
 use super::failure::Failure;
 
 mod cell;
@@ -37,19 +38,24 @@ pub enum Format {
 /// How a command writes its data.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Output {
-    /// Format of the data.
+    /// Format of the data: table, json, or jsonl (one value a line).
     #[arg(
         short = 'o',
         long = "output",
         value_enum,
         default_value_t,
+        hide_possible_values = true,
         value_name = "FORMAT",
-        global = true
+        global = true,
+        help_heading = HEADING
     )]
     format: Format,
     /// Print only ids, one a line.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = HEADING)]
     quiet: bool,
+    /// Print only the text of the output; commands that show one output have a flag for it.
+    #[arg(skip)]
+    text_only: bool,
 }
 
 impl PartialEq<Format> for Output {
@@ -59,6 +65,11 @@ impl PartialEq<Format> for Output {
 }
 
 impl Output {
+    /// The same, which prints only the text of an item's output if `only` says so.
+    pub(super) const fn text_only(self, only: bool) -> Self {
+        Self { text_only: only, ..self }
+    }
+
     /// The format of the data.
     pub(super) const fn format(self) -> Format {
         self.format
@@ -71,6 +82,7 @@ impl Output {
         shown: impl FnOnce(&Value) -> String,
     ) -> Result<(), Failure> {
         match self.format {
+            Format::Table if self.text_only => output(data),
             Format::Table => match self.quiet.then(|| id(data)).flatten() {
                 Some(id) => print(&format!("{}\n", escaped(id))),
                 None => print(&shown(data)),
@@ -114,6 +126,28 @@ impl Output {
             }
         }
     }
+}
+
+/// Writes the text of an item's output: as it is in a pipe or a file, without control characters on a
+/// terminal.
+fn output(item: &Value) -> Result<(), Failure> {
+    let text = match &item["output"] {
+        Value::Null => {
+            let (id, status) = (id(item).unwrap_or_default(), item["status"].as_str());
+            let why = status.map(|status| format!(": its status is {status}")).unwrap_or_default();
+            return Err(Failure::Other(format!("{id} has no output{why}")));
+        }
+        Value::String(text) => text.clone(),
+        json @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            json.to_string()
+        }
+    };
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    if !io::stdout().is_terminal() {
+        return print(&format!("{text}{newline}"));
+    }
+    let lines: Vec<_> = text.split('\n').map(escaped).collect();
+    print(&format!("{}{newline}", lines.join("\n")))
 }
 
 /// The id of an item, whatever kind it has.

@@ -27,8 +27,6 @@ pub enum Queues {
     /// List the queues that have ready tasks, workers or limits.
     List(Window),
     /// Give out no more leases of a queue; what runs goes on.
-    ///
-    /// Example: `callboard queues pause nightly`
     Pause {
         /// The queue.
         name: String,
@@ -39,12 +37,8 @@ pub enum Queues {
         name: String,
     },
     /// Limit a queue.
-    ///
-    /// Example: `callboard queues limit nightly --concurrent 4 --requests-per-minute 60`
     Limit(Limit),
     /// Cancel the pending tasks of a queue, in the background; those whose output waits for a reviewer too.
-    ///
-    /// Example: `callboard queues purge nightly --expect 120`
     Purge {
         /// The queue.
         name: String,

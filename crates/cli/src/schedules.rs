@@ -53,9 +53,6 @@ const RUNS: [Column; 6] = [
 #[derive(Debug, Clone, Subcommand)]
 pub enum Schedules {
     /// Make a schedule.
-    #[command(after_help = "Examples:\n  callboard schedules create nightly --cron '0 3 * * *' \
-                            --timezone Europe/Berlin --plan dt_plan_…\n  callboard schedules create \
-                            once --at 2026-12-24T18:00:00Z --prompt 'Write a greeting'")]
     Create(Box<Create>),
     /// List schedules, the newest first.
     List {

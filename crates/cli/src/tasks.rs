@@ -66,16 +66,10 @@ const BATCH: [Column; 8] = [
 
 const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
 
-const SUBMIT_EXAMPLES: &str = "Examples:
-  callboard tasks submit 'Say hello.' --wait
-  callboard tasks submit --file invoice.txt --output-schema invoice.json --max-tokens 300 --wait
-  callboard tasks submit 'Is 91 prime?' --confidence samples --samples 5";
-
 /// What to do with tasks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Tasks {
     /// Submit a prompt.
-    #[command(after_help = SUBMIT_EXAMPLES)]
     Submit(Submit),
     /// List tasks, the newest first.
     List(List),
@@ -84,6 +78,8 @@ pub enum Tasks {
         /// The task.
         #[arg(value_parser = input::id)]
         id: String,
+        #[command(flatten)]
+        only: Only,
     },
     /// Cancel a task that has not ended.
     Cancel {
@@ -95,9 +91,6 @@ pub enum Tasks {
     ///
     /// Its status, usage and cost stay, and the history of its approval still verifies. The reason goes
     /// into the audit log. Requires the role admin.
-    #[command(
-        after_help = "Example:\n  callboard tasks erase dt_task_… --reason 'request 4711 of the customer'"
-    )]
     Erase {
         /// The task.
         #[arg(value_parser = input::id)]
@@ -107,8 +100,6 @@ pub enum Tasks {
         reason: String,
     },
     /// Submit a task anew that failed, was cancelled or was rejected.
-    ///
-    /// Example: `callboard tasks retry dt_task_01kahj9d2z4x0v5y8m3n7r6q4e --wait`
     Retry {
         /// The task.
         #[arg(value_parser = input::id)]
@@ -119,6 +110,8 @@ pub enum Tasks {
         /// Wait until the new task has ended; exits with 10 if it failed.
         #[arg(long)]
         wait: bool,
+        #[command(flatten)]
+        only: Only,
     },
     /// Show the tasks of a batch and how many are how far.
     Batch {
@@ -134,7 +127,46 @@ pub enum Tasks {
         /// How long to wait, such as 5m; then exits with 8.
         #[arg(long, value_parser = input::duration)]
         timeout: Option<Duration>,
+        #[command(flatten)]
+        only: Only,
     },
+}
+
+/// How much of a task is printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Only {
+    /// Print only the text of the output.
+    #[arg(long, conflicts_with_all = ["format", "quiet"])]
+    output_only: bool,
+}
+
+impl Tasks {
+    /// True if the text of an output is wanted that is not waited for.
+    const fn lacks_wait(&self) -> bool {
+        match self {
+            Self::Submit(Submit { wait, stream, only, .. }) => {
+                only.output_only && !*wait && !*stream
+            }
+            Self::Retry { wait, only, .. } => only.output_only && !*wait,
+            Self::Show { .. }
+            | Self::Wait { .. }
+            | Self::List(_)
+            | Self::Cancel { .. }
+            | Self::Erase { .. }
+            | Self::Batch { .. } => false,
+        }
+    }
+
+    /// True if only the text of the output is wanted.
+    const fn output_only(&self) -> bool {
+        match self {
+            Self::Submit(Submit { only, .. })
+            | Self::Show { only, .. }
+            | Self::Retry { only, .. }
+            | Self::Wait { only, .. } => only.output_only,
+            Self::List(_) | Self::Cancel { .. } | Self::Erase { .. } | Self::Batch { .. } => false,
+        }
+    }
 }
 
 /// What is submitted.
@@ -191,6 +223,8 @@ pub struct Submit {
     /// How long to wait at most.
     #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
     wait_timeout: Option<Duration>,
+    #[command(flatten)]
+    only: Only,
 }
 
 /// Which tasks run together, and which take turns.
@@ -249,7 +283,11 @@ pub struct List {
 }
 
 /// Does it.
-pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(), Failure> {
+pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result<(), Failure> {
+    if command.lacks_wait() {
+        return Err(Failure::Usage("--output-only needs --wait here".into()));
+    }
+    access.output = access.output.text_only(command.output_only());
     let client = access.client()?;
     match command {
         Tasks::Submit(asked) => submit(&client, &access, asked).await,
@@ -257,7 +295,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(),
             let page = client.page(wanted.call()).await?;
             access.output.list("tasks", &page, &COLUMNS)
         }
-        Tasks::Show { id } => {
+        Tasks::Show { id, .. } => {
             let task = client.data(Call::get(&["tasks", &id])).await?;
             access.output.item(&task, shown)
         }
@@ -269,7 +307,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(),
             let call = Call::delete(&["tasks", &id, "texts"]).json(&json!({"reason": reason}));
             access.output.item(&client.data(call).await?, shown)
         }
-        Tasks::Retry { id, idempotency_key, wait } => {
+        Tasks::Retry { id, idempotency_key, wait, .. } => {
             let call = Call::post(&["tasks", &id, "retry"]);
             let task = client.data(call.idempotency_key(idempotency_key.as_deref())?).await?;
             match task["id"].as_str() {
@@ -281,7 +319,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Tasks>) -> Result<(),
             let batch = client.data(Call::get(&["tasks", "batch", &id])).await?;
             access.output.item(&batch, |batch| details(batch, &BATCH, &[]))
         }
-        Tasks::Wait { id, timeout } => ended(&client, &access, &id, timeout).await,
+        Tasks::Wait { id, timeout, .. } => ended(&client, &access, &id, timeout).await,
     }
 }
 
@@ -312,8 +350,9 @@ async fn ended(
     limit: Option<Duration>,
 ) -> Result<(), Failure> {
     let task = wait::task(client, id, limit).await?;
-    access.output.item(&task, shown)?;
-    wait::verdict("task", &task)
+    let printed = access.output.item(&task, shown);
+    wait::verdict("task", &task)?;
+    printed
 }
 
 fn shown(task: &Value) -> String {

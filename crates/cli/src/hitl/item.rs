@@ -100,10 +100,17 @@ fn why(item: &Value) -> &str {
 /// `0.71 < 0.85`, or the confidence alone where nothing was asked for.
 fn confidence(item: &Value) -> Option<String> {
     let confidence = item["confidence"].as_f64()?;
-    Some(match item["threshold"].as_f64() {
-        Some(threshold) if confidence < threshold => format!("{confidence} < {threshold}"),
-        Some(threshold) => format!("{confidence} ≥ {threshold}"),
-        None => confidence.to_string(),
+    let Some(threshold) = item["threshold"].as_f64() else {
+        return Some(format!("{confidence:.2}"));
+    };
+    let sign = if confidence < threshold { '<' } else { '≥' };
+    let short = [confidence, threshold].map(|figure| format!("{figure:.2}"));
+    Some(match short {
+        // Two figures that only look equal are shown in full.
+        [left, right] if left == right && confidence < threshold => {
+            format!("{confidence} {sign} {threshold}")
+        }
+        [left, right] => format!("{left} {sign} {right}"),
     })
 }
 
@@ -151,7 +158,8 @@ mod tests {
             held("below_threshold", json!(0.85)),
             words("below the threshold", "0.71 < 0.85")
         );
-        assert_eq!(held("sampled", json!(0.5)), words("a sample of what passes", "0.71 ≥ 0.5"));
+        assert_eq!(held("sampled", json!(0.5)), words("a sample of what passes", "0.71 ≥ 0.50"));
+        assert_eq!(held("below_threshold", json!(0.7101)).1, "0.71 < 0.7101");
         assert_eq!(held("required", Value::Null), words("review required", "0.71"));
     }
 

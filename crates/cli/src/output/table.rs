@@ -38,11 +38,15 @@ pub(super) fn laid_out(
     screen: &Screen,
 ) -> (String, Vec<&'static str>) {
     let used = |path: &str| rows.is_empty() || rows.iter().any(|row| !field(row, path).is_null());
-    let columns: Vec<Shown> = columns
+    let mut columns: Vec<Shown> = columns
         .iter()
         .filter(|(_, path)| used(path))
         .map(|column| Shown::new(*column, rows, screen))
         .collect();
+    // The first column names the item, and a clipped name is of no use.
+    if let Some(first) = columns.first_mut() {
+        first.kind = Kind::Rigid;
+    }
     let (columns, hidden) = match screen.width() {
         Some(width) => fitted(columns, width),
         None => (columns, Vec::new()),
@@ -94,7 +98,7 @@ impl Shown {
     fn weight(&self) -> u8 {
         match (self.path, self.kind) {
             ("status", _) => 3,
-            ("createdAt" | "startedAt" | "waiting" | "name", _) => 2,
+            ("createdAt" | "startedAt" | "waiting" | "nextRunAt" | "name", _) => 2,
             (path, Kind::Rigid) if path.ends_with("Id") || path.ends_with("By") => 0,
             _ => 1,
         }

@@ -1,0 +1,281 @@
+//! Examples at the end of each command's help. A test reads every one with the program's own parser.
+
+use clap::Command;
+
+/// The command line with examples in the help of each command.
+pub(super) fn added(command: Command) -> Command {
+    command.mut_subcommands(|group| {
+        let name = group.get_name().to_owned();
+        let group = with(group, &name);
+        group.mut_subcommands(|command| {
+            let path = format!("{name} {}", command.get_name());
+            with(command, &path)
+        })
+    })
+}
+
+fn with(command: Command, path: &str) -> Command {
+    match of(path) {
+        [] => command,
+        examples => {
+            let lines: Vec<_> =
+                examples.iter().map(|example| format!("  callboard {example}")).collect();
+            command.after_help(format!("Examples:\n{}", lines.join("\n")))
+        }
+    }
+}
+
+/// The examples of a command by its path; none for a group of commands.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn of(path: &str) -> &'static [&'static str] {
+    match path {
+        "dev" => &["dev --simulated", "dev --base-url http://127.0.0.1:11434/v1 --model llama3.2"],
+        "serve" => &[
+            "serve --data-dir /var/lib/callboard",
+            "serve --listen 127.0.0.1:8080 --config config/callboard.toml",
+        ],
+        "worker" => &[
+            "worker --server http://127.0.0.1:8080 --key-file worker.key \\\n      \
+             --base-url http://127.0.0.1:11434/v1",
+            "worker --key-file worker.key --provider anthropic --queues default,nightly \\\n      \
+             --concurrency 8",
+        ],
+        "tasks submit" => &[
+            "tasks submit 'Say hello.' --wait",
+            "tasks submit --file invoice.txt --output-schema invoice.json \\\n      \
+             --max-tokens 300 --wait --output-only",
+            "tasks submit 'Is 91 prime?' --confidence samples --samples 5",
+        ],
+        "tasks list" => &[
+            "tasks list --status failed,rejected --limit 50",
+            "tasks list --tag import --created-after 2026-11-21T00:00:00Z",
+            "tasks list --queue nightly -q",
+        ],
+        "tasks show" => &[
+            "tasks show dt_task_01m7ydfg8h1fvf4c29awjks549",
+            "tasks show dt_task_01m7ydfg8h1fvf4c29awjks549 --output-only > answer.txt",
+        ],
+        "tasks cancel" => &[
+            "tasks cancel dt_task_01m7ydfg8h1fvf4c29awjks549",
+            "tasks cancel dt_task_01m7ydfg8h1fvf4c29awjks549 -o json",
+        ],
+        "tasks erase" => &["tasks erase dt_task_01m7ydfg8h1fvf4c29awjks549 \\\n      \
+             --reason 'request 4711 of the customer'"],
+        "tasks retry" => &[
+            "tasks retry dt_task_01m7ydfg8h1fvf4c29awjks549",
+            "tasks retry dt_task_01m7ydfg8h1fvf4c29awjks549 --wait",
+        ],
+        "tasks batch" => &["tasks batch dt_batch_01m7ydfg8h1fvf4c29awjks549"],
+        "tasks wait" => &[
+            "tasks wait dt_task_01m7ydfg8h1fvf4c29awjks549 --timeout 5m",
+            "tasks wait dt_task_01m7ydfg8h1fvf4c29awjks549 --output-only",
+        ],
+        "plans create" => &["plans create plan.json", "plans create - < plan.json"],
+        "plans list" => &["plans list --tag import", "plans list --search invoice --limit 50"],
+        "plans show" => &[
+            "plans show dt_plan_01m7ydhr2c7n0k4q8w3e5rtv6p",
+            "plans show dt_plan_01m7ydhr2c7n0k4q8w3e5rtv6p -o json",
+        ],
+        "plans execute" => &[
+            "plans execute dt_plan_01m7ydhr2c7n0k4q8w3e5rtv6p --set topic=queues --wait",
+            "plans execute dt_plan_01m7ydhr2c7n0k4q8w3e5rtv6p --input input.yaml --dry-run",
+        ],
+        "executions list" => &[
+            "executions list --status running",
+            "executions list --template contract-review-v1 --limit 50",
+        ],
+        "executions show" => &[
+            "executions show dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j",
+            "executions show dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j -o json",
+        ],
+        "executions items" => &[
+            "executions items dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j extract --status failed",
+            "executions items dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j extract \\\n      \
+             --limit 100 --offset 100",
+        ],
+        "executions watch" => &[
+            "executions watch dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j",
+            "executions watch dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --timeout 10m -o jsonl",
+        ],
+        "executions cancel" => &["executions cancel dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j"],
+        "executions signal" => &[
+            "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment --payload paid",
+            "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment \\\n      \
+             --json '{\"amount\": 12}'",
+        ],
+        "executions retry" => &[
+            "executions retry dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j",
+            "executions retry dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --wait",
+        ],
+        "schedules create" => &[
+            "schedules create nightly --cron '0 3 * * *' --timezone Europe/Berlin \\\n      \
+             --template contract-review-v1 --set contract=@contract.txt",
+            "schedules create once --at 2026-12-24T18:00:00Z --prompt 'Write a greeting.'",
+        ],
+        "schedules list" => &["schedules list", "schedules list --enabled false"],
+        "schedules show" => &["schedules show dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "schedules pause" => &["schedules pause dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "schedules resume" => &["schedules resume dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "schedules trigger" => &["schedules trigger dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "schedules delete" => &["schedules delete dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "templates list" => {
+            &["templates list --industry legal", "templates list --search review -o json"]
+        }
+        "templates show" => &[
+            "templates show contract-review-v1",
+            "templates show contract-review-v1 --version 1.1.0 -o json",
+        ],
+        "templates versions" => &["templates versions contract-review-v1"],
+        "templates validate" => &[
+            "templates validate announcement.yaml",
+            "templates validate announcement.yaml --env-allow REGION,STAGE",
+        ],
+        "templates publish" => {
+            &["templates publish announcement.yaml", "templates publish - < announcement.json"]
+        }
+        "templates delete" => &[
+            "templates delete product-announcement-v1 --version 1.0.0",
+            "templates delete product-announcement-v1",
+        ],
+        "templates deploy" => &[
+            "templates deploy contract-review-v1 --sample --dry-run",
+            "templates deploy contract-review-v1 --set contract=@contract.txt --wait",
+            "templates deploy contract-review-v1 --input input.yaml --max-cost 0.50",
+        ],
+        "events follow" => &[
+            "events follow --events task.completed,task.failed",
+            "events follow --execution dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j -o jsonl",
+        ],
+        "hitl list" => &["hitl list", "hitl list --queue nightly --tag import", "hitl list --all"],
+        "hitl show" => &["hitl show dt_task_01m7ydfg8h1fvf4c29awjks549"],
+        "hitl claim" => &["hitl claim dt_task_01m7ydfg8h1fvf4c29awjks549"],
+        "hitl release" => &["hitl release dt_task_01m7ydfg8h1fvf4c29awjks549"],
+        "hitl approve" => &[
+            "hitl approve dt_task_01m7ydfg8h1fvf4c29awjks549 --comment 'Checked.'",
+            "hitl approve dt_task_01m7ydfg8h1fvf4c29awjks549 --edit",
+            "hitl approve dt_task_01m7ydfg8h1fvf4c29awjks549 --output-file final.txt",
+        ],
+        "hitl reject" => &[
+            "hitl reject dt_task_01m7ydfg8h1fvf4c29awjks549 --reason 'Too long.'",
+            "hitl reject dt_task_01m7ydfg8h1fvf4c29awjks549 --reason 'Too long.' --retry",
+        ],
+        "hitl history" => &["hitl history dt_task_01m7ydfg8h1fvf4c29awjks549"],
+        "hitl stats" => &["hitl stats", "hitl stats -o json"],
+        "hitl verify" => &["hitl verify dt_task_01m7ydfg8h1fvf4c29awjks549", "hitl verify"],
+        "hitl backtest" => &[
+            "hitl backtest --threshold 0.9",
+            "hitl backtest --threshold 0.9 --template contract-review-v1 \\\n      \
+             --step analyze-risk",
+        ],
+        "hitl review" => &["hitl review", "hitl review --mine", "hitl review --queue nightly"],
+        "auth login" => &[
+            "auth login --server https://callboard.example --email you@example.com",
+            "auth login --server https://callboard.example --oidc",
+        ],
+        "auth setup" => &["auth setup --email you@example.com"],
+        "auth logout" => &["auth logout", "auth logout --all"],
+        "auth password" => &["auth password"],
+        "auth rotate-signing-key" => {
+            &["auth rotate-signing-key", "auth rotate-signing-key --overlap 1h"]
+        }
+        "auth link" => &["auth link"],
+        "auth status" => &["auth status", "auth status -o json"],
+        "keys create" => &[
+            "keys create --name worker --role worker > worker.key",
+            "keys create --name ci --role operator --expires-in 30d > ci.key",
+        ],
+        "keys list" => &["keys list", "keys list --limit 100 -o json"],
+        "keys revoke" => &["keys revoke key_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "keys rotate" => &[
+            "keys rotate key_01m7ydhr2c7n0k4q8w3e5rtv6p > worker.key",
+            "keys rotate key_01m7ydhr2c7n0k4q8w3e5rtv6p --overlap 1h > worker.key",
+        ],
+        "users list" => &["users list", "users list --limit 100 -o json"],
+        "users create" => &["users create --email ann@example.com --role operator --name Ann"],
+        "users role" => &["users role usr_01m7ydhr2c7n0k4q8w3e5rtv6p viewer"],
+        "users plan" => &["users plan usr_01m7ydhr2c7n0k4q8w3e5rtv6p pro"],
+        "users password" => &["users password usr_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "users delete" => &["users delete usr_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "sessions list" => {
+            &["sessions list", "sessions list --user usr_01m7ydhr2c7n0k4q8w3e5rtv6p"]
+        }
+        "sessions end" => &["sessions end ses_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "audit list" => &[
+            "audit list --since 2026-11-21T00:00:00Z",
+            "audit list --action key.created,key.revoked --limit 100",
+        ],
+        "audit verify" => &["audit verify", "audit verify -o json"],
+        "backup create" => &[
+            "backup create --in /var/backups/callboard",
+            "backup create --in /var/backups/callboard --data-dir ./callboard-data",
+        ],
+        "backup list" => &[
+            "backup list --in /var/backups/callboard",
+            "backup list --in /var/backups/callboard -o json",
+        ],
+        "backup verify" => &[
+            "backup verify --in /var/backups/callboard",
+            "backup verify 20260131T120000.000Z --in /var/backups/callboard --quick",
+        ],
+        "backup restore" => &[
+            "backup restore --in /var/backups/callboard --data-dir ./restored",
+            "backup restore --in /var/backups/callboard --data-dir ./restored \\\n      \
+             --archive /var/backups/callboard-journal --until 2026-01-31T12:00:00Z",
+        ],
+        "backup prune" => &[
+            "backup prune --in /var/backups/callboard --keep 30",
+            "backup prune --in /var/backups/callboard --keep 30 \\\n      \
+             --archive /var/backups/callboard-journal",
+        ],
+        "webhooks list" => &[
+            "webhooks list --status dead",
+            "webhooks list --task dt_task_01m7ydfg8h1fvf4c29awjks549",
+        ],
+        "webhooks redeliver" => &["webhooks redeliver dlv_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "webhooks secret" => &["webhooks secret > webhook.secret"],
+        "budgets create" => &[
+            "budgets create 50 --period month --tag team:search --on-exceed reject",
+            "budgets create 5 --period day --model gpt-4.1 --alert-at 0.5,0.9",
+        ],
+        "budgets list" => &["budgets list"],
+        "budgets show" => &["budgets show bdg_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "budgets set" => &["budgets set bdg_01m7ydhr2c7n0k4q8w3e5rtv6p --limit 80"],
+        "budgets delete" => &["budgets delete bdg_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "usage" => &["usage --group-by tag", "usage --group-by day --from 2026-11-01T00:00:00Z"],
+        "bulk cancel" => &[
+            "bulk cancel --queue nightly --status pending --dry-run",
+            "bulk cancel --queue nightly --status pending --expect 120 --wait",
+        ],
+        "bulk retry" => &[
+            "bulk retry --status failed --tag import --dry-run",
+            "bulk retry --status failed --tag import --expect 12 --wait",
+        ],
+        "bulk reprioritize" => &["bulk reprioritize 9 --tag urgent --status pending"],
+        "bulk show" => &["bulk show blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "bulk list" => &["bulk list", "bulk list --limit 100 -o json"],
+        "queues list" => &["queues list", "queues list -o json"],
+        "queues pause" => &["queues pause nightly"],
+        "queues resume" => &["queues resume nightly"],
+        "queues limit" => &[
+            "queues limit nightly --concurrent 4 --requests-per-minute 60",
+            "queues limit nightly --concurrent 0",
+        ],
+        "queues purge" => &["queues purge nightly --dry-run", "queues purge nightly --expect 120"],
+        "workers list" => &["workers list", "workers list -o json"],
+        "workers drain" => &["workers drain wrk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "models list" => &["models list", "models list -o json"],
+        "models limit" => &[
+            "models limit gpt-4.1 --requests 500 --tokens 30000",
+            "models limit llama3.2 --concurrent 4",
+        ],
+        "doctor" => &["doctor", "doctor --server https://callboard.example -o json"],
+        "compact" => &["compact --data-dir ./callboard-data"],
+        "bench" => &["bench --only T1,T2 --seconds 5", "bench --check"],
+        "completions" => &[
+            "completions bash > ~/.local/share/bash-completion/completions/callboard",
+            "completions zsh > ~/.zfunc/_callboard",
+            "completions fish > ~/.config/fish/completions/callboard.fish",
+        ],
+        _ => &[],
+    }
+}

@@ -1,0 +1,140 @@
+//! The pages of the documentation: their links, and what they must not refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every page, by its path from the root.
+fn pages() -> BTreeMap<PathBuf, String> {
+    const SKIPPED: [&str; 5] = ["target", "node_modules", ".venv", ".git", "dist"];
+    let mut found = BTreeMap::new();
+    let mut directories = vec![root()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if path.is_dir() && !SKIPPED.contains(&name) && !path.is_symlink() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                let text = std::fs::read_to_string(&path).expect("a page");
+                found.insert(path.strip_prefix(root()).expect("below the root").to_owned(), text);
+            }
+        }
+    }
+    assert!(found.len() > 40, "{found:?}");
+    found
+}
+
+/// The text without its blocks of code, whose brackets are no links.
+fn prose(text: &str) -> String {
+    let mut in_block = false;
+    let lines = text.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_block ^= is_fence;
+        !in_block && !is_fence && !line.starts_with("    ")
+    });
+    let mut prose = String::new();
+    // Code within a line goes too.
+    for line in lines {
+        let parts = line.split('`').enumerate().filter(|(at, _)| at % 2 == 0);
+        prose.extend(parts.map(|(_, part)| part));
+        prose.push('\n');
+    }
+    prose
+}
+
+/// The targets of all links of a page.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let after = prose.split("](").skip(1);
+    after.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
+}
+
+/// The anchors that a page's headings make.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut in_block = false;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        in_block ^= line.trim_start().starts_with("```");
+        if let (false, Some(heading)) = (in_block, line.strip_prefix('#')) {
+            let heading = heading.trim_start_matches('#').trim();
+            let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            let anchor: String = kept.collect();
+            found.insert(anchor.to_lowercase().replace(' ', "-"));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_link_leads_to_a_page_and_a_heading_that_exist() {
+    let pages = pages();
+    let mut broken = Vec::new();
+    for (page, text) in &pages {
+        for link in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let directory = page.parent().expect("a directory");
+            let target = if path.is_empty() { page.clone() } else { normal(&directory.join(path)) };
+            if !root().join(&target).exists() {
+                broken.push(format!("{}: {link}", page.display()));
+            } else if !anchor.is_empty() {
+                let known = pages.get(&target).is_some_and(|text| anchors(text).contains(anchor));
+                if !known {
+                    broken.push(format!("{}: {link}: no such heading", page.display()));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// A path without `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        if part == std::path::Component::ParentDir {
+            normal.pop();
+        } else {
+            normal.push(part);
+        }
+    }
+    normal
+}
+
+#[test]
+fn the_index_lists_every_page() {
+    let pages = pages();
+    let index = &pages[Path::new("docs/README.md")];
+    let listed: BTreeSet<PathBuf> =
+        links(index).iter().map(|link| normal(&Path::new("docs").join(link))).collect();
+    let missing: Vec<_> = pages
+        .keys()
+        .filter(|page| page.starts_with("docs") && *page != Path::new("docs/README.md"))
+        .filter(|page| !listed.contains(*page))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn no_text_for_users_refers_to_a_specification_that_they_do_not_have() {
+    let mut texts: BTreeMap<String, String> =
+        pages().into_iter().map(|(path, text)| (path.display().to_string(), text)).collect();
+    for file in ["config/callboard.toml", "tests/it/snapshots/it__openapi__document.snap"] {
+        let text = std::fs::read_to_string(root().join(file)).expect("a file");
+        texts.insert(file.to_owned(), text);
+    }
+    for (path, help) in super::help::texts() {
+        texts.insert(format!("callboard {path} --help"), help);
+    }
+    for (name, text) in texts {
+        for citation in ["SPEC.md", "SPEC,", "PROTOCOL", "(+)"] {
+            assert!(!text.contains(citation), "{name} refers to {citation}");
+        }
+    }
+}
