@@ -121,8 +121,8 @@ fn the_index_lists_every_page() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-#[test]
-fn no_text_for_users_refers_to_a_specification_that_they_do_not_have() {
+/// Every text that users read: the pages, the settings, the description of the API, the help.
+fn texts() -> BTreeMap<String, String> {
     let mut texts: BTreeMap<String, String> =
         pages().into_iter().map(|(path, text)| (path.display().to_string(), text)).collect();
     for file in ["config/callboard.toml", "tests/it/snapshots/it__openapi__document.snap"] {
@@ -132,9 +132,85 @@ fn no_text_for_users_refers_to_a_specification_that_they_do_not_have() {
     for (path, help) in super::help::texts() {
         texts.insert(format!("callboard {path} --help"), help);
     }
-    for (name, text) in texts {
+    texts
+}
+
+#[test]
+fn no_text_for_users_refers_to_a_specification_that_they_do_not_have() {
+    for (name, text) in texts() {
         for citation in ["SPEC.md", "SPEC,", "PROTOCOL", "(+)"] {
             assert!(!text.contains(citation), "{name} refers to {citation}");
+        }
+    }
+}
+
+/// The commands that pages show: lines of code that begin with the program, without the shell's own words.
+fn shown_commands(text: &str) -> Vec<Vec<String>> {
+    let text = text.replace("\\\n", " ");
+    let mut in_block = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        in_block ^= line.trim_start().starts_with("```");
+        let is_code = in_block || line.starts_with("    ");
+        // A placeholder for more options ends what can be read.
+        let line = line.trim_end_matches(" …");
+        if let (true, Some(rest)) = (is_code, line.trim_start().strip_prefix("callboard ")) {
+            let words = shlex::split(&format!("callboard {rest}")).unwrap_or_default();
+            let is_shell = |word: &String| [">", ">>", "<", "|", "&&", "&"].contains(&word.as_str());
+            let words = words.split(is_shell).next().unwrap_or_default();
+            found.push(words.to_vec());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_command_on_a_page_is_one_that_the_program_accepts() {
+    let mut refused = Vec::new();
+    let mut count = 0;
+    for (page, text) in pages() {
+        for words in shown_commands(&text) {
+            count += 1;
+            if let Err(error) = callboard::cli::command().try_get_matches_from(&words) {
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                refused.push(format!("{}: {}: {why}", page.display(), words.join(" ")));
+            }
+        }
+    }
+    assert!(count > 60, "the pages show commands: {count}");
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+/// Words that a native writer of technical English would not use, in texts that users read.
+const AVOIDED: [&str; 16] = [
+    "somebody must see",
+    "all the same?",
+    "In whose name",
+    "shown this once",
+    "shown once",
+    "What you have to say",
+    "gives no boolean",
+    "which it stands behind",
+    "under way",
+    "to pass over",
+    "The least confidence",
+    "is no address of",
+    "must be a text",
+    "is not known here",
+    "the API key is taken",
+    "submit it anew",
+];
+
+#[test]
+fn texts_for_users_are_written_in_plain_words() {
+    for (name, text) in texts() {
+        // Notes quote what was.
+        if name.starts_with("docs/notes") {
+            continue;
+        }
+        for words in AVOIDED {
+            assert!(!text.contains(words), "{name} says {words:?}");
         }
     }
 }
