@@ -34,7 +34,7 @@ pub struct Cli {
 /// What the program does.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start everything for trying it out: a server, an admin, a key and a worker, in one process.
+    /// Try Callboard: start a server, an admin, keys and a worker in one process.
     Dev(Dev),
     /// Start the server.
     Serve(Serve),
@@ -43,14 +43,14 @@ pub enum Command {
     /// Talk to a server.
     #[command(flatten)]
     Client(callboard_cli::Command),
-    /// Make the data directory as small as what is in it. The server must not be running.
+    /// Shrink the data directory of a stopped server.
     Compact(Compact),
-    /// Measure how fast this program is on this machine, beside what the machine can do.
+    /// Measure the speed of this program beside the limits of this machine.
     Bench(Bench),
-    /// What a measurement is held against; `bench` starts it.
+    /// A floor that a measurement is compared with; `bench` starts it.
     #[command(hide = true)]
     BenchFloor(BenchFloor),
-    /// Write what a shell needs to complete commands, to standard output.
+    /// Print the completion script of a shell.
     Completions {
         /// The shell.
         shell: Shell,
@@ -60,13 +60,13 @@ pub enum Command {
 /// How the server is started.
 #[derive(Debug, Clone, Args)]
 pub struct Serve {
-    /// Where to listen; port 0 lets the system choose.
+    /// Address to listen on; port 0 lets the system choose.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Where everything is kept.
+    /// Data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
-    /// The settings; see config/callboard.toml.
+    /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -74,10 +74,10 @@ pub struct Serve {
 /// What is compacted.
 #[derive(Debug, Clone, Args)]
 pub struct Compact {
-    /// Where everything is kept.
+    /// Data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
-    /// The settings; see config/callboard.toml.
+    /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -88,16 +88,16 @@ pub struct Dev {
     /// The server.
     #[command(flatten)]
     pub serve: Serve,
-    /// Who runs the model.
+    /// Provider that runs the model.
     #[command(flatten)]
     pub provider: Provider,
-    /// The model that tasks run on unless they name one.
+    /// Model of tasks that name none.
     #[arg(long)]
     pub model: Option<String>,
-    /// Use no model at all.
+    /// Use the simulated model.
     #[arg(long)]
     pub simulated: bool,
-    /// What the first task asks; empty for no first task.
+    /// Prompt of the first task; empty for no first task.
     #[arg(long, default_value = "Name three uses of a message queue, one short line each.")]
     pub first_prompt: String,
 }

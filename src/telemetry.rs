@@ -41,7 +41,7 @@ const CAPPED: [&str; 12] = [
 /// A filter that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{VARIABLE}: {given:?} is no log filter ({cause}), right would be \"info\" or \"warn,callboard=debug\""
+    "{VARIABLE}: {given:?} is not a valid log filter ({cause}); use \"info\" or \"warn,callboard=debug\""
 )]
 pub struct BadFilter {
     given: String,

@@ -216,7 +216,7 @@ fn welcome(url: &str, keys: &Path, password: Option<&str>, model: &str, dev: &De
     };
     announce(&format!("  model      {runs}"));
     if let Some(password) = password {
-        announce(&format!("  admin      {ADMIN}  password {password}  (shown once)"));
+        announce(&format!("  admin      {ADMIN}  password {password}  (shown only once)"));
     }
     announce(&format!("  keys       {}", keys.display()));
 }

@@ -196,10 +196,10 @@ impl Source {
             let sections: BTreeSet<_> =
                 self.asked.iter().map(|(other, _)| other.as_str()).collect();
             let sections: Vec<_> = sections.into_iter().collect();
-            format!("{path} is no setting, the sections are {}", sections.join(", "))
+            format!("unknown setting {path}; sections: {}", sections.join(", "))
         } else {
             let names: Vec<_> = names.into_iter().map(|(_, name)| name.as_str()).collect();
-            format!("{path} is no setting, [{section}] has {}", names.join(", "))
+            format!("unknown setting {path}; allowed in [{section}]: {}", names.join(", "))
         };
         Err(Error { place, says })
     }

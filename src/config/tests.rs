@@ -117,17 +117,17 @@ fn a_flag_goes_over_a_variable_over_the_file_over_the_default() {
 fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
     assert_refused(
         "# x\n[queue]\nageing = \"60s\"\n",
-        "c.toml line 3: queue.ageing is no setting, [queue] has aging",
+        "c.toml line 3: unknown setting queue.ageing; allowed in [queue]: aging",
     );
     let sections = "audit, auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
                     metrics, models, oidc, otel, queue, retention, runtime, server, smtp, store, templates, tls, \
                     webhooks, worker";
-    let unknown = format!("c.toml line 1: mail.host is no setting, the sections are {sections}");
+    let unknown = format!("c.toml line 1: unknown setting mail.host; sections: {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);
     assert_variable_refused(
         "CALLBOARD_QUEUE__AGEING",
         "60s",
-        "queue.ageing is no setting, [queue] has aging",
+        "unknown setting queue.ageing; allowed in [queue]: aging",
     );
     assert!(load(None, &[("CALLBOARD_PORT", "tcp://10.0.0.1:80"), ("OTHER__X", "1")]).is_ok());
 }
@@ -414,5 +414,5 @@ fn a_model_has_limits_in_a_section_of_its_name() {
     assert_eq!((limits.requests_per_minute, limits.concurrent), (Some(500), Some(4)));
     assert_eq!(limits.tokens_per_minute, None);
     let wrong = load(Some("[models.limits.m]\nper_minute = 5\n"), &[]).expect_err("no setting");
-    assert!(wrong.contains("models.limits.m.per_minute is no setting"), "{wrong}");
+    assert!(wrong.contains("unknown setting models.limits.m.per_minute"), "{wrong}");
 }

@@ -74,7 +74,7 @@ pub(super) async fn get(
     post, path = "/api/hitl/{taskId}/approve", tag = "hitl",
     responses(
         (status = 200, description = "the task is completed", body = Approved),
-        (status = 409, description = "somebody was first, or nothing waits"),
+        (status = 409, description = "already decided, or not waiting for a decision"),
     ),
 )]
 pub(super) async fn approve(
@@ -99,7 +99,7 @@ pub(super) async fn approve(
     post, path = "/api/hitl/{taskId}/reject", tag = "hitl",
     responses(
         (status = 200, description = "the task is rejected", body = Rejected),
-        (status = 409, description = "somebody was first, or nothing waits"),
+        (status = 409, description = "already decided, or not waiting for a decision"),
     ),
 )]
 pub(super) async fn reject(
@@ -168,7 +168,7 @@ pub(super) async fn history(
     Ok(Reply::ok(&entries.iter().map(body).collect::<Vec<_>>()))
 }
 
-/// What approvals come to.
+/// The statistics of approvals.
 #[utoipa::path(
     get, path = "/api/hitl/stats", tag = "hitl",
     responses((status = 200, body = StatisticsBody)),

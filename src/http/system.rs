@@ -54,7 +54,7 @@ pub(super) async fn drain_worker(
     Ok(Reply::ok(&WorkerBody::new(view, app.handle.moment())))
 }
 
-/// How the service is.
+/// The state of the service.
 #[utoipa::path(
     get, path = "/api/health", tag = "system",
     responses((status = 200, body = Health), (status = 503, description = "unavailable")),

@@ -91,7 +91,7 @@ impl Resolve for SystemResolver {
 pub enum NotConnected {
     /// Every address is forbidden.
     #[error(
-        "{0} may not be called: it is no public address, and webhooks.allow does not list it{1}"
+        "{0} may not be called: it is not a public address, and webhooks.allow does not list it{1}"
     )]
     Forbidden(IpAddr, &'static str),
     /// The name has no address.

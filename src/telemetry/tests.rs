@@ -81,5 +81,8 @@ fn a_filter_holds_back_what_it_says() {
 fn a_bad_filter_is_named() {
     let bad = subscriber(Some("callboard=loud"), Format::Json, io::sink);
     let says = bad.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(says.starts_with("CALLBOARD_LOG: \"callboard=loud\" is no log filter ("), "{says}");
+    assert!(
+        says.starts_with("CALLBOARD_LOG: \"callboard=loud\" is not a valid log filter ("),
+        "{says}"
+    );
 }

@@ -35,7 +35,7 @@ request! {
 request! {
     /// A refresh token.
     pub struct Refresh as "Refresh" {
-        /// The one of the last login or refresh; each is taken once.
+        /// The token of the last login or refresh; each is valid once.
         refresh_token: String = required("refreshToken", secret(rule::text(rule::characters(1..=1024)))),
     }
 }
@@ -45,7 +45,7 @@ request! {
     pub struct SetUp as "SetUp" {
         /// The token at the end of the setup link that the server printed when it started.
         token: String = required("token", secret(rule::text(rule::characters(1..=256)))),
-        /// By which the admin signs in.
+        /// The admin's e-mail.
         email: Email = required("email", rule::email().then(|email| Email::parse(&email))),
         /// 8 to 128 characters, none of the common ones.
         password: String = required("password", new_password()),
@@ -100,7 +100,7 @@ request! {
     /// How the key that signs access tokens is rotated.
     #[derive(Debug, Clone, Copy)]
     pub struct RotateSigningKey as "RotateSigningKey" {
-        /// How long tokens and sessions of the old key count, such as 0s, 1h or 7d; by default 24h.
+        /// The time for which tokens and sessions of the old key stay valid, such as 0s, 1h or 7d; by default 24h.
         overlap: Option<Duration> = optional("overlap", overlap()),
     }
 }
@@ -117,13 +117,13 @@ fn pkce() -> impl Parse<String> {
 request! {
     /// A user to be made.
     pub struct CreateUser as "CreateUser" {
-        /// By which it signs in.
+        /// The e-mail for signing in.
         email: Email = required("email", rule::email().then(|email| Email::parse(&email))),
         /// 8 to 128 characters, none of the common ones.
         password: String = required("password", new_password()),
         /// For people; by default the part of the e-mail before the @.
         name: Option<String> = optional("name", name()),
-        /// What it may do.
+        /// The role.
         role: Role = required("role", role()),
         /// Its rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
@@ -133,7 +133,7 @@ request! {
 request! {
     /// What of a user is changed; one of the members at least.
     pub struct ChangeUser as "ChangeUser" {
-        /// What it may do.
+        /// The role.
         role: Option<Role> = optional("role", role()),
         /// Its rate limits.
         plan: Option<Tier> = optional("plan", plan()),
@@ -185,7 +185,7 @@ request! {
     /// How a key is rotated.
     #[derive(Debug, Clone, Copy)]
     pub struct RotateKey as "RotateKey" {
-        /// How long the old key still works, such as 30s, 15m, 1h or 7d; by default not at all.
+        /// The time for which the old key stays valid, such as 30s, 15m, 1h or 7d; by default none.
         overlap: Option<Duration> = optional("overlap", overlap()),
     }
 }
@@ -196,7 +196,7 @@ request! {
     pub struct CreateKey as "CreateKey" {
         /// For people.
         name: String = required("name", name()),
-        /// What it may do.
+        /// The role.
         role: Role = required("role", role()),
         /// A number of days, `1d` to `36500d`; by default `90d`.
         expires_in: Option<Duration> = optional("expiresIn", lifetime()),
@@ -302,11 +302,11 @@ pub struct UserBody {
     /// `usr_…`
     #[schema(value_type = String)]
     pub id: Text<UserId>,
-    /// By which it signs in.
+    /// The e-mail for signing in.
     pub email: String,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: &'static str,
     /// free, pro or enterprise, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -340,19 +340,19 @@ impl From<&User> for UserBody {
 pub struct SessionBody {
     /// The access token, for `Authorization: Bearer`.
     pub token: String,
-    /// What the session is gone on with, once, at `POST /api/auth/refresh`.
+    /// The token that renews the session, once, at `POST /api/auth/refresh`.
     pub refresh_token: String,
-    /// Until when the access token is taken.
+    /// The end of the access token's validity.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
-    /// Who has signed in.
+    /// The signed-in user.
     pub user: UserBody,
 }
 
-/// What a logout did.
+/// The result of a logout.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LoggedOut {
-    /// How many sessions ended.
+    /// The number of ended sessions.
     pub ended: usize,
 }
 
@@ -363,10 +363,10 @@ pub struct OpenSessionBody {
     /// `ses_…`
     #[schema(value_type = String)]
     pub id: Text<SessionId>,
-    /// Whose it is.
+    /// The owner.
     #[schema(value_type = String)]
     pub user_id: Text<UserId>,
-    /// Whether the request was made in it.
+    /// True if the request was made in it.
     pub current: bool,
     /// When the user signed in.
     #[schema(value_type = String, format = DateTime)]
@@ -375,7 +375,7 @@ pub struct OpenSessionBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub refreshed_at: Option<Iso>,
-    /// Until when it can be gone on with.
+    /// The end of the session, unless it is renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Iso>,
@@ -436,9 +436,9 @@ pub struct KeySummaryBody {
     /// `key_…`
     #[schema(value_type = String)]
     pub id: Text<KeyId>,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: &'static str,
     /// live or test.
     pub environment: &'static str,
@@ -455,7 +455,7 @@ pub struct KeySummaryBody {
     pub prefix: String,
     /// The last four characters of its text.
     pub last4: String,
-    /// Who made it: the id of a user or a key.
+    /// The creator: the id of a user or a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The user with whose right to give its role it ends.
@@ -465,7 +465,7 @@ pub struct KeySummaryBody {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
-    /// Until when it is taken at most.
+    /// The latest end of its validity.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
     /// From when on it is refused; in the future while a rotated key still works.
@@ -512,9 +512,9 @@ pub struct KeyBody {
     pub id: Text<KeyId>,
     /// Its text, told here and never again.
     pub key: String,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: &'static str,
     /// live or test.
     pub environment: &'static str,
@@ -529,7 +529,7 @@ pub struct KeyBody {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
-    /// Until when it is taken.
+    /// The end of its validity.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
 }

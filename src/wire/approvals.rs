@@ -50,7 +50,7 @@ pub struct ApprovalBody<'a> {
     /// The confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// How the confidence was made.
+    /// The source of the confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
     /// Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
@@ -62,21 +62,21 @@ pub struct ApprovalBody<'a> {
     threshold: Option<f64>,
     /// Why it is held: required, `below_threshold`, `no_confidence` or sampled.
     reason: &'static str,
-    /// Whether it would have passed, and only shows how good such outputs are.
+    /// True if it is a sample of outputs that pass.
     sampled: bool,
     /// The beginning of the output; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// What the model wrote, in lists its first 2,000 characters; not in events.
+    /// The model's output, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
-    /// Whether a list shows only the beginning of the output.
+    /// True if a list shows only the beginning of the output.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     output_truncated: bool,
-    /// What the model was asked, in lists its first 2,000 characters; not in events.
+    /// The prompt, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
-    /// Whether a list shows only the beginning of the prompt.
+    /// True if a list shows only the beginning of the prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     prompt_truncated: bool,
     /// The tags of the task.
@@ -86,32 +86,32 @@ pub struct ApprovalBody<'a> {
     /// When it was held.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
-    /// How long it has waited, or had when it was decided, in milliseconds.
+    /// The wait so far, or until the decision, in milliseconds.
     waiting_ms: u64,
     /// When the reviewers' time is over.
     #[schema(value_type = String, format = DateTime)]
     timeout_at: Iso,
-    /// Who is to decide.
+    /// The assigned reviewer.
     #[schema(value_type = Option<String>)]
     assigned_to: Option<Text<UserId>>,
     /// When it was escalated first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     escalated_at: Option<Iso>,
-    /// Who looks at it now.
+    /// The reviewer who has claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
-    /// Until when others are told so.
+    /// The end of the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     claimed_until: Option<Iso>,
-    /// How reviewers are told.
+    /// The channels that notify reviewers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notify_channels: Vec<&'static str>,
-    /// What was decided.
+    /// The decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DecisionBody<'a>>,
-    /// How long its history is, and how it ends.
+    /// The length and the last hash of its history.
     history: ChainBody,
     /// When the texts of the task were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ pub struct ApprovalBody<'a> {
     erased_at: Option<Iso>,
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionBody<'a> {
@@ -133,12 +133,12 @@ pub struct DecisionBody<'a> {
     /// The comment, or the reason of a rejection; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<&'a str>,
-    /// Whether a reviewer's text replaces the output.
+    /// True if a reviewer's text replaces the output.
     was_modified: bool,
     /// That text, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<&'a str>,
-    /// Whether a list shows only the beginning of that text.
+    /// True if a list shows only the beginning of that text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     modified_output_truncated: bool,
     /// The task that tries again.
@@ -147,10 +147,10 @@ pub struct DecisionBody<'a> {
     retry_task_id: Option<Text<TaskId>>,
 }
 
-/// How long a history is, and how it ends.
+/// The length and the last hash of a history.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChainBody {
-    /// How many entries it has.
+    /// The number of entries.
     length: u32,
     /// The hash of the last.
     #[schema(value_type = String)]

@@ -54,9 +54,9 @@ request! {
     pub struct CreateBudget as "CreateBudget" {
         /// The tasks that it is for; an empty object is for all.
         matches: BudgetMatch = required("match", rule::object::<BudgetMatch>()),
-        /// What may be spent in a period, in USD.
+        /// The limit of a period, in USD.
         limit: f64 = required("limit", limit()),
-        /// day, week (from Monday), month, or total, which never begins anew.
+        /// day, week (from Monday), month, or total, which never resets.
         period: Period = required("period", rule::one_of(&Period::ALL, Period::as_str)),
         /// The IANA name of the zone whose midnights count; by default UTC.
         timezone: Option<String> = optional("timezone", zone()),
@@ -72,7 +72,7 @@ request! {
     /// A change of a budget; what is left out stays as it is.
     #[derive(Debug, Clone)]
     pub struct ChangeBudget as "ChangeBudget" {
-        /// What may be spent in a period, in USD.
+        /// The limit of a period, in USD.
         limit: Option<f64> = optional("limit", limit()),
         /// The shares of the limit at which `budget.alert` is sent.
         alert_at: Option<Vec<f64>> = optional("alertAt", shares()),
@@ -193,7 +193,7 @@ pub struct BudgetBody<'a> {
     /// The tasks that it is for.
     #[serde(rename = "match")]
     matches: BudgetMatchBody<'a>,
-    /// What may be spent in a period, in USD.
+    /// The limit of a period, in USD.
     limit: f64,
     /// day, week, month or total.
     period: &'static str,
@@ -268,7 +268,7 @@ impl<'a> BudgetBody<'a> {
     }
 }
 
-/// What some tasks used.
+/// The usage of some tasks.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSumBody<'a> {
@@ -288,7 +288,7 @@ pub struct UsageSumBody<'a> {
     price_unknown: bool,
 }
 
-/// What tasks used, in groups.
+/// The usage of tasks, in groups.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageGroupsBody<'a> {
@@ -302,7 +302,7 @@ pub struct UsageGroupsBody<'a> {
     to: Iso,
     /// The groups, the highest cost first; at most 1,000.
     groups: Vec<UsageSumBody<'a>>,
-    /// Whether groups are missing.
+    /// True if groups are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
     /// All tasks, each once.

@@ -55,7 +55,7 @@ request! {
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
         /// The number of tasks that must match; with another one nothing is done.
         expect: Option<u64> = optional("expect", rule::whole(0..=u64::from(u32::MAX))),
-        /// Whether only the number is told; by default false.
+        /// True only counts; by default false.
         dry_run: bool = or_default("dryRun", rule::flag()),
     }
     check is_whole

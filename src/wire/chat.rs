@@ -33,9 +33,9 @@ request! {
         /// The conversation; the last message is the user's.
         messages: Vec<ChatMessage> =
             required("messages", rule::list(1..=usize::MAX, rule::object::<ChatMessage>())),
-        /// Whether the answer comes in pieces; by default false.
+        /// True streams the answer; by default false.
         stream: bool = or_default("stream", rule::flag()),
-        /// What a stream has besides.
+        /// The options of a stream.
         stream_options: Option<StreamOptions> =
             optional("stream_options", rule::object::<StreamOptions>()),
         /// The most tokens of the answer.
@@ -102,7 +102,7 @@ request! {
     /// What a stream has besides the text.
     #[derive(Debug)]
     pub struct StreamOptions as "ChatStreamOptions" {
-        /// Whether the last chunk tells the usage; by default false.
+        /// True adds the usage to the last chunk; by default false.
         include_usage: bool = or_default("include_usage", rule::flag()),
         /// No padding.
         include_obfuscation: () = or_default("include_obfuscation", only(&["false"])),

@@ -23,7 +23,7 @@ request! {
         fields = or_default("fields", texts(MAX_FIELDS, text(1..=MAX_FIELD))),
         /// The model that judges; required for judge.
         judge_model = optional("judgeModel", text(1..=MAX_TARGET)),
-        /// What the judge goes by: at most 16 KiB.
+        /// The criteria of the judge: at most 16 KiB.
         rubric = optional("rubric", text(1..=MAX_RUBRIC)),
     }
 }
@@ -33,7 +33,7 @@ fn calls() -> impl Parse<u8> {
     rule::whole(0..=u8::MAX).with(|| json!({"minimum": CALLS.start(), "maximum": CALLS.end()}))
 }
 
-/// How a confidence is to be made.
+/// The source of a confidence.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidenceBody<'a> {
@@ -48,7 +48,7 @@ pub struct ConfidenceBody<'a> {
     /// The model that judges.
     #[serde(skip_serializing_if = "Option::is_none")]
     judge_model: Option<&'a str>,
-    /// What the judge goes by.
+    /// The criteria of the judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     rubric: Option<&'a str>,
 }

@@ -83,7 +83,7 @@ request! {
     impl StepSource as "StepRequest" {
         /// Unique in its plan; not input, env or meta.
         id = required_or_default("id", step_id()),
-        /// What the model is asked, with placeholders: at most 1 MiB; not for a wait.
+        /// The prompt, with placeholders: at most 1 MiB; not for a wait.
         prompt = required_unless("prompt", text(1..=MAX_PROMPT), "type", wait::WAIT),
         /// System instructions, with placeholders: at most 1 MiB.
         system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
@@ -95,13 +95,13 @@ request! {
         queue = optional("queue", target()),
         /// The ids of the steps that must complete first.
         depends_on = or_default("dependsOn", step_ids()),
-        /// Whether the step runs, in CEL; by default it does.
+        /// The condition of the step, in CEL; without one it runs.
         condition = optional("condition", text(1..=condition::MAX_LENGTH)),
-        /// Whether a reviewer must approve its output; by default false.
+        /// True holds its output for review; by default false.
         requires_approval = or_default("requiresApproval", rule::flag()),
         /// The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none.
         timeout_ms = optional("timeoutMs", timeout()),
-        /// How often it is tried.
+        /// The number of attempts.
         retry = optional("retry", rule::object::<RetrySource>()),
         /// The most tokens of the output.
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
@@ -117,7 +117,7 @@ request! {
         flow = flat(shape::<FlowSource>()),
         /// The JSON Schema (2020-12) of the output.
         output_schema = optional("outputSchema", schema()),
-        /// How its confidence is made.
+        /// The source of its confidence.
         confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
@@ -132,7 +132,7 @@ request! {
         max_items = optional("maxItems", rule::whole(1..=MAX_ITEMS)),
         /// The most tasks at once; by default one for each item.
         concurrency = optional("concurrency", rule::whole(1..=MAX_ITEMS)),
-        /// Whether a failed item fails the step or leaves null in its output; by default fail.
+        /// The rule for a failed item: fail the step, or leave null in its output; by default fail.
         on_item_error = optional("onItemError", rule::one_of(&OnItemError::ALL, OnItemError::as_str)),
         /// The share of the items that must complete where onItemError is skip; by default 0.
         min_success = optional("minSuccess", rule::number(0.0..=1.0)),
@@ -162,7 +162,7 @@ request! {
         timeout_ms = optional("timeoutMs", timeout()),
         /// The share of the other outputs that is held as well; by default 0.
         sample_rate = optional("sampleRate", hitl::sample_rate()),
-        /// How reviewers are notified.
+        /// The channels that notify reviewers.
         notify = optional("notifyChannels", hitl::channels()),
     }
 }
@@ -295,16 +295,16 @@ pub struct StepBody<'a> {
     queue: Option<&'a str>,
     /// The ids of the steps that must complete first.
     depends_on: &'a [String],
-    /// Whether a reviewer must see its output; by default false.
+    /// True holds its output for review; by default false.
     requires_approval: bool,
-    /// Whether it runs, in CEL.
+    /// The condition, in CEL.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'a str>,
-    /// How long one attempt may take, in milliseconds; by default 300000.
+    /// The time limit of one attempt, in milliseconds; by default 300000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     timeout_ms: Option<u64>,
-    /// How often it is tried.
+    /// The number of attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<RetryBody>,
     /// The most tokens to answer with.
@@ -343,12 +343,12 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
-    /// How its confidence is made.
+    /// The source of its confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<ConfidenceBody<'a>>,
 }
 
-/// How often a step is tried.
+/// The attempts of a step.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryBody {
@@ -422,7 +422,7 @@ pub struct HitlBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     confidence_threshold: Option<f64>,
-    /// How long a reviewer has, in milliseconds; by default 3600000.
+    /// The time for the review, in milliseconds; by default 3600000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     timeout_ms: Option<u64>,
@@ -430,7 +430,7 @@ pub struct HitlBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     sample_rate: Option<f64>,
-    /// How reviewers are told.
+    /// The channels that notify reviewers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Channel>>)]
     notify_channels: Option<Vec<&'static str>>,

@@ -41,18 +41,18 @@ pub struct ExecutionBody<'a> {
     template_version: Option<&'a str>,
     /// running, completed, failed or cancelled.
     status: &'static str,
-    /// How many steps are how far; in an event, as when it is read.
+    /// The number of steps in each state; in an event, at the time of reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressBody>,
-    /// What became of each step, by its id; not in lists.
+    /// The state of each step, by its id; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, StepResult>>)]
     steps: Option<Steps<'a>>,
-    /// What it was started with, defaults filled in; not in lists.
+    /// The input, defaults filled in; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     input: Option<&'a Map<String, Value>>,
-    /// What all its model calls used.
+    /// The usage of all its model calls.
     usage: UsageBody,
     /// When it first ran.
     #[schema(value_type = String, format = DateTime)]
@@ -61,12 +61,12 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
-    /// What it failed of, once it has ended.
+    /// The error, once it has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ExecutionErrorBody<'a>>,
 }
 
-/// How many steps are how far; all but `awaitingApproval` sum to `total`.
+/// The number of steps in each state; all but `awaitingApproval` sum to `total`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressBody {
@@ -82,13 +82,13 @@ pub struct ProgressBody {
     failed: u32,
     /// Cancelled.
     cancelled: u32,
-    /// Whose condition was false.
+    /// Steps whose condition was false.
     skipped: u32,
     /// Those of the pending ones that wait for a reviewer.
     awaiting_approval: u32,
 }
 
-/// What an execution failed of.
+/// The error of an execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionErrorBody<'a> {

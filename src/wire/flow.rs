@@ -13,9 +13,9 @@ request! {
     impl FlowSource as "FlowControl" {
         /// At most `concurrencyLimit` tasks with this key run at the same time.
         concurrency_key = optional("concurrencyKey", key()),
-        /// How many; by default 1.
+        /// The limit; by default 1.
         concurrency_limit = optional("concurrencyLimit", rule::whole(1..=MAX_KEY_LIMIT)),
-        /// What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+        /// The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
         on_conflict = optional("onConflict", rule::one_of(&OnConflict::ALL, OnConflict::as_str)),
         /// Keys of the same priority take turns in their queue.
         fairness_key = optional("fairnessKey", key()),
@@ -35,7 +35,7 @@ pub struct FlowBody<'a> {
     /// At most `concurrencyLimit` tasks with this key run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency_key: Option<&'a str>,
-    /// How many.
+    /// The number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     concurrency_limit: Option<u32>,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::read::rule::{self, Parse};
 
-/// How reviewers are told.
+/// The channels that notify reviewers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum Channel {

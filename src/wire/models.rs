@@ -47,10 +47,10 @@ pub struct ModelBody<'a> {
     limits: LimitsBody,
     /// The last minute, with what calls in flight have reserved.
     used: UsedBody,
-    /// What the provider told last, in the headers of an answer.
+    /// The limits in the headers of the provider's last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<ReportedBody>,
-    /// Until when no call begins, after a 429 or 529.
+    /// The time before which no call begins, after a 429 or 529.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     closed_until: Option<Iso>,
@@ -105,7 +105,7 @@ struct UsedBody {
     in_flight: u64,
 }
 
-/// What a provider tells of its limits.
+/// The limits that a provider reports.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReportedBody {

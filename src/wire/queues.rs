@@ -27,7 +27,7 @@ request! {
     /// A change of a queue; what is left out stays as it is.
     #[derive(Debug, Clone, Copy)]
     pub struct ChangeQueue as "ChangeQueue" {
-        /// Whether it gives out no leases.
+        /// True if it gives out no leases.
         paused: Option<bool> = optional("paused", rule::flag()),
         /// The most of its tasks that run at the same time; 0 removes the limit.
         concurrent: Option<u32> = optional("concurrent", rule::whole(0..=MAX_CONCURRENT)),
@@ -66,7 +66,7 @@ impl FromStr for QueueName {
 pub struct QueueSettingsBody<'a> {
     /// Its name.
     name: &'a str,
-    /// Whether it gives out no leases.
+    /// True if it gives out no leases.
     paused: bool,
     /// The most of its tasks that run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]

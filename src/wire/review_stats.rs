@@ -14,44 +14,44 @@ use utoipa::ToSchema;
 use super::read::rule::{self, Parse};
 use crate::request;
 
-/// What approvals come to.
+/// The statistics of approvals.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatisticsBody<'a> {
-    /// How many wait, and their time is not over.
+    /// The number that wait and are not overdue.
     pending: u64,
     /// Approved on the current UTC day.
     approved_today: u64,
     /// Rejected on the current UTC day, by a reviewer or a time-out.
     rejected_today: u64,
-    /// How long those decided within the window waited, on average, in milliseconds.
+    /// The average wait of those decided within the window, in milliseconds.
     avg_wait_time_ms: u64,
     /// The average confidence of those decided within the window that have one, 0 to 1.
     avg_confidence: f64,
     /// The share of those created within the window that was escalated, 0 to 1.
     escalation_rate: f64,
-    /// Who decided most within the window; ten at most.
+    /// The reviewers with the most decisions within the window; ten at most.
     top_reviewers: Vec<ReviewerBody<'a>>,
-    /// How many were decided within the window.
+    /// The number decided within the window.
     decided: u64,
-    /// How many were created within the window.
+    /// The number created within the window.
     created: u64,
     /// The window: the current UTC day and those before it.
     window_days: u64,
 }
 
-/// What a reviewer decided within the window.
+/// The decisions of a reviewer within the window.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReviewerBody<'a> {
-    /// Who.
+    /// The user.
     id: &'a str,
-    /// How many outputs it let pass.
+    /// The number of outputs that it would have passed.
     approvals: u64,
-    /// How many it did not.
+    /// The number that it did not.
     rejections: u64,
 }
 
-/// How good confidences are.
+/// The calibration of confidences.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationBody<'a> {
@@ -67,27 +67,27 @@ pub struct CalibrationBody<'a> {
     /// The model that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    /// What became of outputs by confidence: ten ranges of 0.1.
+    /// The decisions on outputs by confidence: ten ranges of 0.1.
     deciles: Vec<DecileBody>,
-    /// What became of those without a confidence; they count in no threshold.
+    /// The decisions on outputs without a confidence; they count in no threshold.
     no_confidence: TallyBody,
-    /// What each threshold would have done.
+    /// The result of each threshold.
     thresholds: Vec<ThresholdBody>,
 }
 
-/// What became of outputs of some confidence.
+/// The decisions on outputs of some confidence.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DecileBody {
-    /// The least confidence.
+    /// The lower bound of the confidence.
     from: f64,
     /// Confidences are below this; those of the last decile are up to 1 and with it.
     to: f64,
-    /// What became of them.
+    /// The decisions on them.
     #[serde(flatten)]
     tally: TallyBody,
 }
 
-/// What became of some outputs: each is approved, edited, rejected or unreviewed.
+/// The decisions on some outputs: each is approved, edited, rejected or unreviewed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TallyBody {
     /// A reviewer let them pass as they were.
@@ -104,23 +104,23 @@ pub struct TallyBody {
     sampled: u32,
 }
 
-/// What a threshold would have done: each output is in `reviews`, `reviewsSaved` or `unreviewed`.
+/// The result of a threshold: each output is in `reviews`, `reviewsSaved` or `unreviewed`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThresholdBody {
     /// Outputs below it would be held.
     threshold: f64,
-    /// How many it would have held.
+    /// The number that it would have held.
     reviews: u32,
-    /// How many were reviewed that it would not have held.
+    /// The number of reviewed outputs that it would not have held.
     reviews_saved: u32,
-    /// How many rejections are known, at any confidence.
+    /// The number of known rejections, at any confidence.
     rejections_known: u32,
-    /// How many of them it would have missed.
+    /// The number of them that it would have missed.
     rejections_missed: u32,
     /// The share of all rejections, known or not, that it would have missed.
     missed_share: ShareBody,
-    /// How many it would not have held that nobody decided on.
+    /// The number of undecided outputs that it would not have held.
     unreviewed: u32,
     /// Those of them of whose decile nothing was ever reviewed.
     unreviewed_unknown: u32,

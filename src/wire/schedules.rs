@@ -29,7 +29,7 @@ request! {
         name: String = required("name", rule::text(rule::characters(1..=MAX_NAME))),
         /// When, and what happens if not.
         timing: ScheduleTiming = flat(shape::<ScheduleTiming>()),
-        /// What an occurrence starts.
+        /// The work that an occurrence starts.
         target: (ScheduleTarget, Value) = required("target", TargetRule),
     }
     check has_a_time
@@ -43,7 +43,7 @@ request! {
         name: Option<String> = optional("name", rule::text(rule::characters(1..=MAX_NAME))),
         /// When, and what happens if not.
         timing: ScheduleTiming = flat(shape::<ScheduleTiming>()),
-        /// What an occurrence starts.
+        /// The work that an occurrence starts.
         target: Option<(ScheduleTarget, Value)> = optional("target", TargetRule),
     }
     check has_one_time
@@ -59,9 +59,9 @@ request! {
         at: Option<Timestamp> = optional("at", rule::instant()),
         /// The IANA time zone in which cron is read; by default UTC.
         timezone: Option<String> = optional("timezone", rule::text(rule::bytes(1..=64))),
-        /// What happens while an earlier run is under way; by default skip.
+        /// The rule while an earlier run is in progress; by default skip.
         overlap: Option<Overlap> = optional("overlap", rule::one_of(&Overlap::ALL, Overlap::as_str)),
-        /// Which missed occurrences are made up for; by default last.
+        /// The missed occurrences to make up; by default last.
         catch_up: Option<CatchUp> = optional("catchUp", rule::one_of(&CatchUp::ALL, CatchUp::as_str)),
         /// The longest random delay, in milliseconds; by default 0.
         jitter_ms: Option<u64> = optional("jitterMs", rule::whole(0..=MAX_JITTER_MS)),
@@ -337,7 +337,7 @@ impl<'a> ScheduleBody<'a> {
     }
 }
 
-/// What became of an occurrence.
+/// The outcome of an occurrence.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleRunBody<'a> {

@@ -13,7 +13,7 @@ request! {
     pub struct SignalRequest as "SignalRequest" {
         /// The payload, which is the output of the step that waits; any JSON of at most 256 KiB.
         payload: Option<Value> = optional("payload", payload()),
-        /// Whether it takes the place of an earlier signal that no step has used; by default false.
+        /// True replaces an earlier signal that no step has used; by default false.
         replace: Option<bool> = optional("replace", rule::flag()),
     }
 }

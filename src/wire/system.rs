@@ -15,7 +15,7 @@ pub struct WorkerBody {
     /// `wrk_…`
     #[schema(value_type = String)]
     pub id: Text<WorkerId>,
-    /// What it calls itself.
+    /// The name that it gives itself.
     pub name: String,
     /// Its program's version.
     pub version: String,
@@ -25,9 +25,9 @@ pub struct WorkerBody {
     pub queues: Vec<String>,
     /// The models that it runs: names, prefixes such as `gpt-*`, or `*`.
     pub models: Vec<String>,
-    /// How many leases it takes at once.
+    /// The number of tasks that it runs at the same time.
     pub concurrency: usize,
-    /// How many it has.
+    /// The number that it has.
     pub running: usize,
     /// When it connected last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ impl WorkerBody {
     }
 }
 
-/// How the service is.
+/// The state of the service.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
@@ -92,7 +92,7 @@ pub struct Components {
     pub vector_store: Component,
 }
 
-/// How one part is.
+/// The state of one component.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Component {
     /// ok, degraded, unavailable or `not_configured`.

@@ -54,7 +54,7 @@ request! {
     /// A task to be created, in a batch or alone.
     #[derive(Debug, Clone, Default)]
     pub struct NewTask as "NewTask" {
-        /// What the model is asked: at most 1 MiB.
+        /// The prompt: at most 1 MiB.
         prompt: String = required("prompt", rule::text(rule::bytes(1..=MAX_PROMPT))),
         /// The model; by default `[models] default`.
         model: Option<String> = optional("model", name()),
@@ -78,7 +78,7 @@ request! {
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
         /// The JSON Schema (2020-12) of the output.
         output_schema: Option<Value> = optional("outputSchema", output_schema()),
-        /// How the confidence is made; by default auto.
+        /// The source of the confidence; by default auto.
         confidence: Option<Ask> = optional("confidence", rule::object::<Ask>()),
         /// Where a webhook is sent when the task ends.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
@@ -105,7 +105,7 @@ request! {
     /// When the output of a task waits for a reviewer (SPEC.md, Task HITL configuration).
     #[derive(Debug, Clone, Copy, Default)]
     pub struct Hitl as "TaskHitl" {
-        /// Whether every output waits.
+        /// True if every output is held.
         required: Option<bool> = optional("required", rule::flag()),
         /// Below this confidence; by default 0.85.
         confidence_threshold: Option<f64> = optional("confidenceThreshold", rule::number(0.0..=1.0)),
@@ -113,7 +113,7 @@ request! {
         timeout_ms: Option<u64> = optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS)),
         /// The share of the other outputs that is held as well; by default 0.
         sample_rate: Option<f64> = optional("sampleRate", hitl::sample_rate()),
-        /// How reviewers are notified.
+        /// The channels that notify reviewers.
         notify_channels: Option<Channels> = optional("notifyChannels", hitl::channels()),
     }
 }
@@ -205,7 +205,7 @@ pub struct TaskBody<'a> {
     queue: &'a str,
     /// 1 to 10.
     priority: u8,
-    /// What was asked; not in lists.
+    /// The prompt; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
     /// System instructions; not in lists.
@@ -239,20 +239,20 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     deadline_at: Option<Iso>,
-    /// What the model answered; not in lists.
+    /// The model's answer; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
     /// Why the model stopped, as its provider says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
-    /// What the model call used.
+    /// The usage of the model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
     /// The worker that has it or had it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     worker_id: Option<Text<callboard_domain::id::WorkerId>>,
-    /// How often it went back to the queue after a failed attempt.
+    /// The number of returns to the queue after a failed attempt.
     retry_count: u32,
     /// The number of the current or last attempt; 0 before the first.
     attempt: u32,
@@ -266,15 +266,15 @@ pub struct TaskBody<'a> {
     /// The worker's confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// How the confidence was made.
+    /// The source of the confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
-    /// Whether its output waits for a reviewer.
+    /// True if its output is held for review.
     awaiting_approval: bool,
     /// What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// Until when it waits at least, if that is known.
+    /// The earliest end of the wait, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
@@ -305,7 +305,7 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     retry_of: Option<Text<callboard_domain::id::TaskId>>,
-    /// How long one attempt may take.
+    /// The time limit of one attempt.
     timeout_ms: u64,
     /// The most tokens to answer with.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -317,10 +317,10 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
-    /// How the confidence is to be made, as asked for; not in lists.
+    /// The requested source of the confidence; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_request: Option<ConfidenceBody<'a>>,
-    /// Who is told of the end.
+    /// The receiver of the end's notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
     /// Keys that bound it, or take turns.
@@ -370,7 +370,7 @@ impl From<Usage> for UsageBody {
     }
 }
 
-/// What ended a task or an attempt.
+/// The error that ended a task or an attempt.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TaskErrorBody<'a> {
     /// The code.
@@ -504,7 +504,7 @@ pub struct BatchBody {
     pub batch_id: Text<callboard_domain::id::BatchId>,
     /// Its tasks, in the order in which they were given.
     pub tasks: Vec<BatchItem>,
-    /// How many.
+    /// The number.
     pub total: usize,
 }
 
@@ -530,9 +530,9 @@ pub struct BatchStatusBody {
     pub created_at: Iso,
     /// Its tasks that are still stored, in the order in which they were given.
     pub tasks: Vec<BatchItem>,
-    /// How many.
+    /// The number.
     pub total: usize,
-    /// How many have each status.
+    /// The number in each status.
     #[schema(value_type = std::collections::HashMap<String, u64>)]
     pub counts: Map<String, Value>,
 }

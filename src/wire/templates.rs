@@ -46,7 +46,7 @@ request! {
         industry = required_or_default("industry", word(&Industry::ALL, Industry::as_str)),
         /// For filtering.
         tags = or_default("tags", definitions::tags()),
-        /// Who sees it; by default private.
+        /// The visibility; by default private.
         visibility = optional("visibility", word(&Visibility::ALL, Visibility::as_str)),
         /// The JSON Schema (2020-12) of the input.
         input_schema = required_or_default("inputSchema", schema()),
@@ -54,9 +54,9 @@ request! {
         output_schema = optional("outputSchema", schema()),
         /// The steps.
         steps = required_or_default("steps", steps()),
-        /// What holds for every step that says nothing itself.
+        /// The defaults of steps.
         defaults = optional("defaults", rule::object::<Defaults>()),
-        /// Which outputs wait for a reviewer.
+        /// The gates of outputs.
         hitl = optional("hitl", rule::object::<HitlSource>()),
         /// Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs.
         metadata = optional("metadata", rule::free(MAX_METADATA)),
@@ -81,7 +81,7 @@ request! {
         flow = flat(shape::<FlowSource>()),
         /// The JSON Schema (2020-12) of the output; the template's own holds for the last step.
         output_schema = optional("outputSchema", schema()),
-        /// How the confidence is made.
+        /// The source of the confidence.
         confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
@@ -145,13 +145,13 @@ pub struct TemplateBody<'a> {
     tags: &'a [String],
     /// private (by default), organization or public.
     visibility: &'static str,
-    /// Who made it: an e-mail, `key:<name>`, or `system`.
+    /// The author: an e-mail, `key:<name>`, or `system`.
     author: &'a str,
-    /// How many steps it has.
+    /// The number of steps.
     steps_count: usize,
-    /// What a run costs, in USD.
+    /// The cost of a run, in USD.
     estimated_cost: f64,
-    /// How long a run takes, in milliseconds.
+    /// The duration of a run, in milliseconds.
     estimated_duration_ms: u64,
     /// The ids of the steps whose outputs are always held.
     hitl_steps: Vec<&'a str>,
@@ -170,10 +170,10 @@ pub struct TemplateBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<StepBody>)]
     steps: Option<Vec<StepBody<'a>>>,
-    /// What holds for every step that says nothing itself; not in lists.
+    /// The defaults of steps; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     defaults: Option<DefaultsBody<'a>>,
-    /// What is held for a reviewer; not in lists.
+    /// The held output; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     hitl: Option<HitlBody<'a>>,
     /// Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists.
@@ -182,7 +182,7 @@ pub struct TemplateBody<'a> {
     metadata: Option<&'a Map<String, Value>>,
 }
 
-/// What a deletion removed.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedBody<'a> {
@@ -200,7 +200,7 @@ impl<'a> DeletedBody<'a> {
     }
 }
 
-/// What holds for every step that says nothing itself.
+/// The defaults of steps.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultsBody<'a> {
@@ -210,7 +210,7 @@ pub struct DefaultsBody<'a> {
     /// The queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<&'a str>,
-    /// How long one attempt may take, in milliseconds.
+    /// The time limit of one attempt, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     timeout_ms: Option<u64>,
@@ -232,7 +232,7 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
-    /// How the confidence is made.
+    /// The source of the confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<ConfidenceBody<'a>>,
 }

@@ -156,7 +156,8 @@ fn shown_commands(text: &str) -> Vec<Vec<String>> {
         let line = line.trim_end_matches(" …");
         if let (true, Some(rest)) = (is_code, line.trim_start().strip_prefix("callboard ")) {
             let words = shlex::split(&format!("callboard {rest}")).unwrap_or_default();
-            let is_shell = |word: &String| [">", ">>", "<", "|", "&&", "&"].contains(&word.as_str());
+            let is_shell =
+                |word: &String| [">", ">>", "<", "|", "&&", "&"].contains(&word.as_str());
             let words = words.split(is_shell).next().unwrap_or_default();
             found.push(words.to_vec());
         }

@@ -27,7 +27,7 @@ const COLUMNS: [Column; 6] = [
 ];
 const PAGE: u64 = 100;
 
-/// What to do with the audit log.
+/// The commands on the audit log.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Audit {
     /// List entries, the newest first.
@@ -35,7 +35,7 @@ pub enum Audit {
         /// By this actor: the id of a user or a key, anonymous, or system.
         #[arg(long)]
         actor: Option<String>,
-        /// One of these actions, separated by commas.
+        /// Actions, separated by commas.
         #[arg(long)]
         action: Option<String>,
         /// At this instant or later, such as 2026-01-31T00:00:00Z.
@@ -44,7 +44,7 @@ pub enum Audit {
         /// Before this instant.
         #[arg(long)]
         until: Option<String>,
-        /// Which page.
+        /// The page of the list.
         #[command(flatten)]
         window: Window,
     },
@@ -52,7 +52,7 @@ pub enum Audit {
     Verify,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Audit>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

@@ -13,12 +13,12 @@ use super::secret;
 
 mod browser;
 
-/// What to do about the stored login.
+/// The commands on the stored login.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Auth {
     /// Sign in; the password comes from `CALLBOARD_PASSWORD(_FILE)`, the terminal or standard input.
     Login {
-        /// Who signs in.
+        /// E-mail of the user.
         #[arg(long, required_unless_present = "oidc")]
         email: Option<String>,
         /// Sign in at the identity provider, in a browser on this machine.
@@ -28,35 +28,35 @@ pub enum Auth {
     /// Make the first admin and sign in; the token of the setup link comes from `CALLBOARD_SETUP_TOKEN(_FILE)`,
     /// the terminal or standard input, the password as for login.
     Setup {
-        /// The admin's address.
+        /// E-mail of the admin.
         #[arg(long)]
         email: String,
-        /// The admin's name; by default the part of the address before the @.
+        /// Name of the admin; by default the part of the e-mail before the @.
         #[arg(long)]
         name: Option<String>,
     },
-    /// End the stored login, at the server too.
+    /// End the stored login, here and at the server.
     Logout {
-        /// All sessions of the user, on other machines too.
+        /// End all sessions of the user, on other machines too.
         #[arg(long)]
         all: bool,
     },
     /// Change the own password; the current one comes from `CALLBOARD_PASSWORD(_FILE)` or the terminal, the
     /// new one from `CALLBOARD_NEW_PASSWORD(_FILE)` or the terminal.
     Password,
-    /// Make a new key that signs access tokens; tokens and sessions of the old one end after the overlap.
+    /// Create a new key that signs access tokens; tokens and sessions of the old one end after the overlap.
     RotateSigningKey {
-        /// How long the old key counts: 0s, 1h, 24h, 7d.
+        /// Time for which the old key stays valid: 0s, 1h, 24h, 7d.
         #[arg(long, default_value = "24h")]
         overlap: String,
     },
-    /// Print an address that signs a browser in to the dashboard as you, once, within an hour.
+    /// Print a link that signs a browser in to the dashboard as you; valid once, within an hour.
     Link,
-    /// Say who is signed in, and whether the server agrees.
+    /// Show the signed-in user, and check the login at the server.
     Status,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Auth>) -> Result<(), Failure> {
     match command {
         Auth::Login { email: Some(email), .. } => login(&access, &email).await,

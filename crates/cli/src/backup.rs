@@ -24,7 +24,7 @@ const COLUMNS: [Column; 7] = [
     ("SECRETS", "secrets"),
 ];
 
-/// What to do with backups.
+/// The commands on backups.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Backup {
     /// Back up a running server, or with --data-dir a stopped one. Unchanged rows are stored once.

@@ -17,19 +17,19 @@ use super::process;
 /// What is measured, and how long.
 #[derive(Debug, Clone, Args)]
 pub struct Bench {
-    /// Only these targets of docs/performance.md, separated by commas.
+    /// Targets of docs/performance.md to measure, separated by commas; by default all.
     #[arg(long, value_enum, value_delimiter = ',', ignore_case = true)]
     only: Vec<Target>,
     /// Seconds that one measurement lasts.
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// How often floor and program take turns.
+    /// Number of rounds of floor and program.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// How many items are stored; by default 100,000 in T5 and T6, 1,000,000 in T7 and T10.
+    /// Number of stored items; by default 100,000 in T5 and T6, 1,000,000 in T7 and T10.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2_000..))]
     items: Option<u32>,
-    /// One JSON object instead of tables.
+    /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
     /// Write the tables into this page, between its marks.

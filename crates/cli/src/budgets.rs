@@ -47,12 +47,12 @@ const USAGE: [Column; 5] = [
     ("COST (USD)", "totalCost"),
 ];
 
-/// What to do with budgets.
+/// The commands on budgets.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Budgets {
-    /// Create a budget; without a match it is for every task.
+    /// Create a budget; without a filter it covers every task.
     Create(Create),
-    /// List budgets and what was spent of them, the newest first.
+    /// List budgets and their spending, the newest first.
     List(Window),
     /// Show a budget.
     Show {
@@ -60,18 +60,18 @@ pub enum Budgets {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Change a budget; what was spent stays.
+    /// Change a budget; its spending stays.
     Set {
         /// The budget.
         #[arg(value_parser = input::id)]
         id: String,
-        /// What may be spent in a period, in USD.
+        /// Limit of a period, in USD.
         #[arg(long, value_name = "USD")]
         limit: Option<f64>,
         #[command(flatten)]
         rules: Rules,
     },
-    /// Delete a budget; tasks that wait for it go on.
+    /// Delete a budget; tasks that wait for it continue.
     Delete {
         /// The budget.
         #[arg(value_parser = input::id)]
@@ -82,24 +82,24 @@ pub enum Budgets {
 /// A budget to be created.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
-    /// What may be spent in a period, in USD.
+    /// Limit of a period, in USD.
     limit: f64,
-    /// day, week, month or total.
+    /// Period: day, week, month or total.
     #[arg(long)]
     period: String,
-    /// The zone whose midnights count, such as Europe/Berlin; by default UTC.
+    /// Time zone of the period, such as Europe/Berlin; by default UTC.
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// For tasks that have all of these tags.
+    /// Tasks that have all of these tags, separated by commas.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// For tasks that this user or key submits.
+    /// Tasks that this user or key submits.
     #[arg(long)]
     account: Option<String>,
-    /// For executions of this template.
+    /// Executions of this template.
     #[arg(long)]
     template: Option<String>,
-    /// For this model.
+    /// Tasks of this model.
     #[arg(long)]
     model: Option<String>,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub struct Rules {
     /// Shares of the limit at which an event is sent; by default 0.5,0.8.
     #[arg(long, value_delimiter = ',', value_name = "SHARES")]
     alert_at: Vec<f64>,
-    /// wait (by default), reject or alert.
+    /// Rule beyond the limit: wait (by default), reject or alert.
     #[arg(long, value_name = "RULE")]
     on_exceed: Option<String>,
 }
@@ -120,20 +120,20 @@ pub struct Rules {
 /// Which usage is told.
 #[derive(Debug, Clone, Args)]
 pub struct Usage {
-    /// tag, account, template, model or day.
+    /// Group by tag, account, template, model or day.
     #[arg(long, default_value = "model")]
     group_by: String,
-    /// Of tasks created at this instant or later, such as 2026-11-01T00:00:00Z; by default 30 days ago.
+    /// Tasks created at this time or later, such as 2026-11-01T00:00:00Z; by default 30 days ago.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Of tasks created before this instant; by default now.
+    /// Tasks created before this time; by default now.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
     #[command(flatten)]
     access: Access,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Budgets>) -> Result<(), Failure> {
     let client = access.client()?;
     let budget = match command {

@@ -25,21 +25,21 @@ const COLUMNS: [Column; 8] = [
 /// How often a job is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What to do with many tasks.
+/// The commands on many tasks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Bulk {
-    /// Cancel every task that matches and has not ended.
+    /// Cancel every matching task that has not ended.
     Cancel(Start),
-    /// Submit every task anew that matches and failed, was cancelled or was rejected.
+    /// Submit every matching task again that failed, was cancelled or was rejected.
     Retry(Start),
-    /// Give every task that matches and waits for a lease another priority.
+    /// Change the priority of every matching task that waits for a worker.
     Reprioritize {
-        /// 1 to 10, 10 first.
+        /// Priority from 1 to 10, 10 first.
         priority: u8,
         #[command(flatten)]
         start: Start,
     },
-    /// Show a job and how far it is.
+    /// Show a job and its progress.
     Show {
         /// The job.
         #[arg(value_parser = input::id)]
@@ -52,7 +52,7 @@ pub enum Bulk {
 /// Which tasks, and how.
 #[derive(Debug, Clone, Args)]
 pub struct Start {
-    /// Any of pending, running, completed, failed, cancelled, rejected.
+    /// Statuses, separated by commas: pending, running, completed, failed, cancelled, rejected.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
     /// The model.
@@ -61,22 +61,22 @@ pub struct Start {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Tags; a task has all of them.
+    /// Tags, separated by commas; a task must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// Created at this instant or later, such as 2026-11-21T10:00:00Z.
+    /// Created at this time or later, such as 2026-11-21T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     created_after: Option<String>,
-    /// Created before this instant.
+    /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
-    /// The number of tasks that must match; with another one nothing is done.
+    /// Expected number of matching tasks; with another number the job does nothing.
     #[arg(long, value_name = "TASKS")]
     expect: Option<u64>,
-    /// Only tell how many tasks match.
+    /// Only count the matching tasks.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
-    /// Prevents a second job, and makes it safe to try again.
+    /// Key that prevents a second job, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Wait until the job has acted on every task.
@@ -84,7 +84,7 @@ pub struct Start {
     wait: bool,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), Failure> {
     let client = access.client()?;
     let job = match command {

@@ -9,10 +9,10 @@ use super::failure::Failure;
 use super::input;
 use super::output::{Format, escaped, note, print};
 
-/// What to do with events.
+/// The commands on events.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Events {
-    /// Print events as they happen, one a line; comes back by itself after a break.
+    /// Print events as they happen, one a line; reconnects after an interruption.
     Follow(Follow),
 }
 
@@ -22,24 +22,24 @@ pub struct Follow {
     /// Names or groups, such as task.completed,step.*.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     events: Vec<String>,
-    /// Of this task.
+    /// Events of this task.
     #[arg(long, value_parser = input::id, value_name = "ID")]
     task: Option<String>,
-    /// Of this execution.
+    /// Events of this execution.
     #[arg(long, value_parser = input::id, value_name = "ID")]
     execution: Option<String>,
-    /// Of this queue.
+    /// Events of this queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Of tasks that have all of these tags.
+    /// Events of tasks that have all of these tags, separated by commas.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// Begin after the event with this cursor.
+    /// Start after the event with this cursor.
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Events>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {
@@ -64,7 +64,7 @@ async fn follow(client: &Client, access: &Access, wanted: &Follow) -> Result<(),
         match stream.next().await {
             StreamItem::Opened { resumed } => {
                 if std::mem::take(&mut is_broken) {
-                    let how = if resumed { "goes on where it broke" } else { "begins anew" };
+                    let how = if resumed { "resumes where it broke off" } else { "starts again" };
                     note(&format!("connected again: the stream {how}"));
                 }
             }
@@ -74,7 +74,7 @@ async fn follow(client: &Client, access: &Access, wanted: &Follow) -> Result<(),
                     return Err(refusal.into());
                 }
                 if !std::mem::replace(&mut is_broken, true) {
-                    note("the connection is gone: trying again");
+                    note("connection lost: trying again");
                 }
             }
         }

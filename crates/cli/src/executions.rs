@@ -87,7 +87,7 @@ const DRY_FIELDS: [Column; 5] = [
     ("estimated from", "estimate.basis"),
 ];
 
-/// What to do with executions.
+/// The commands on executions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Executions {
     /// List executions, the newest first.
@@ -100,12 +100,12 @@ pub enum Executions {
     },
     /// List the items of a step with forEach, in the order of its list.
     Items(ListItems),
-    /// Follow an execution until it has ended; exits with 10 if it failed.
+    /// Follow an execution to its end; exit code 10 if it failed.
     Watch {
         /// The execution.
         #[arg(value_parser = input::id)]
         id: String,
-        /// How long to watch, such as 5m; then exits with 8.
+        /// Maximum time to watch, such as 5m; exit code 8 after it.
         #[arg(long, value_parser = input::duration)]
         timeout: Option<Duration>,
     },
@@ -115,17 +115,17 @@ pub enum Executions {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Send a signal to an execution: the step that waits for it goes on.
+    /// Send a signal to an execution; the step that waits for it continues.
     Signal(Signal),
     /// Run the failed and cancelled steps of an execution again.
     Retry {
         /// The execution.
         #[arg(value_parser = input::id)]
         id: String,
-        /// Wait until it has ended; exits with 10 if it failed.
+        /// Wait for the end; exit code 10 if it failed.
         #[arg(long)]
         wait: bool,
-        /// How long to wait at most.
+        /// Maximum time to wait, such as 5m.
         #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
         wait_timeout: Option<Duration>,
     },
@@ -139,13 +139,13 @@ pub struct ListItems {
     id: String,
     /// The step, by its id in the plan.
     step: String,
-    /// Any of pending, running, completed, failed, cancelled, rejected.
+    /// Statuses, separated by commas: pending, running, completed, failed, cancelled, rejected.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
-    /// How many to pass over.
+    /// Items to skip.
     #[arg(long)]
     offset: Option<u64>,
 }
@@ -158,19 +158,19 @@ pub struct Signal {
     id: String,
     /// The name that the step waits for.
     name: String,
-    /// The payload, as a text.
+    /// Payload, as text.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["json", "file"])]
     payload: Option<String>,
-    /// The payload, as JSON.
+    /// Payload, as JSON.
     #[arg(long, value_name = "JSON", conflicts_with = "file")]
     json: Option<Value>,
-    /// The payload, from a file in JSON or YAML; `-` reads standard input.
+    /// File with the payload, in JSON or YAML; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Replace an earlier signal that no step has used.
     #[arg(long)]
     replace: bool,
-    /// Makes the call safe to repeat.
+    /// Key that prevents a second signal, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }
@@ -189,25 +189,25 @@ impl Signal {
     }
 }
 
-/// Which executions are listed.
+/// The filters of a list of executions.
 #[derive(Debug, Clone, Args)]
 pub struct List {
-    /// Any of running, completed, failed, cancelled.
+    /// Statuses, separated by commas: running, completed, failed, cancelled.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
-    /// Of this plan.
+    /// Executions of this plan.
     #[arg(long, value_name = "ID")]
     plan: Option<String>,
-    /// Of this template.
+    /// Executions of this template.
     #[arg(long, value_name = "ID")]
     template: Option<String>,
-    /// Created at this instant or later, such as 2026-11-21T10:00:00Z.
+    /// Created at this time or later, such as 2026-11-21T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     created_after: Option<String>,
-    /// Created before this instant.
+    /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
     /// Items to skip.
@@ -215,7 +215,7 @@ pub struct List {
     offset: Option<u64>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

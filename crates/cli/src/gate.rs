@@ -15,13 +15,13 @@ pub(super) struct Gate {
     /// Minimum confidence to skip review, 0 to 1.
     #[arg(long, value_name = "CONFIDENCE")]
     threshold: Option<f64>,
-    /// How long reviewers have, such as 30m; by default 1h.
+    /// Time for the review, such as 30m; by default 1h.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     review_timeout: Option<Duration>,
-    /// The share of the outputs that would pass which a reviewer sees all the same, 0 to 1.
+    /// Share of the passing outputs to review anyway, 0 to 1.
     #[arg(long, value_name = "SHARE")]
     sample_rate: Option<f64>,
-    /// How reviewers are told: email, dashboard.
+    /// Channels that notify reviewers: email, dashboard.
     #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
     notify: Vec<String>,
 }

@@ -34,7 +34,7 @@ const COLUMNS: [Column; 9] = [
 const CLAIM: [Column; 3] =
     [("task", "taskId"), ("claimed by", "claimedBy"), ("until", "claimedUntil")];
 
-/// What to do with outputs that wait for a reviewer.
+/// The commands on outputs that wait for a reviewer.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Hitl {
     /// List outputs that wait for a reviewer, the newest first.
@@ -45,49 +45,49 @@ pub enum Hitl {
         #[arg(value_parser = input::id)]
         task: String,
     },
-    /// Let other reviewers see that you look at it, for five minutes.
+    /// Claim an output for five minutes, so that other reviewers see it.
     Claim {
         /// The task.
         #[arg(value_parser = input::id)]
         task: String,
     },
-    /// Give a claim back.
+    /// Release a claim.
     Release {
         /// The task.
         #[arg(value_parser = input::id)]
         task: String,
     },
-    /// Let an output pass, as it is or edited; exits with 6 if somebody was first.
+    /// Approve an output, as it is or edited; exit code 6 if it is already decided.
     Approve(decide::Approve),
-    /// Do not let an output pass; exits with 6 if somebody was first.
+    /// Reject an output; exit code 6 if it is already decided.
     Reject(decide::Reject),
-    /// List what happened to an output, from the beginning.
+    /// List the history of an output, the oldest entry first.
     History {
         /// The task.
         #[arg(value_parser = input::id)]
         task: String,
     },
-    /// Show how many wait, how long it takes, and who decides.
+    /// Show statistics: waiting outputs, time to a decision, reviewers.
     Stats,
-    /// Recompute the chained history of an output, or of all; exits with 1 if one is broken.
+    /// Recompute the chained history of one output, or of all; exit code 1 if one is broken.
     Verify {
-        /// The task; by default every one that was ever held.
+        /// The task; by default every task that was ever held.
         #[arg(value_parser = input::id)]
         task: Option<String>,
     },
-    /// Show what another threshold would have let pass, judged by what reviewers decided.
+    /// Evaluate another threshold against the decisions of reviewers.
     Backtest(Backtest),
-    /// Go through what waits, one output after the other, on the terminal.
+    /// Review waiting outputs one by one, on the terminal.
     Review(review::Wanted),
 }
 
-/// Which items are listed.
+/// The filters of a list of items.
 #[derive(Debug, Clone, Args)]
 pub struct List {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Tags; an item has all of them.
+    /// Tags, separated by commas; an output must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
     /// Assigned to this user.
@@ -96,13 +96,13 @@ pub struct List {
     /// Also those that nobody decided in time.
     #[arg(long, conflicts_with_all = ["status", "all"])]
     include_expired: bool,
-    /// Any of pending, assigned, escalated, expired, approved, rejected, cancelled.
+    /// Statuses, separated by commas: pending, assigned, escalated, expired, approved, rejected, cancelled.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
-    /// All, also those that are decided.
+    /// All outputs, decided ones included.
     #[arg(long, conflicts_with = "status")]
     all: bool,
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
     /// Items to skip.
@@ -113,7 +113,7 @@ pub struct List {
 /// Which threshold is judged, and by which outputs.
 #[derive(Debug, Clone, Args)]
 pub struct Backtest {
-    /// The least confidence that would pass, 0 to 1.
+    /// Minimum confidence to skip review, 0 to 1.
     #[arg(long)]
     threshold: f64,
     /// Outputs of this template.
@@ -130,7 +130,7 @@ pub struct Backtest {
     model: Option<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

@@ -72,7 +72,7 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The text of a file, or of standard input for `-`.
 pub(super) fn text(path: &Path) -> Result<String, Failure> {
-    let refused = |_| invalid(path, "it is no UTF-8");
+    let refused = |_| invalid(path, "it is not valid UTF-8");
     String::from_utf8(bytes(path)?).map_err(refused)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn document(path: &Path) -> Result<Value, Failure> {
 /// A document that is an object.
 pub(super) fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
     let Value::Object(object) = document(path)? else {
-        return Err(invalid(path, "it is no object"));
+        return Err(invalid(path, "it is not an object"));
     };
     Ok(object)
 }
@@ -146,7 +146,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// An identifier: anything but what would name another path.
 pub(super) fn id(text: &str) -> Result<String, String> {
     match text {
-        "" | "." | ".." => Err("it is no identifier".into()),
+        "" | "." | ".." => Err("not a valid identifier".into()),
         _ => Ok(text.to_owned()),
     }
 }
@@ -173,7 +173,7 @@ fn is_stdin(path: &Path) -> bool {
 /// Which page of a list.
 #[derive(Debug, Clone, Args)]
 pub struct Window {
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
     /// Items to skip.

@@ -9,10 +9,10 @@ use super::failure::Failure;
 use super::input::{self, Body, Window};
 use super::output::{Column, Format, details, note, print};
 
-/// What to do with API keys.
+/// The commands on API keys.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Keys {
-    /// Make a key. It is written to standard output, this once.
+    /// Create a key and print it; it is shown only once.
     Create(Create),
     /// List keys, the newest first; revoked and expired ones too.
     List(Window),
@@ -22,12 +22,12 @@ pub enum Keys {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Replace a key by a new one. It is written to standard output, this once.
+    /// Replace a key by a new one and print it; it is shown only once.
     Rotate {
         /// The key's id.
         #[arg(value_parser = input::id)]
         id: String,
-        /// How long the old key still works, such as 1h; by default not at all.
+        /// Time for which the old key stays valid, such as 1h; by default none.
         #[arg(long)]
         overlap: Option<String>,
     },
@@ -49,19 +49,19 @@ const COLUMNS: [Column; 10] = [
 /// What the key is like.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
-    /// What it is called.
+    /// Name.
     #[arg(long)]
     name: String,
-    /// admin, operator, viewer or worker.
+    /// Role: admin, operator, viewer or worker.
     #[arg(long)]
     role: String,
-    /// A number of days; by default 90d.
+    /// Days until the key expires; by default 90d.
     #[arg(long, value_name = "DAYS")]
     expires_in: Option<String>,
-    /// live or test; by default live.
+    /// Environment: live (by default) or test.
     #[arg(long)]
     environment: Option<String>,
-    /// free, pro or enterprise; by default the server's.
+    /// Rate limit plan: free, pro or enterprise; by default the server's.
     #[arg(long)]
     plan: Option<String>,
     /// Queues that a worker's key may serve; by default every queue.
@@ -69,7 +69,7 @@ pub struct Create {
     queues: Vec<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), Failure> {
     let client = access.client()?;
     let key = match command {

@@ -58,19 +58,19 @@ pub enum Command {
     Plans(Remote<plans::Plans>),
     /// List, show, watch, cancel, signal and retry executions.
     Executions(Remote<executions::Executions>),
-    /// Make, list, show, pause, resume, trigger and delete schedules.
+    /// Create, list, show, pause, resume, trigger and delete schedules.
     Schedules(Remote<schedules::Schedules>),
     /// List, show, validate, publish and deploy templates.
     Templates(Remote<templates::Templates>),
     /// Follow events as they happen.
     Events(Remote<events::Events>),
-    /// Review outputs that wait for a person: list, show, approve, reject, verify.
+    /// Review held outputs: list, show, approve, reject, verify.
     Hitl(Remote<hitl::Hitl>),
     /// Sign in and out.
     Auth(Remote<auth::Auth>),
-    /// List, make, rotate and revoke API keys.
+    /// Create, list, rotate and revoke API keys.
     Keys(Remote<keys::Keys>),
-    /// List, make, change and delete users.
+    /// Create, list, change and delete users.
     Users(Remote<users::Users>),
     /// List and end sessions.
     Sessions(Remote<sessions::Sessions>),
@@ -82,7 +82,7 @@ pub enum Command {
     Webhooks(Remote<webhooks::Webhooks>),
     /// Create, list, change and delete budgets.
     Budgets(Remote<budgets::Budgets>),
-    /// Sum up what tasks used, by tag, account, template, model or day.
+    /// Sum up the usage of tasks by tag, account, template, model or day.
     Usage(budgets::Usage),
     /// Cancel, retry or reprioritize all tasks that match, in the background.
     Bulk(Remote<bulk::Bulk>),
@@ -92,7 +92,7 @@ pub enum Command {
     Workers(Remote<workers::Workers>),
     /// List models, and limit their requests and tokens a minute.
     Models(Remote<models::Models>),
-    /// Find out what stands between this machine and a server that works.
+    /// Check the server, the connection, the credentials and the clock.
     Doctor(Access),
 }
 

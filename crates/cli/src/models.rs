@@ -20,16 +20,16 @@ const COLUMNS: [Column; 8] = [
     ("CLOSED UNTIL", "closedUntil"),
 ];
 
-/// What to do with models.
+/// The commands on models.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Models {
     /// List models with their limits and the use of the last minute.
     List {
-        /// Which page.
+        /// The page of the list.
         #[command(flatten)]
         window: Window,
     },
-    /// Set all limits of a model; one that is left out is unlimited.
+    /// Set all limits of a model; a limit that is left out is removed.
     Limit {
         /// The model.
         model: String,
@@ -75,7 +75,7 @@ impl Limits {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Models>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

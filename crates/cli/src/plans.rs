@@ -29,7 +29,7 @@ const STEPS: [Column; 6] = [
     ("CONDITION", "condition"),
 ];
 
-/// What to do with plans.
+/// The commands on plans.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Plans {
     /// Create a plan from a file.
@@ -50,22 +50,22 @@ pub enum Plans {
         /// The plan.
         #[arg(value_parser = input::id)]
         id: String,
-        /// How.
+        /// The start of the execution.
         #[command(flatten)]
         start: Box<Start>,
     },
 }
 
-/// Which plans are listed.
+/// The filters of a list of plans.
 #[derive(Debug, Clone, Args)]
 pub struct List {
-    /// Tags; a plan has all of them.
+    /// Tags, separated by commas; a plan must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// In the name or the description.
+    /// Text in the name or the description.
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
     /// Items to skip.
@@ -73,7 +73,7 @@ pub struct List {
     offset: Option<u64>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Plans>) -> Result<(), Failure> {
     let client = access.client()?;
     let plan = match command {

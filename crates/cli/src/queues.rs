@@ -21,31 +21,31 @@ const COLUMNS: [Column; 8] = [
     ("PER MINUTE", "requestsPerMinute"),
 ];
 
-/// What to do with queues.
+/// The commands on queues.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Queues {
     /// List the queues that have ready tasks, workers or limits.
     List(Window),
-    /// Give out no more leases of a queue; what runs goes on.
+    /// Pause a queue: no task of it starts; running tasks continue.
     Pause {
         /// The queue.
         name: String,
     },
-    /// Give out leases of a paused queue again.
+    /// Resume a paused queue.
     Resume {
         /// The queue.
         name: String,
     },
-    /// Limit a queue.
+    /// Set the limits of a queue.
     Limit(Limit),
-    /// Cancel the pending tasks of a queue, in the background; those whose output waits for a reviewer too.
+    /// Cancel the pending tasks of a queue in the background, held outputs included.
     Purge {
         /// The queue.
         name: String,
-        /// The number of tasks that must wait; with another one nothing is done.
+        /// Expected number of pending tasks; with another number nothing is cancelled.
         #[arg(long, value_name = "TASKS")]
         expect: Option<u64>,
-        /// Only tell how many tasks wait.
+        /// Only count the pending tasks.
         #[arg(long)]
         dry_run: bool,
     },
@@ -57,15 +57,15 @@ pub enum Queues {
 pub struct Limit {
     /// The queue.
     name: String,
-    /// The most of its tasks that run at the same time; 0 removes the limit.
+    /// Maximum number of running tasks; 0 removes the limit.
     #[arg(long, value_name = "TASKS", group = "limits")]
     concurrent: Option<u32>,
-    /// The most leases in any 60 seconds; 0 removes the limit.
+    /// Maximum number of started tasks in any 60 seconds; 0 removes the limit.
     #[arg(long, value_name = "LEASES", group = "limits")]
     requests_per_minute: Option<u32>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Queues>) -> Result<(), Failure> {
     let client = access.client()?;
     let (name, change) = match command {

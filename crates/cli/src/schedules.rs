@@ -49,17 +49,17 @@ const RUNS: [Column; 6] = [
     ("ERROR", "error"),
 ];
 
-/// What to do with schedules.
+/// The commands on schedules.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Schedules {
-    /// Make a schedule.
+    /// Create a schedule.
     Create(Box<Create>),
     /// List schedules, the newest first.
     List {
-        /// Only those that are enabled, or with false those that are paused.
+        /// Only enabled schedules, or with false only paused ones.
         #[arg(long)]
         enabled: Option<bool>,
-        /// Which page.
+        /// The page of the list.
         #[command(flatten)]
         window: Window,
     },
@@ -75,7 +75,7 @@ pub enum Schedules {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Resume a paused schedule; what passed meanwhile is not made up for.
+    /// Resume a paused schedule; missed occurrences are not made up.
     Resume {
         /// The schedule.
         #[arg(value_parser = input::id)]
@@ -87,7 +87,7 @@ pub enum Schedules {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Delete a schedule; what it has started goes on.
+    /// Delete a schedule; tasks and executions that it started continue.
     Delete {
         /// The schedule.
         #[arg(value_parser = input::id)]
@@ -98,42 +98,42 @@ pub enum Schedules {
 /// A schedule to be made.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
-    /// What it is called.
+    /// Name.
     name: String,
-    /// Minute, hour, day of month, month, day of week.
+    /// Cron expression: minute, hour, day of month, month, day of week.
     #[arg(long, required_unless_present = "at", conflicts_with = "at")]
     cron: Option<String>,
-    /// Once, at this instant, such as 2026-11-21T10:00:00Z.
+    /// Run once, at this time, such as 2026-11-21T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// The time zone of the cron expression, such as Europe/Berlin; by default UTC.
     #[arg(long, value_name = "ZONE", conflicts_with = "at")]
     timezone: Option<String>,
-    /// While a run is under way: skip, queue, `cancel_running` or allow; by default skip.
+    /// Rule while an earlier run is in progress: skip (by default), queue, `cancel_running` or allow.
     #[arg(long)]
     overlap: Option<String>,
-    /// Missed occurrences that are made up for: none, last or all; by default last.
+    /// Missed occurrences to make up: none, last (by default) or all.
     #[arg(long)]
     catch_up: Option<String>,
-    /// The longest random delay, such as 30s.
+    /// Maximum random delay, such as 30s.
     #[arg(long, value_parser = input::duration)]
     jitter: Option<Duration>,
-    /// Make it paused.
+    /// Create the schedule paused.
     #[arg(long)]
     paused: bool,
-    /// Runs a task with this prompt.
+    /// Run a task with this prompt.
     #[arg(long, value_name = "TEXT", group = "work")]
     prompt: Option<String>,
-    /// Runs a task: its fields, in JSON or YAML; `-` reads standard input.
+    /// Run a task: file with its fields, in JSON or YAML; `-` reads standard input.
     #[arg(long, value_name = "FILE", group = "work")]
     task: Option<PathBuf>,
-    /// Executes this plan.
+    /// Execute this plan.
     #[arg(long, value_name = "ID", group = "work")]
     plan: Option<String>,
-    /// Deploys this template.
+    /// Deploy this template.
     #[arg(long, value_name = "ID", group = "work")]
     template: Option<String>,
-    /// A version of the template; by default the highest at each occurrence.
+    /// Version of the template; by default the highest at each occurrence.
     #[arg(long, requires = "template")]
     version_of_template: Option<String>,
     /// One field of the input: name=text, name:=JSON, or name=@FILE for the text of a file.
@@ -170,7 +170,7 @@ impl Create {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result<(), Failure> {
     let client = access.client()?;
     let enable = |enabled: bool| Body::default().set("enabled", Some(enabled)).value();

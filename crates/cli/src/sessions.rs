@@ -17,15 +17,15 @@ const COLUMNS: [Column; 6] = [
     ("EXPIRES", "expiresAt"),
 ];
 
-/// What to do with sessions.
+/// The commands on sessions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Sessions {
-    /// List open sessions, the newest first: one's own, or for an admin everybody's.
+    /// List open sessions, the newest first: your own, or as an admin those of all users.
     List {
-        /// Of this user.
+        /// Sessions of this user.
         #[arg(long, value_parser = input::id)]
         user: Option<String>,
-        /// Which page.
+        /// The page of the list.
         #[command(flatten)]
         window: Window,
     },
@@ -37,7 +37,7 @@ pub enum Sessions {
     },
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Sessions>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

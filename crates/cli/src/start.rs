@@ -22,30 +22,30 @@ pub struct Start {
     /// One field of the input: name=text, name:=JSON, or name=@FILE for the text of a file.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::setting)]
     settings: Vec<Setting>,
-    /// Check everything, show what would run and what it would cost, start nothing.
+    /// Show the steps and the estimated cost, and start nothing.
     #[arg(long)]
     dry_run: bool,
-    /// The most that it may cost, in USD.
+    /// Maximum cost, in USD.
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
-    /// How long the whole execution may take, such as 10m.
+    /// Time limit of the execution, such as 10m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
-    /// Cancel everything once a step has failed.
+    /// Cancel all other steps when a step fails.
     #[arg(long)]
     fail_fast: bool,
-    /// A step whose output waits for a reviewer; may be given several times.
+    /// Step whose output is held for review; may be given several times.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     require_approval: Vec<String>,
     #[command(flatten)]
     gate: Gate,
-    /// Prevents a duplicate, and makes it safe to try again.
+    /// Key that prevents a duplicate, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Wait until it has ended; exits with 10 if it failed, with 8 if its time ran out.
+    /// Wait for the end; exit code 10 if it failed, 8 if it timed out.
     #[arg(long)]
     wait: bool,
-    /// How long to wait at most.
+    /// Maximum time to wait, such as 5m.
     #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
     wait_timeout: Option<Duration>,
 }

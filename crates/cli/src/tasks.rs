@@ -66,7 +66,7 @@ const BATCH: [Column; 8] = [
 
 const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
 
-/// What to do with tasks.
+/// The commands on tasks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Tasks {
     /// Submit a prompt.
@@ -99,32 +99,32 @@ pub enum Tasks {
         #[arg(long)]
         reason: String,
     },
-    /// Submit a task anew that failed, was cancelled or was rejected.
+    /// Submit a failed, cancelled or rejected task again, as a new task.
     Retry {
         /// The task.
         #[arg(value_parser = input::id)]
         id: String,
-        /// Prevents a duplicate, and makes it safe to try again.
+        /// Key that prevents a duplicate, so that the command is safe to repeat.
         #[arg(long, value_name = "KEY")]
         idempotency_key: Option<String>,
-        /// Wait until the new task has ended; exits with 10 if it failed.
+        /// Wait for the end of the new task; exit code 10 if it failed.
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
         only: Only,
     },
-    /// Show the tasks of a batch and how many are how far.
+    /// Show a batch with the number of its tasks in each status.
     Batch {
         /// The batch.
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Wait until a task has ended; exits with 10 if it failed.
+    /// Wait for the end of a task; exit code 10 if it failed.
     Wait {
         /// The task.
         #[arg(value_parser = input::id)]
         id: String,
-        /// How long to wait, such as 5m; then exits with 8.
+        /// Maximum time to wait, such as 5m; exit code 8 after it.
         #[arg(long, value_parser = input::duration)]
         timeout: Option<Duration>,
         #[command(flatten)]
@@ -172,37 +172,37 @@ impl Tasks {
 /// What is submitted.
 #[derive(Debug, Clone, Args)]
 pub struct Submit {
-    /// What the model is asked; `-` reads standard input.
+    /// Prompt for the model; `-` reads standard input.
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     prompt: Option<String>,
-    /// A file that holds the prompt.
+    /// File with the prompt.
     #[arg(long)]
     file: Option<PathBuf>,
-    /// The model; by default the server's.
+    /// Model; by default the server's.
     #[arg(long)]
     model: Option<String>,
-    /// The queue; by default `default`.
+    /// Queue; by default `default`.
     #[arg(long)]
     queue: Option<String>,
-    /// 1 to 10, 10 first; by default 5.
+    /// Priority from 1 to 10, 10 first; by default 5.
     #[arg(long)]
     priority: Option<u8>,
     /// System instructions.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// For filtering; may be given several times.
+    /// Tag for filters; may be given several times.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// The most tokens to answer with.
+    /// Maximum number of tokens in the answer.
     #[arg(long)]
     max_tokens: Option<u64>,
-    /// 0 to 1.
+    /// Temperature, 0 to 1.
     #[arg(long)]
     temperature: Option<f64>,
-    /// How long one attempt may take, such as 60s; by default 5m.
+    /// Time limit of one attempt, such as 60s; by default 5m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
-    /// Its output waits for a reviewer, whatever the confidence.
+    /// Hold the output for review, whatever its confidence.
     #[arg(long)]
     require_approval: bool,
     #[command(flatten)]
@@ -211,16 +211,16 @@ pub struct Submit {
     flow: Flow,
     #[command(flatten)]
     shape: Box<shape::Shape>,
-    /// Prevents a duplicate, and makes it safe to try again.
+    /// Key that prevents a duplicate, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Wait until it has ended; exits with 10 if it failed, with 8 if its time ran out.
+    /// Wait for the end; exit code 10 if it failed, 8 if it timed out.
     #[arg(long)]
     wait: bool,
-    /// Print the text as the model writes it; exits as with --wait.
+    /// Print the text as the model writes it; exit codes as with --wait.
     #[arg(long, conflicts_with = "wait")]
     stream: bool,
-    /// How long to wait at most.
+    /// Maximum time to wait, such as 5m.
     #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
     wait_timeout: Option<Duration>,
     #[command(flatten)]
@@ -233,24 +233,24 @@ struct Flow {
     /// At most `--concurrency-limit` tasks with this key run at the same time.
     #[arg(long, value_name = "KEY")]
     concurrency_key: Option<String>,
-    /// How many; by default 1.
+    /// Maximum number of running tasks with the key; by default 1.
     #[arg(long, value_name = "TASKS", requires = "concurrency_key")]
     concurrency_limit: Option<u32>,
-    /// queue (by default), reject or `cancel_running`.
+    /// Rule at the limit: queue (by default), reject or `cancel_running`.
     #[arg(long, value_name = "RULE", requires = "concurrency_key")]
     on_conflict: Option<String>,
-    /// Keys of the same priority take turns in their queue.
+    /// Fairness key: keys of the same priority take turns in their queue.
     #[arg(long, value_name = "KEY")]
     fairness_key: Option<String>,
-    /// The share of the turns: 1 to 100; by default 1.
+    /// Share of the turns, 1 to 100; by default 1.
     #[arg(long, requires = "fairness_key")]
     weight: Option<u8>,
 }
 
-/// Which tasks are listed.
+/// The filters of a list of tasks.
 #[derive(Debug, Clone, Args)]
 pub struct List {
-    /// Any of pending, running, completed, failed, cancelled, rejected.
+    /// Statuses, separated by commas: pending, running, completed, failed, cancelled, rejected.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
     /// The model.
@@ -259,22 +259,22 @@ pub struct List {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Tags; a task has all of them.
+    /// Tags, separated by commas; a task must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// Created at this instant or later, such as 2026-11-21T10:00:00Z.
+    /// Created at this time or later, such as 2026-11-21T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     created_after: Option<String>,
-    /// Created before this instant.
+    /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
-    /// createdAt, completedAt or priority.
+    /// Order by createdAt, completedAt or priority.
     #[arg(long)]
     order_by: Option<String>,
-    /// asc or desc.
+    /// Direction of the order: asc or desc.
     #[arg(long)]
     order: Option<String>,
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
     /// Items to skip.
@@ -282,7 +282,7 @@ pub struct List {
     offset: Option<u64>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result<(), Failure> {
     if command.lacks_wait() {
         return Err(Failure::Usage("--output-only needs --wait here".into()));

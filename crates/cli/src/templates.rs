@@ -54,7 +54,7 @@ const STEPS: [Column; 6] = [
     ("CONDITION", "condition"),
 ];
 
-/// What to do with templates.
+/// The commands on templates.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Templates {
     /// List templates: the highest version of each.
@@ -65,7 +65,7 @@ pub enum Templates {
         /// The template.
         #[arg(value_parser = input::id)]
         id: String,
-        /// A version; by default the highest.
+        /// Version; by default the highest.
         #[arg(long)]
         version: Option<String>,
     },
@@ -75,7 +75,7 @@ pub enum Templates {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Check a template without a server; exits with 5 and lists every fault.
+    /// Check a template without a server and list every fault; exit code 5 if there is one.
     Validate {
         /// The template, in JSON or YAML; `-` reads standard input.
         file: PathBuf,
@@ -83,18 +83,18 @@ pub enum Templates {
         #[arg(long, value_name = "NAME", value_delimiter = ',')]
         env_allow: Vec<String>,
     },
-    /// Send a template, or a new version of one, to the server.
+    /// Publish a template, or a new version of one.
     Publish {
         /// The template, in JSON or YAML; `-` reads standard input.
         file: PathBuf,
     },
-    /// Delete a template, or one version of it. What was made of it stays.
+    /// Delete a template, or one version of it; its executions stay.
     #[command(disable_version_flag = true)]
     Delete {
         /// The template.
         #[arg(value_parser = input::id)]
         id: String,
-        /// A version; by default all of them.
+        /// Version; by default all versions.
         #[arg(long)]
         version: Option<String>,
     },
@@ -103,22 +103,22 @@ pub enum Templates {
     Deploy(Box<Deploy>),
 }
 
-/// Which templates are listed.
+/// The filters of a list of templates.
 #[derive(Debug, Clone, Args)]
 pub struct List {
-    /// legal, finance, devops, marketing, healthcare or custom.
+    /// Industry: legal, finance, devops, marketing, healthcare or custom.
     #[arg(long)]
     industry: Option<String>,
-    /// Tags; a template has all of them.
+    /// Tags, separated by commas; a template must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// In the name or the description.
+    /// Text in the name or the description.
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// private, organization or public.
+    /// Visibility: private, organization or public.
     #[arg(long)]
     visibility: Option<String>,
-    /// How many: 1 to 100; by default 20.
+    /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
     /// Items to skip.
@@ -135,21 +135,21 @@ pub struct Deploy {
     /// Use the invented sample input that comes with a built-in template.
     #[arg(long)]
     sample: bool,
-    /// A version; by default the highest.
+    /// Version; by default the highest.
     #[arg(long)]
     version: Option<String>,
-    /// Another model for a step; may be given several times.
+    /// Model for a step; may be given several times.
     #[arg(long = "model", value_name = "STEP=MODEL", value_parser = input::pair)]
     models: Vec<(String, String)>,
-    /// Another queue for a step; may be given several times.
+    /// Queue for a step; may be given several times.
     #[arg(long = "queue", value_name = "STEP=QUEUE", value_parser = input::pair)]
     queues: Vec<(String, String)>,
-    /// How.
+    /// The start of the execution.
     #[command(flatten)]
     start: Start,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(
     Remote { access, command }: Remote<Templates>,
     validate: ValidateTemplate,

@@ -20,12 +20,12 @@ const COLUMNS: [Column; 7] = [
     ("CREATED", "createdAt"),
 ];
 
-/// What to do with users.
+/// The commands on users.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Users {
     /// List users, the newest first.
     List {
-        /// How many: 1 to 100; by default 20.
+        /// Items to list, 1 to 100; by default 20.
         #[arg(long)]
         limit: Option<u64>,
         /// Items to skip.
@@ -34,21 +34,21 @@ pub enum Users {
     },
     /// Make a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Create(Create),
-    /// Give a user another role.
+    /// Change the role of a user.
     #[command(alias = "set-role")]
     Role {
         /// The user's id.
         #[arg(value_parser = input::id)]
         id: String,
-        /// admin, operator, viewer or worker.
+        /// Role: admin, operator, viewer or worker.
         role: String,
     },
-    /// Give a user another rate limit plan.
+    /// Change the rate limit plan of a user.
     Plan {
         /// The user's id.
         #[arg(value_parser = input::id)]
         id: String,
-        /// free, pro or enterprise.
+        /// Rate limit plan: free, pro or enterprise.
         plan: String,
     },
     /// Set a user's password, which the user must change first; it comes from
@@ -58,7 +58,7 @@ pub enum Users {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Delete a user, with all sessions and the keys that the user answers for.
+    /// Delete a user, with all sessions and keys of the user.
     Delete {
         /// The user's id.
         #[arg(value_parser = input::id)]
@@ -69,21 +69,21 @@ pub enum Users {
 /// What the user is like.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
-    /// By which it signs in.
+    /// E-mail of the user.
     #[arg(long)]
     email: String,
-    /// What it is called; by default the part of the e-mail before the @.
+    /// Name of the user; by default the part of the e-mail before the @.
     #[arg(long)]
     name: Option<String>,
-    /// admin, operator, viewer or worker.
+    /// Role: admin, operator, viewer or worker.
     #[arg(long)]
     role: String,
-    /// free, pro or enterprise; by default the server's.
+    /// Rate limit plan: free, pro or enterprise; by default the server's.
     #[arg(long)]
     plan: Option<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(), Failure> {
     let client = access.client()?;
     let user = match command {

@@ -19,18 +19,18 @@ const COLUMNS: [Column; 8] = [
     ("URL", "url"),
 ];
 
-/// What to do with webhooks.
+/// The commands on webhooks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Webhooks {
     /// List deliveries of webhooks and mails, the newest first.
     List {
-        /// One of these statuses, separated by commas: pending, delivered, dead, dropped.
+        /// Statuses, separated by commas: pending, delivered, dead, dropped.
         #[arg(long)]
         status: Option<String>,
-        /// About this task.
+        /// Deliveries about this task.
         #[arg(long, value_parser = input::id)]
         task: Option<String>,
-        /// Which page.
+        /// The page of the list.
         #[command(flatten)]
         window: Window,
     },
@@ -44,7 +44,7 @@ pub enum Webhooks {
     Secret,
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

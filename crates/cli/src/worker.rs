@@ -20,16 +20,16 @@ const ANTHROPIC: &str = "https://api.anthropic.com";
 /// Which models a worker runs, and how.
 #[derive(Debug, Clone, Args)]
 pub struct Provider {
-    /// Who runs the model.
+    /// Provider that runs the model.
     #[arg(long, value_enum, default_value_t = ProviderName::Openai)]
     pub provider: ProviderName,
-    /// Where the provider is, such as <http://127.0.0.1:11434/v1>.
+    /// Address of the provider, such as <http://127.0.0.1:11434/v1>.
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// How many tasks run at once.
+    /// Number of tasks that run at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
-    /// How long the simulated provider takes to answer.
+    /// Delay of the simulated provider.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     pub simulated_delay: u64,
 }
@@ -56,7 +56,7 @@ pub struct Worker {
         default_value = "http://127.0.0.1:8080"
     )]
     pub server: String,
-    /// A file that holds the worker's key; or `CALLBOARD_API_KEY`, or `CALLBOARD_API_KEY_FILE`.
+    /// File with the worker's key; by default `CALLBOARD_API_KEY`, then `CALLBOARD_API_KEY_FILE`.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// The certificate to present where the server asks for one (`[tls] client_ca`), in PEM.
@@ -65,7 +65,7 @@ pub struct Worker {
     /// The key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub client_key_file: Option<PathBuf>,
-    /// What people see in the list of workers; by default the host's name.
+    /// Name in the list of workers; by default the host's name.
     #[arg(long)]
     pub name: Option<String>,
     /// The queues to serve, separated by commas.
@@ -74,13 +74,13 @@ pub struct Worker {
     /// The models to announce, separated by commas: names, prefixes such as `gpt-*`; by default all.
     #[arg(long, value_delimiter = ',')]
     pub models: Option<Vec<String>>,
-    /// Who runs the model.
+    /// Provider that runs the model.
     #[command(flatten)]
     pub provider: Provider,
-    /// Where the spans of model calls go, by OTLP over HTTP; or `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// Receiver of the spans of model calls, OTLP over HTTP; by default `OTEL_EXPORTER_OTLP_ENDPOINT`.
     #[arg(long, value_name = "URL")]
     pub otel_endpoint: Option<Url>,
-    /// A file that holds headers for that receiver, name=value; or `OTEL_EXPORTER_OTLP_HEADERS`.
+    /// File with headers for that receiver, name=value; by default `OTEL_EXPORTER_OTLP_HEADERS`.
     #[arg(long, value_name = "FILE")]
     pub otel_headers_file: Option<PathBuf>,
 }

@@ -19,19 +19,19 @@ const COLUMNS: [Column; 8] = [
     ("HEARD OF", "lastHeartbeatAt"),
 ];
 
-/// What to do with workers.
+/// The commands on workers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Workers {
     /// List workers; lost ones are listed for an hour.
     List {
-        /// How many: 1 to 100; by default 20.
+        /// Items to list, 1 to 100; by default 20.
         #[arg(long)]
         limit: Option<u64>,
         /// Items to skip.
         #[arg(long)]
         offset: Option<u64>,
     },
-    /// Let a worker finish what it has and take nothing new.
+    /// Drain a worker: it finishes its tasks and takes no new ones.
     Drain {
         /// The worker.
         #[arg(value_parser = input::id)]
@@ -39,7 +39,7 @@ pub enum Workers {
     },
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Workers>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

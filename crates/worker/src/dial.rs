@@ -132,7 +132,7 @@ impl Tcp {
         }
         let mut request = address.as_str().into_client_request().map_err(|_| Error::Address {
             address: server.to_owned(),
-            reason: "it is no address of a web socket",
+            reason: "it is not a valid server URL",
         })?;
         let mut value =
             HeaderValue::try_from(format!("Bearer {}", key.trim())).map_err(|_| Error::Key)?;
@@ -166,7 +166,7 @@ impl Dial for Tcp {
 /// The address of the workers' web socket on this server.
 fn address(server: &str) -> Result<Url, Error> {
     let refused = |reason| Error::Address { address: server.to_owned(), reason };
-    let mut url = Url::parse(server.trim()).map_err(|_| refused("it is no URL"))?;
+    let mut url = Url::parse(server.trim()).map_err(|_| refused("it is not a valid URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
         let address = url.host_str().unwrap_or_default().to_owned();
         return Err(Error::Address {

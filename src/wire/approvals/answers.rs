@@ -20,12 +20,12 @@ pub struct Approved<'a> {
     status: &'static str,
     #[schema(value_type = String, format = DateTime)]
     approved_at: Iso,
-    /// Who approved it.
+    /// The user who approved it.
     approved_by: &'a str,
-    /// What was said to it.
+    /// The comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<&'a str>,
-    /// Whether another text replaces the output.
+    /// True if another text replaces the output.
     was_modified: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Rejected<'a> {
     status: &'static str,
     #[schema(value_type = String, format = DateTime)]
     rejected_at: Iso,
-    /// Who rejected it.
+    /// The user who rejected it.
     rejected_by: &'a str,
     /// The reason that the reviewer gave.
     reason: &'a str,
@@ -57,10 +57,10 @@ pub struct Rejected<'a> {
 pub struct Claimed<'a> {
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
-    /// Who has claimed it.
+    /// The reviewer who has claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
-    /// Until when others are told so.
+    /// The end of the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     claimed_until: Option<Iso>,
@@ -72,7 +72,7 @@ pub struct ReviewerNameBody<'a> {
     /// `usr_…`, as approvals and histories name it.
     #[schema(value_type = String)]
     id: Text<UserId>,
-    /// What it is called.
+    /// The name.
     name: &'a str,
 }
 

@@ -27,7 +27,7 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Assigned to this user.
         reviewer_id: Option<String> = optional("reviewerId", name()),
-        /// Whether those whose time is over are listed as well; by default not.
+        /// True also lists overdue ones; by default false.
         include_expired: Option<bool> = optional("includeExpired", rule::flag()),
         /// Which page.
         page: Paging = flat(shape::<Paging>()),
@@ -55,13 +55,13 @@ request! {
     /// Approves an output.
     #[derive(Debug, Clone, Default)]
     pub struct ApproveBody as "Approve" {
-        /// What is said to it.
+        /// The comment.
         comment: Option<String> = optional("comment", rule::text(rule::characters(0..=MAX_REMARK))),
         /// The text that replaces the output.
         modified_output: Option<String> = optional("modifiedOutput", rule::text(rule::bytes(0..=usize::MAX))),
-        /// How many outputs of one step this act approves, of which this is one; the history shows it.
+        /// The number of outputs of one step that are approved at once, this one included; the history shows it.
         bulk: Option<u32> = optional("bulk", rule::whole(2..=MAX_BULK)),
-        /// Who decides: a session names only itself, an admin's also others; a key anybody.
+        /// The reviewer: a session names only its own user, an admin's session any user, a key any user.
         reviewer_id: Option<String> = optional("reviewerId", reviewer()),
     }
 }
@@ -72,11 +72,11 @@ request! {
     pub struct RejectBody as "Reject" {
         /// The reason; a task that tries again has it in its prompt.
         reason: String = required("reason", rule::text(rule::characters(1..=MAX_REMARK))),
-        /// Whether another task tries again, with the reason in its prompt; by default not.
+        /// True submits the task again, with the reason in its prompt; by default false.
         retry: Option<bool> = optional("retry", rule::flag()),
         /// The prompt of that task; by default the one before. Only with `retry: true`.
         retry_prompt: Option<String> = optional("retryPrompt", rule::text(rule::bytes(1..=MAX_PROMPT))),
-        /// Who decides, as in an approval.
+        /// The reviewer, as in an approval.
         reviewer_id: Option<String> = optional("reviewerId", reviewer()),
     }
     check retry_is_asked_for

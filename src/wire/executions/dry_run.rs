@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::wire::common::Text;
 
-/// What an execution would do; nothing is stored or started.
+/// The dry run of an execution; nothing is stored or started.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunBody<'a> {
@@ -24,7 +24,7 @@ pub struct DryRunBody<'a> {
     steps: Vec<DryStepBody<'a>>,
     /// The ids of the steps that the run cannot be shorter than, first to last.
     critical_path: &'a [String],
-    /// What it would use.
+    /// The estimated usage.
     estimate: EstimateBody,
 }
 
@@ -34,7 +34,7 @@ pub struct DryRunBody<'a> {
 pub struct DryStepBody<'a> {
     /// Its id.
     id: &'a str,
-    /// How many steps run before it, one after the other; from 0.
+    /// The number of steps that run before it, one after the other; from 0.
     level: usize,
     /// `wait` for a step that waits for a signal; else left out.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -51,11 +51,11 @@ pub struct DryStepBody<'a> {
     model: &'a str,
     /// The queue that it would wait in; empty for a wait.
     queue: &'a str,
-    /// What it waits for.
+    /// The reason that it waits.
     depends_on: &'a [String],
     /// When its output would wait for a reviewer: always, threshold or none.
     gate: &'static str,
-    /// What it would cost, in USD.
+    /// The estimated cost, in USD.
     estimated_cost: f64,
     /// The items of a step with forEach.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,11 +72,11 @@ pub struct DryItemsBody {
     expected: Option<usize>,
     /// The longest list.
     max_items: u16,
-    /// What one item would cost on average, in USD.
+    /// The average cost of an item, in USD.
     estimated_cost: f64,
 }
 
-/// What a run would use.
+/// The estimated usage of a run.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EstimateBody {
@@ -84,9 +84,9 @@ pub struct EstimateBody {
     cost: f64,
     /// The worst case, in USD.
     cost_high: f64,
-    /// How long it takes, in milliseconds; reviewers and queues aside.
+    /// The duration, in milliseconds, without reviews and queues.
     duration_ms: u64,
-    /// What it rests on: history or prices.
+    /// The basis of the estimate: history or prices.
     basis: &'static str,
     /// A model without a price is in it, which counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -13,7 +13,7 @@ use crate::wire::common::Paging;
 use crate::wire::read::rule::{self, Parse};
 use crate::wire::read::shape;
 
-/// How many items of a step are how far; all but `awaitingApproval` sum to `total`.
+/// The number of items in each state; all but `awaitingApproval` sum to `total`.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemCountsBody {
@@ -57,7 +57,7 @@ impl From<ItemCounts> for ItemCountsBody {
 pub struct ItemBody<'a> {
     /// Its number in the list, from 0.
     item: u16,
-    /// What became of it; the status is pending, running, completed, failed, cancelled or rejected.
+    /// The task; the status is pending, running, completed, failed, cancelled or rejected.
     #[serde(flatten)]
     result: StepResult<'a>,
 }

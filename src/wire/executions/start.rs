@@ -22,7 +22,7 @@ request! {
         /// Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
         /// member.
         hitl: Option<HitlSource> = optional("hitl", rule::object::<HitlSource>()),
-        /// How it runs.
+        /// The options of the run.
         options: Option<RunOptions> = optional("options", rule::object::<RunOptions>()),
     }
 }
@@ -33,9 +33,9 @@ request! {
     pub struct RunOptions as "RunOptions" {
         /// The time limit of the whole, in milliseconds.
         timeout_ms: Option<u64> = optional("timeoutMs", timeout()),
-        /// Whether the answer only says what would happen.
+        /// True makes a dry run.
         dry_run: Option<bool> = optional("dryRun", rule::flag()),
-        /// Whether the first failure cancels all else.
+        /// True if the first failure cancels all other steps.
         fail_fast: Option<bool> = optional("failFast", rule::flag()),
         /// The most that it may cost, in USD.
         max_cost: Option<f64> = optional("maxCost", rule::number(0.0..=MAX_COST)),

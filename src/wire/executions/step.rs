@@ -17,7 +17,7 @@ use crate::wire::tasks::{TaskErrorBody, UsageBody};
 /// What a pending task waits for, and until when at least.
 pub type Waiting = (Option<&'static str>, Option<Timestamp>);
 
-/// What became of a step: what does not exist yet is left out.
+/// The state of a step, without the fields that do not exist yet.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepResult<'a> {
@@ -38,7 +38,7 @@ pub struct StepResult<'a> {
     /// From startedAt to completedAt.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
-    /// What all its model calls used.
+    /// The usage of all its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
     /// Its task, the latest if there were several.
@@ -54,7 +54,7 @@ pub struct StepResult<'a> {
     /// Why the model stopped, in the provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
-    /// Whether its output waits for a reviewer.
+    /// True if its output is held for review.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
     /// What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
@@ -65,7 +65,7 @@ pub struct StepResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     signalled_at: Option<Iso>,
-    /// Until when it waits: for a model or a retry at least, for a signal at most, if that is known.
+    /// The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
@@ -78,7 +78,7 @@ pub struct StepResult<'a> {
     /// Why it did not end well.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
-    /// How many items of its list are how far, once the list is known.
+    /// The number of items in each state, once the list is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<ItemCountsBody>,
 }
@@ -225,7 +225,7 @@ pub struct StepSummary<'a> {
     /// The worker's confidence in the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// Whether its output waits for a reviewer.
+    /// True if its output is held for review.
     awaiting_approval: bool,
 }
 

@@ -66,7 +66,7 @@ fn decode<'a>(path: Path<'_>, mode: Mode<'_>, text: &'a str) -> Result<Cow<'a, s
     }
     let blanks = text.replace('+', " ");
     let decoded = percent_decode_str(&blanks).decode_utf8();
-    let decoded = decoded.map_err(|_| refuse("is no UTF-8 once its %-escapes are read"))?;
+    let decoded = decoded.map_err(|_| refuse("must be UTF-8 after percent-decoding"))?;
     Ok(Cow::Owned(decoded.into_owned()))
 }
 

@@ -494,7 +494,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How the service is. */
+        /** The state of the service. */
         get: operations["system_health"];
         put?: never;
         post?: never;
@@ -579,7 +579,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What approvals come to. */
+        /** The statistics of approvals. */
         get: operations["hitl_statistics"];
         put?: never;
         post?: never;
@@ -1408,13 +1408,13 @@ export interface components {
         };
         /** @description An approval as it is told. */
         Approval: {
-            /** @description Who is to decide. */
+            /** @description The assigned reviewer. */
             assignedTo?: string;
-            /** @description Who looks at it now. */
+            /** @description The reviewer who has claimed it. */
             claimedBy?: string;
             /**
              * Format: date-time
-             * @description Until when others are told so.
+             * @description The end of the claim.
              */
             claimedUntil?: string;
             /**
@@ -1422,14 +1422,14 @@ export interface components {
              * @description The confidence in the output, 0 to 1.
              */
             confidence?: number;
-            /** @description How the confidence was made. */
+            /** @description The source of the confidence. */
             confidenceSource?: string;
             /**
              * Format: date-time
              * @description When it was held.
              */
             createdAt: string;
-            /** @description What was decided. */
+            /** @description The decision. */
             decision?: components["schemas"]["Decision"];
             /**
              * Format: date-time
@@ -1441,7 +1441,7 @@ export interface components {
              * @description When it was escalated first.
              */
             escalatedAt?: string;
-            /** @description How long its history is, and how it ends. */
+            /** @description The length and the last hash of its history. */
             history: components["schemas"]["Chain"];
             /**
              * Format: int32
@@ -1450,23 +1450,23 @@ export interface components {
             item?: number;
             /** @description The model's name. */
             model: string;
-            /** @description How reviewers are told. */
+            /** @description The channels that notify reviewers. */
             notifyChannels?: string[];
-            /** @description What the model wrote, in lists its first 2,000 characters; not in events. */
+            /** @description The model's output, in lists its first 2,000 characters; not in events. */
             output?: string;
-            /** @description Whether a list shows only the beginning of the output. */
+            /** @description True if a list shows only the beginning of the output. */
             outputTruncated?: boolean;
             /** @description The execution that the task belongs to. */
             planExecutionId?: string;
-            /** @description What the model was asked, in lists its first 2,000 characters; not in events. */
+            /** @description The prompt, in lists its first 2,000 characters; not in events. */
             prompt?: string;
-            /** @description Whether a list shows only the beginning of the prompt. */
+            /** @description True if a list shows only the beginning of the prompt. */
             promptTruncated?: boolean;
             /** @description The queue's name. */
             queue: string;
             /** @description Why it is held: required, `below_threshold`, `no_confidence` or sampled. */
             reason: string;
-            /** @description Whether it would have passed, and only shows how good such outputs are. */
+            /** @description True if it is a sample of outputs that pass. */
             sampled: boolean;
             /** @description pending, assigned, escalated, expired, approved, rejected or cancelled. */
             status: string;
@@ -1497,7 +1497,7 @@ export interface components {
             untested?: boolean;
             /**
              * Format: int64
-             * @description How long it has waited, or had when it was decided, in milliseconds.
+             * @description The wait so far, or until the decision, in milliseconds.
              */
             waitingMs: number;
         };
@@ -1505,14 +1505,14 @@ export interface components {
         Approved: {
             /** Format: date-time */
             approvedAt: string;
-            /** @description Who approved it. */
+            /** @description The user who approved it. */
             approvedBy: string;
-            /** @description What was said to it. */
+            /** @description The comment. */
             comment?: string;
             /** @description completed. */
             status: string;
             taskId: string;
-            /** @description Whether another text replaces the output. */
+            /** @description True if another text replaces the output. */
             wasModified: boolean;
         };
         /** @description An entry of the audit log. */
@@ -1552,7 +1552,7 @@ export interface components {
             batchId: string;
             /** @description Its tasks, in the order in which they were given. */
             tasks: components["schemas"]["BatchItem"][];
-            /** @description How many. */
+            /** @description The number. */
             total: number;
         };
         /** @description One task of a batch. */
@@ -1566,7 +1566,7 @@ export interface components {
         BatchStatus: {
             /** @description `dt_batch_…` */
             batchId: string;
-            /** @description How many have each status. */
+            /** @description The number in each status. */
             counts: {
                 [key: string]: number;
             };
@@ -1577,7 +1577,7 @@ export interface components {
             createdAt: string;
             /** @description Its tasks that are still stored, in the order in which they were given. */
             tasks: components["schemas"]["BatchItem"][];
-            /** @description How many. */
+            /** @description The number. */
             total: number;
         };
         /** @description A budget of many tasks. */
@@ -1593,7 +1593,7 @@ export interface components {
             id: string;
             /**
              * Format: double
-             * @description What may be spent in a period, in USD.
+             * @description The limit of a period, in USD.
              */
             limit: number;
             /** @description The tasks that it is for. */
@@ -1691,21 +1691,21 @@ export interface components {
              */
             total: number;
         };
-        /** @description How good confidences are. */
+        /** @description The calibration of confidences. */
         Calibration: {
-            /** @description What became of outputs by confidence: ten ranges of 0.1. */
+            /** @description The decisions on outputs by confidence: ten ranges of 0.1. */
             deciles: components["schemas"]["Decile"][];
             /** @description The method that was asked for. */
             method?: string;
             /** @description The model that was asked for. */
             model?: string;
-            /** @description What became of those without a confidence; they count in no threshold. */
+            /** @description The decisions on outputs without a confidence; they count in no threshold. */
             noConfidence: components["schemas"]["Tally"];
             /** @description The step that was asked for. */
             stepId?: string;
             /** @description The template that was asked for. */
             templateId?: string;
-            /** @description What each threshold would have done. */
+            /** @description The result of each threshold. */
             thresholds: components["schemas"]["Threshold"][];
         };
         /** @description A cancelled task. */
@@ -1720,18 +1720,18 @@ export interface components {
             /** @description cancelled. */
             status: string;
         };
-        /** @description How long a history is, and how it ends. */
+        /** @description The length and the last hash of a history. */
         Chain: {
             /** @description The hash of the last. */
             hash: string;
             /**
              * Format: int32
-             * @description How many entries it has.
+             * @description The number of entries.
              */
             length: number;
         };
         /**
-         * @description How reviewers are told.
+         * @description The channels that notify reviewers.
          * @enum {string}
          */
         Channel: "email" | "dashboard";
@@ -1796,16 +1796,16 @@ export interface components {
         };
         /** @description The answer to a claim or a release. */
         Claimed: {
-            /** @description Who has claimed it. */
+            /** @description The reviewer who has claimed it. */
             claimedBy?: string;
             /**
              * Format: date-time
-             * @description Until when others are told so.
+             * @description The end of the claim.
              */
             claimedUntil?: string;
             taskId: string;
         };
-        /** @description How one part is. */
+        /** @description The state of one component. */
         Component: {
             /** @description In words. */
             detail?: string;
@@ -1823,7 +1823,7 @@ export interface components {
             /** @description The workers. */
             workers: components["schemas"]["Component"];
         };
-        /** @description How a confidence is to be made. */
+        /** @description The source of a confidence. */
         Confidence: {
             /** @description The members that samples must agree on; by default those of the schema. */
             fields?: string[];
@@ -1836,14 +1836,14 @@ export interface components {
              * @description The samples or verdicts; by default 3.
              */
             n?: number;
-            /** @description What the judge goes by. */
+            /** @description The criteria of the judge. */
             rubric?: string;
         };
-        /** @description What became of outputs of some confidence. */
+        /** @description The decisions on outputs of some confidence. */
         Decile: components["schemas"]["Tally"] & {
             /**
              * Format: double
-             * @description The least confidence.
+             * @description The lower bound of the confidence.
              */
             from: number;
             /**
@@ -1852,7 +1852,7 @@ export interface components {
              */
             to: number;
         };
-        /** @description What was decided. */
+        /** @description The decision. */
         Decision: {
             /**
              * Format: date-time
@@ -1865,18 +1865,18 @@ export interface components {
             comment?: string;
             /** @description That text, in lists its first 2,000 characters; not in events. */
             modifiedOutput?: string;
-            /** @description Whether a list shows only the beginning of that text. */
+            /** @description True if a list shows only the beginning of that text. */
             modifiedOutputTruncated?: boolean;
             /** @description The task that tries again. */
             retryTaskId?: string;
             /** @description approved or rejected. */
             status: string;
-            /** @description Whether a reviewer's text replaces the output. */
+            /** @description True if a reviewer's text replaces the output. */
             wasModified: boolean;
         };
-        /** @description What holds for every step that says nothing itself. */
+        /** @description The defaults of steps. */
         Defaults: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
-            /** @description How the confidence is made. */
+            /** @description The source of the confidence. */
             confidence?: components["schemas"]["Confidence"];
             /**
              * Format: int64
@@ -1896,11 +1896,11 @@ export interface components {
             temperature?: number;
             /**
              * Format: int64
-             * @description How long one attempt may take, in milliseconds.
+             * @description The time limit of one attempt, in milliseconds.
              */
             timeoutMs?: number;
         };
-        /** @description What a deletion removed. */
+        /** @description The result of a deletion. */
         Deleted: {
             /** @description The template. */
             id: string;
@@ -1955,7 +1955,7 @@ export interface components {
         DryItems: {
             /**
              * Format: double
-             * @description What one item would cost on average, in USD.
+             * @description The average cost of an item, in USD.
              */
             estimatedCost: number;
             /**
@@ -1969,11 +1969,11 @@ export interface components {
              */
             maxItems: number;
         };
-        /** @description What an execution would do; nothing is stored or started. */
+        /** @description The dry run of an execution; nothing is stored or started. */
         DryRun: {
             /** @description The ids of the steps that the run cannot be shorter than, first to last. */
             criticalPath: string[];
-            /** @description What it would use. */
+            /** @description The estimated usage. */
             estimate: components["schemas"]["Estimate"];
             /** @description The plan, where one is executed. */
             planId?: string;
@@ -1986,11 +1986,11 @@ export interface components {
         };
         /** @description A step as it would run. */
         DryStep: {
-            /** @description What it waits for. */
+            /** @description The reason that it waits. */
             dependsOn: string[];
             /**
              * Format: double
-             * @description What it would cost, in USD.
+             * @description The estimated cost, in USD.
              */
             estimatedCost: number;
             /** @description When its output would wait for a reviewer: always, threshold or none. */
@@ -1999,7 +1999,7 @@ export interface components {
             id: string;
             /** @description The items of a step with forEach. */
             items?: components["schemas"]["DryItems"];
-            /** @description How many steps run before it, one after the other; from 0. */
+            /** @description The number of steps that run before it, one after the other; from 0. */
             level: number;
             /** @description The model that it would run on; empty for a wait. */
             model: string;
@@ -2023,14 +2023,14 @@ export interface components {
             action?: string;
             /** @description By whom: the identifier of a user or a key, or `system`. */
             actor?: string;
-            /** @description Who was chosen as the reviewer. */
+            /** @description The chosen reviewer. */
             assignedTo?: string;
             /**
              * Format: date-time
-             * @description Until when other reviewers see the claim.
+             * @description The end of the claim.
              */
             claimedUntil?: string;
-            /** @description What the reviewer said. */
+            /** @description The reviewer's comment. */
             comment?: string;
             /** @description The SHA-256 of the salt and `comment`, or `reason`. */
             commentHash?: string;
@@ -2039,11 +2039,11 @@ export interface components {
              * @description The model's confidence, 0 to 1.
              */
             confidence?: number;
-            /** @description What else is known. */
+            /** @description Further details. */
             details?: components["schemas"]["More"];
             /** @description The SHA-256 of the salt and `modifiedOutput`. */
             editHash?: string;
-            /** @description Who had to decide before. */
+            /** @description The reviewer assigned before. */
             from?: string;
             /** @description The SHA-256 of the entry in its canonical form. */
             hash?: string;
@@ -2062,7 +2062,7 @@ export interface components {
             reason?: string;
             /** @description The task that tries again. */
             retryTaskId?: string;
-            /** @description Who is named as the reviewer. */
+            /** @description The user named as the reviewer. */
             reviewerId?: string;
             /** @description The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased. */
             salt?: string;
@@ -2071,14 +2071,14 @@ export interface components {
              * @description When.
              */
             timestamp?: string;
-            /** @description Who has to decide now. */
+            /** @description The reviewer assigned now. */
             to?: string;
             /**
              * Format: int32
              * @description The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted.
              */
             version?: number;
-            /** @description Whether the reviewer's text replaces the output. */
+            /** @description True if the reviewer's text replaces the output. */
             wasModified?: boolean;
         };
         /** @description A task whose texts are erased. */
@@ -2093,9 +2093,9 @@ export interface components {
             /** @description The status, which stays. */
             status: string;
         };
-        /** @description What a run would use. */
+        /** @description The estimated usage of a run. */
         Estimate: {
-            /** @description What it rests on: history or prices. */
+            /** @description The basis of the estimate: history or prices. */
             basis: string;
             /**
              * Format: double
@@ -2109,7 +2109,7 @@ export interface components {
             costHigh: number;
             /**
              * Format: int64
-             * @description How long it takes, in milliseconds; reviewers and queues aside.
+             * @description The duration, in milliseconds, without reviews and queues.
              */
             durationMs: number;
             /** @description A model without a price is in it, which counts as 0. */
@@ -2122,15 +2122,15 @@ export interface components {
              * @description When it ended.
              */
             completedAt?: string;
-            /** @description What it failed of, once it has ended. */
+            /** @description The error, once it has failed. */
             error?: components["schemas"]["ExecutionError"];
             /** @description `dt_exec_…` */
             id: string;
-            /** @description What it was started with, defaults filled in; not in lists. */
+            /** @description The input, defaults filled in; not in lists. */
             input?: Record<string, never>;
             /** @description The plan that it runs: `dt_plan_…` */
             planId: string;
-            /** @description How many steps are how far; in an event, as when it is read. */
+            /** @description The number of steps in each state; in an event, at the time of reading. */
             progress?: components["schemas"]["Progress"];
             /**
              * Format: date-time
@@ -2139,7 +2139,7 @@ export interface components {
             startedAt: string;
             /** @description running, completed, failed or cancelled. */
             status: string;
-            /** @description What became of each step, by its id; not in lists. */
+            /** @description The state of each step, by its id; not in lists. */
             steps?: {
                 [key: string]: components["schemas"]["StepResult"];
             };
@@ -2147,10 +2147,10 @@ export interface components {
             templateId?: string;
             /** @description The version that was deployed. */
             templateVersion?: string;
-            /** @description What all its model calls used. */
+            /** @description The usage of all its model calls. */
             usage: components["schemas"]["Usage"];
         };
-        /** @description What an execution failed of. */
+        /** @description The error of an execution. */
         ExecutionError: {
             /** @description The code. */
             code: string;
@@ -2165,7 +2165,7 @@ export interface components {
             concurrencyKey?: string;
             /**
              * Format: int32
-             * @description How many.
+             * @description The number.
              */
             concurrencyLimit?: number;
             /** @description Keys of the same priority take turns. */
@@ -2178,7 +2178,7 @@ export interface components {
              */
             weight?: number;
         };
-        /** @description How the service is. */
+        /** @description The state of the service. */
         Health: {
             /** @description Its parts. */
             components: components["schemas"]["Components"];
@@ -2199,7 +2199,7 @@ export interface components {
              * @description Minimum confidence to skip review, 0 to 1.
              */
             confidenceThreshold?: number;
-            /** @description How reviewers are told. */
+            /** @description The channels that notify reviewers. */
             notifyChannels?: components["schemas"]["Channel"][];
             /** @description The ids of the steps whose outputs are always held. */
             requiredFor?: string[];
@@ -2210,7 +2210,7 @@ export interface components {
             sampleRate?: number;
             /**
              * Format: int64
-             * @description How long a reviewer has, in milliseconds; by default 3600000.
+             * @description The time for the review, in milliseconds; by default 3600000.
              */
             timeoutMs?: number;
         };
@@ -2222,7 +2222,7 @@ export interface components {
              */
             item: number;
         };
-        /** @description How many items of a step are how far; all but `awaitingApproval` sum to `total`. */
+        /** @description The number of items in each state; all but `awaitingApproval` sum to `total`. */
         ItemCounts: {
             /**
              * Format: int32
@@ -2276,7 +2276,7 @@ export interface components {
             environment: string;
             /**
              * Format: date-time
-             * @description Until when it is taken.
+             * @description The end of its validity.
              */
             expiresAt: string;
             /** @description `key_…` */
@@ -2285,13 +2285,13 @@ export interface components {
             key: string;
             /** @description The last four characters of its text. */
             last4: string;
-            /** @description What it is called. */
+            /** @description The name. */
             name: string;
             /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
             prefix: string;
             /** @description The queues that a worker key is bound to. */
             queues?: string[];
-            /** @description What it may do. */
+            /** @description The role. */
             role: string;
         };
         /** @description A key as it is listed. */
@@ -2301,13 +2301,13 @@ export interface components {
              * @description When it was made.
              */
             createdAt: string;
-            /** @description Who made it: the id of a user or a key. */
+            /** @description The creator: the id of a user or a key. */
             createdBy?: string;
             /** @description live or test. */
             environment: string;
             /**
              * Format: date-time
-             * @description Until when it is taken at most.
+             * @description The latest end of its validity.
              */
             expiresAt: string;
             /** @description `key_…` */
@@ -2319,7 +2319,7 @@ export interface components {
              * @description When it was used last; up to a minute earlier after a restart.
              */
             lastUsedAt?: string;
-            /** @description What it is called. */
+            /** @description The name. */
             name: string;
             /** @description free, pro or enterprise, if it has one of its own. */
             plan?: string;
@@ -2332,7 +2332,7 @@ export interface components {
              * @description From when on it is refused; in the future while a rotated key still works.
              */
             revokedAt?: string;
-            /** @description What it may do. */
+            /** @description The role. */
             role: string;
             /** @description active, expired or revoked. */
             status: string;
@@ -2379,9 +2379,9 @@ export interface components {
             /** @description The address to open in a browser. */
             url: string;
         };
-        /** @description What a logout did. */
+        /** @description The result of a logout. */
         LoggedOut: {
-            /** @description How many sessions ended. */
+            /** @description The number of ended sessions. */
             ended: number;
         };
         /** @description An earlier turn. */
@@ -2418,7 +2418,7 @@ export interface components {
         ModelState: {
             /**
              * Format: date-time
-             * @description Until when no call begins, after a 429 or 529.
+             * @description The time before which no call begins, after a 429 or 529.
              */
             closedUntil?: string;
             /** @description The limits that count. */
@@ -2427,7 +2427,7 @@ export interface components {
             name: string;
             /** @description In USD per token. */
             price?: components["schemas"]["Price"];
-            /** @description What the provider told last, in the headers of an answer. */
+            /** @description The limits in the headers of the provider's last answer. */
             reported?: components["schemas"]["Reported"];
             /** @description The last minute, with what calls in flight have reserved. */
             used: components["schemas"]["Used"];
@@ -2441,18 +2441,18 @@ export interface components {
             /** @description list */
             object: string;
         };
-        /** @description What else is known of what happened. */
+        /** @description Further details of the action. */
         More: {
-            /** @description How the reviewer was chosen. */
+            /** @description The rule that chose the reviewer. */
             assignmentMethod?: string;
             /**
              * Format: int32
-             * @description How many outputs the reviewer approved by one act; absent if it was this one alone.
+             * @description The number of outputs that the reviewer approved at once; absent if it was this one alone.
              */
             bulk?: number;
             /**
              * Format: int64
-             * @description How long was waited, in milliseconds.
+             * @description The length of the wait, in milliseconds.
              */
             escalationAfterMs?: number;
             /**
@@ -2486,11 +2486,11 @@ export interface components {
              * @description When the user signed in.
              */
             createdAt: string;
-            /** @description Whether the request was made in it. */
+            /** @description True if the request was made in it. */
             current: boolean;
             /**
              * Format: date-time
-             * @description Until when it can be gone on with.
+             * @description The end of the session, unless it is renewed.
              */
             expiresAt?: string;
             /** @description `ses_…` */
@@ -2500,7 +2500,7 @@ export interface components {
              * @description When it was last gone on with.
              */
             refreshedAt?: string;
-            /** @description Whose it is. */
+            /** @description The owner. */
             userId: string;
         };
         /** @description A plan. */
@@ -2562,7 +2562,7 @@ export interface components {
              */
             output: number;
         };
-        /** @description How many steps are how far; all but `awaitingApproval` sum to `total`. */
+        /** @description The number of steps in each state; all but `awaitingApproval` sum to `total`. */
         Progress: {
             /**
              * Format: int32
@@ -2596,7 +2596,7 @@ export interface components {
             running: number;
             /**
              * Format: int32
-             * @description Whose condition was false.
+             * @description Steps whose condition was false.
              */
             skipped: number;
             /**
@@ -2636,7 +2636,7 @@ export interface components {
             concurrent?: number;
             /** @description Its name. */
             name: string;
-            /** @description Whether it gives out no leases. */
+            /** @description True if it gives out no leases. */
             paused: boolean;
             /**
              * Format: int32
@@ -2650,7 +2650,7 @@ export interface components {
             reason: string;
             /** Format: date-time */
             rejectedAt: string;
-            /** @description Who rejected it. */
+            /** @description The user who rejected it. */
             rejectedBy: string;
             /** @description The task that tries again. */
             retryTaskId?: string;
@@ -2658,7 +2658,7 @@ export interface components {
             status: string;
             taskId: string;
         };
-        /** @description What a provider tells of its limits. */
+        /** @description The limits that a provider reports. */
         Reported: {
             /** @description Input tokens. */
             inputTokens?: components["schemas"]["Allowance"];
@@ -2669,7 +2669,7 @@ export interface components {
             /** @description Input and output tokens together. */
             tokens?: components["schemas"]["Allowance"];
         };
-        /** @description How often a step is tried. */
+        /** @description The attempts of a step. */
         Retry: {
             /**
              * Format: int64
@@ -2682,18 +2682,18 @@ export interface components {
              */
             maxAttempts?: number;
         };
-        /** @description What a reviewer decided within the window. */
+        /** @description The decisions of a reviewer within the window. */
         Reviewer: {
             /**
              * Format: int64
-             * @description How many outputs it let pass.
+             * @description The number of outputs that it would have passed.
              */
             approvals: number;
-            /** @description Who. */
+            /** @description The user. */
             id: string;
             /**
              * Format: int64
-             * @description How many it did not.
+             * @description The number that it did not.
              */
             rejections: number;
         };
@@ -2701,7 +2701,7 @@ export interface components {
         ReviewerName: {
             /** @description `usr_…`, as approvals and histories name it. */
             id: string;
-            /** @description What it is called. */
+            /** @description The name. */
             name: string;
         };
         /** @description The members as they were given; none where nothing was. */
@@ -2761,7 +2761,7 @@ export interface components {
              */
             updatedAt: string;
         };
-        /** @description What became of an occurrence. */
+        /** @description The outcome of an occurrence. */
         ScheduleRun: {
             /**
              * Format: date-time
@@ -2786,14 +2786,14 @@ export interface components {
         Session: {
             /**
              * Format: date-time
-             * @description Until when the access token is taken.
+             * @description The end of the access token's validity.
              */
             expiresAt: string;
-            /** @description What the session is gone on with, once, at `POST /api/auth/refresh`. */
+            /** @description The token that renews the session, once, at `POST /api/auth/refresh`. */
             refreshToken: string;
             /** @description The access token, for `Authorization: Bearer`. */
             token: string;
-            /** @description Who has signed in. */
+            /** @description The signed-in user. */
             user: components["schemas"]["User"];
         };
         /** @description A share of 0 to 1 that is not known exactly. */
@@ -2821,7 +2821,7 @@ export interface components {
             /** @description Keys that signed before, the latest first. */
             previous: components["schemas"]["PreviousKey"][];
         };
-        /** @description What approvals come to. */
+        /** @description The statistics of approvals. */
         Statistics: {
             /**
              * Format: int64
@@ -2835,17 +2835,17 @@ export interface components {
             avgConfidence: number;
             /**
              * Format: int64
-             * @description How long those decided within the window waited, on average, in milliseconds.
+             * @description The average wait of those decided within the window, in milliseconds.
              */
             avgWaitTimeMs: number;
             /**
              * Format: int64
-             * @description How many were created within the window.
+             * @description The number created within the window.
              */
             created: number;
             /**
              * Format: int64
-             * @description How many were decided within the window.
+             * @description The number decided within the window.
              */
             decided: number;
             /**
@@ -2855,7 +2855,7 @@ export interface components {
             escalationRate: number;
             /**
              * Format: int64
-             * @description How many wait, and their time is not over.
+             * @description The number that wait and are not overdue.
              */
             pending: number;
             /**
@@ -2863,7 +2863,7 @@ export interface components {
              * @description Rejected on the current UTC day, by a reviewer or a time-out.
              */
             rejectedToday: number;
-            /** @description Who decided most within the window; ten at most. */
+            /** @description The reviewers with the most decisions within the window; ten at most. */
             topReviewers: components["schemas"]["Reviewer"][];
             /**
              * Format: int64
@@ -2878,9 +2878,9 @@ export interface components {
              * @description The most tasks at once, 1 to 1000; by default one for each item.
              */
             concurrency?: number;
-            /** @description Whether it runs, in CEL. */
+            /** @description The condition, in CEL. */
             condition?: string;
-            /** @description How its confidence is made. */
+            /** @description The source of its confidence. */
             confidence?: components["schemas"]["Confidence"];
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
@@ -2917,9 +2917,9 @@ export interface components {
             prompt?: string;
             /** @description The queue; by default `default`. */
             queue?: string;
-            /** @description Whether a reviewer must see its output; by default false. */
+            /** @description True holds its output for review; by default false. */
             requiresApproval: boolean;
-            /** @description How often it is tried. */
+            /** @description The number of attempts. */
             retry?: components["schemas"]["Retry"];
             /** @description The schema of its payload. */
             schema?: Record<string, never>;
@@ -2934,20 +2934,20 @@ export interface components {
             temperature?: number;
             /**
              * Format: int64
-             * @description How long one attempt may take, in milliseconds; by default 300000.
+             * @description The time limit of one attempt, in milliseconds; by default 300000.
              */
             timeoutMs?: number;
             /** @description `wait` for a step that waits for a signal; else left out. */
             type?: string;
         };
-        /** @description What became of a step: what does not exist yet is left out. */
+        /** @description The state of a step, without the fields that do not exist yet. */
         StepResult: {
             /**
              * Format: int32
              * @description The number of the current or last attempt of that task.
              */
             attempt?: number;
-            /** @description Whether its output waits for a reviewer. */
+            /** @description True if its output is held for review. */
             awaitingApproval?: boolean;
             /**
              * Format: date-time
@@ -2970,7 +2970,7 @@ export interface components {
             fallbackReason?: string;
             /** @description Why the model stopped, in the provider's word. */
             finishReason?: string;
-            /** @description How many items of its list are how far, once the list is known. */
+            /** @description The number of items in each state, once the list is known. */
             items?: components["schemas"]["ItemCounts"];
             /** @description The model that was called last; once the step has ended, only if it was not the first. */
             modelUsed?: string;
@@ -2993,7 +2993,7 @@ export interface components {
             status: string;
             /** @description Its task, the latest if there were several. */
             taskId?: string;
-            /** @description What all its model calls used. */
+            /** @description The usage of all its model calls. */
             usage?: components["schemas"]["Usage"];
             /**
              * @description What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
@@ -3002,11 +3002,11 @@ export interface components {
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description Until when it waits: for a model or a retry at least, for a signal at most, if that is known.
+             * @description The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal.
              */
             waitingUntil?: string;
         };
-        /** @description What became of some outputs: each is approved, edited, rejected or unreviewed. */
+        /** @description The decisions on some outputs: each is approved, edited, rejected or unreviewed. */
         Tally: {
             /**
              * Format: int32
@@ -3046,11 +3046,11 @@ export interface components {
              * @description The number of the current or last attempt; 0 before the first.
              */
             attempt: number;
-            /** @description Whether its output waits for a reviewer. */
+            /** @description True if its output is held for review. */
             awaitingApproval: boolean;
             /** @description The batch that it was created in. */
             batchId?: string;
-            /** @description Who is told of the end. */
+            /** @description The receiver of the end's notice. */
             callbackUrl?: string;
             /**
              * Format: date-time
@@ -3067,9 +3067,9 @@ export interface components {
              * @description The worker's confidence in the output, 0 to 1.
              */
             confidence?: number;
-            /** @description How the confidence is to be made, as asked for; not in lists. */
+            /** @description The requested source of the confidence; not in lists. */
             confidenceRequest?: components["schemas"]["Confidence"];
-            /** @description How the confidence was made. */
+            /** @description The source of the confidence. */
             confidenceSource?: string;
             /** @description Extra key-value pairs; not in lists. */
             context?: Record<string, never>;
@@ -3112,7 +3112,7 @@ export interface components {
             model: string;
             /** @description The model that was called last. */
             modelUsed?: string;
-            /** @description What the model answered; not in lists. */
+            /** @description The model's answer; not in lists. */
             output?: string;
             /** @description The JSON Schema of the output; not in lists. */
             outputSchema?: Record<string, never>;
@@ -3123,13 +3123,13 @@ export interface components {
              * @description 1 to 10.
              */
             priority: number;
-            /** @description What was asked; not in lists. */
+            /** @description The prompt; not in lists. */
             prompt?: string;
             /** @description The queue's name. */
             queue: string;
             /**
              * Format: int32
-             * @description How often it went back to the queue after a failed attempt.
+             * @description The number of returns to the queue after a failed attempt.
              */
             retryCount: number;
             /** @description The task that it tries again: a rejected one, or one that was retried. */
@@ -3154,22 +3154,22 @@ export interface components {
             temperature?: number;
             /**
              * Format: int64
-             * @description How long one attempt may take.
+             * @description The time limit of one attempt.
              */
             timeoutMs: number;
-            /** @description What the model call used. */
+            /** @description The usage of the model call. */
             usage?: components["schemas"]["Usage"];
             /** @description What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget. */
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description Until when it waits at least, if that is known.
+             * @description The earliest end of the wait, if it is known.
              */
             waitingUntil?: string;
             /** @description The worker that has it or had it last. */
             workerId?: string;
         };
-        /** @description What ended a task or an attempt. */
+        /** @description The error that ended a task or an attempt. */
         TaskError: {
             /** @description The code. */
             code: string;
@@ -3178,28 +3178,28 @@ export interface components {
         };
         /** @description A template. */
         Template: {
-            /** @description Who made it: an e-mail, `key:<name>`, or `system`. */
+            /** @description The author: an e-mail, `key:<name>`, or `system`. */
             author: string;
             /**
              * Format: date-time
              * @description When it was made.
              */
             createdAt: string;
-            /** @description What holds for every step that says nothing itself; not in lists. */
+            /** @description The defaults of steps; not in lists. */
             defaults?: components["schemas"]["Defaults"];
             /** @description At most 500 characters. */
             description?: string;
             /**
              * Format: double
-             * @description What a run costs, in USD.
+             * @description The cost of a run, in USD.
              */
             estimatedCost: number;
             /**
              * Format: int64
-             * @description How long a run takes, in milliseconds.
+             * @description The duration of a run, in milliseconds.
              */
             estimatedDurationMs: number;
-            /** @description What is held for a reviewer; not in lists. */
+            /** @description The held output; not in lists. */
             hitl?: components["schemas"]["Hitl"];
             /** @description The ids of the steps whose outputs are always held. */
             hitlSteps: string[];
@@ -3217,7 +3217,7 @@ export interface components {
             outputSchema?: Record<string, never>;
             /** @description 1 to 500 steps; not in lists. */
             steps?: components["schemas"]["Step"][];
-            /** @description How many steps it has. */
+            /** @description The number of steps. */
             stepsCount: number;
             /** @description For filtering: at most 32 of at most 64 characters. */
             tags: string[];
@@ -3226,28 +3226,28 @@ export interface components {
             /** @description private (by default), organization or public. */
             visibility: string;
         };
-        /** @description What a threshold would have done: each output is in `reviews`, `reviewsSaved` or `unreviewed`. */
+        /** @description The result of a threshold: each output is in `reviews`, `reviewsSaved` or `unreviewed`. */
         Threshold: {
             /** @description The share of all rejections, known or not, that it would have missed. */
             missedShare: components["schemas"]["Share"];
             /**
              * Format: int32
-             * @description How many rejections are known, at any confidence.
+             * @description The number of known rejections, at any confidence.
              */
             rejectionsKnown: number;
             /**
              * Format: int32
-             * @description How many of them it would have missed.
+             * @description The number of them that it would have missed.
              */
             rejectionsMissed: number;
             /**
              * Format: int32
-             * @description How many it would have held.
+             * @description The number that it would have held.
              */
             reviews: number;
             /**
              * Format: int32
-             * @description How many were reviewed that it would not have held.
+             * @description The number of reviewed outputs that it would not have held.
              */
             reviewsSaved: number;
             /**
@@ -3257,7 +3257,7 @@ export interface components {
             threshold: number;
             /**
              * Format: int32
-             * @description How many it would not have held that nobody decided on.
+             * @description The number of undecided outputs that it would not have held.
              */
             unreviewed: number;
             /**
@@ -3301,7 +3301,7 @@ export interface components {
              */
             totalCost: number;
         };
-        /** @description What tasks used, in groups. */
+        /** @description The usage of tasks, in groups. */
         UsageGroups: {
             /**
              * Format: date-time
@@ -3319,10 +3319,10 @@ export interface components {
             to: string;
             /** @description All tasks, each once. */
             total: components["schemas"]["UsageSum"];
-            /** @description Whether groups are missing. */
+            /** @description True if groups are missing. */
             truncated?: boolean;
         };
-        /** @description What some tasks used. */
+        /** @description The usage of some tasks. */
         UsageSum: {
             /**
              * Format: int64
@@ -3379,17 +3379,17 @@ export interface components {
              * @description When it was made.
              */
             createdAt: string;
-            /** @description By which it signs in. */
+            /** @description The e-mail for signing in. */
             email: string;
             /** @description `usr_…` */
             id: string;
-            /** @description What it is called. */
+            /** @description The name. */
             name: string;
             /** @description Set while the password must be changed first. */
             passwordChangeRequired?: boolean;
             /** @description free, pro or enterprise, if it has one of its own. */
             plan?: string;
-            /** @description What it may do. */
+            /** @description The role. */
             role: string;
         };
         /** @description The secret that signs webhooks. */
@@ -3411,7 +3411,7 @@ export interface components {
         };
         /** @description A worker as it is told. */
         Worker: {
-            /** @description How many leases it takes at once. */
+            /** @description The number of tasks that it runs at the same time. */
             concurrency: number;
             /**
              * Format: date-time
@@ -3427,11 +3427,11 @@ export interface components {
             lastHeartbeatAt: string;
             /** @description The models that it runs: names, prefixes such as `gpt-*`, or `*`. */
             models: string[];
-            /** @description What it calls itself. */
+            /** @description The name that it gives itself. */
             name: string;
             /** @description The queues that it serves. */
             queues: string[];
-            /** @description How many it has. */
+            /** @description The number that it has. */
             running: number;
             /** @description active, draining or lost. */
             status: string;
@@ -3439,13 +3439,13 @@ export interface components {
             version: string;
         };
         Approve: {
-            /** @description What is said to it. */
+            /** @description The comment. */
             comment?: string | null;
             /** @description The text that replaces the output. */
             modifiedOutput?: string | null;
-            /** @description How many outputs of one step this act approves, of which this is one; the history shows it. */
+            /** @description The number of outputs of one step that are approved at once, this one included; the history shows it. */
             bulk?: number | null;
-            /** @description Who decides: a session names only itself, an admin's also others; a key anybody. */
+            /** @description The reviewer: a session names only its own user, an admin's session any user, a key any user. */
             reviewerId?: string | null;
         };
         BulkFilter: {
@@ -3469,7 +3469,7 @@ export interface components {
             createdBefore?: string | null;
         };
         ChangeBudget: {
-            /** @description What may be spent in a period, in USD. */
+            /** @description The limit of a period, in USD. */
             limit?: number | null;
             /** @description The shares of the limit at which `budget.alert` is sent. */
             alertAt?: number[] | null;
@@ -3492,7 +3492,7 @@ export interface components {
             new: string;
         };
         ChangeQueue: {
-            /** @description Whether it gives out no leases. */
+            /** @description True if it gives out no leases. */
             paused?: boolean | null;
             /** @description The most of its tasks that run at the same time; 0 removes the limit. */
             concurrent?: number | null;
@@ -3512,12 +3512,12 @@ export interface components {
             /** @description The IANA time zone in which cron is read; by default UTC. */
             timezone?: string | null;
             /**
-             * @description What happens while an earlier run is under way; by default skip.
+             * @description The rule while an earlier run is in progress; by default skip.
              * @enum {string|null}
              */
             overlap?: "skip" | "queue" | "cancel_running" | "allow" | null;
             /**
-             * @description Which missed occurrences are made up for; by default last.
+             * @description The missed occurrences to make up; by default last.
              * @enum {string|null}
              */
             catchUp?: "none" | "last" | "all" | null;
@@ -3525,12 +3525,12 @@ export interface components {
             jitterMs?: number | null;
             /** @description False pauses it; by default true. */
             enabled?: boolean | null;
-            /** @description What an occurrence starts. */
+            /** @description The work that an occurrence starts. */
             target?: components["schemas"]["ScheduleTarget"] | null;
         };
         ChangeUser: {
             /**
-             * @description What it may do.
+             * @description The role.
              * @enum {string|null}
              */
             role?: "admin" | "operator" | "viewer" | "worker" | null;
@@ -3589,7 +3589,7 @@ export interface components {
             function_call?: null;
         };
         ChatStreamOptions: {
-            /** @description Whether the last chunk tells the usage; by default false. */
+            /** @description True adds the usage to the last chunk; by default false. */
             include_usage?: boolean | null;
             /**
              * @description No padding.
@@ -3612,7 +3612,7 @@ export interface components {
             fields?: string[] | null;
             /** @description The model that judges; required for judge. */
             judgeModel?: string | null;
-            /** @description What the judge goes by: at most 16 KiB. */
+            /** @description The criteria of the judge: at most 16 KiB. */
             rubric?: string | null;
         };
         CreateBatch: {
@@ -3622,10 +3622,10 @@ export interface components {
         CreateBudget: {
             /** @description The tasks that it is for; an empty object is for all. */
             match: components["schemas"]["BudgetMatch"];
-            /** @description What may be spent in a period, in USD. */
+            /** @description The limit of a period, in USD. */
             limit: number;
             /**
-             * @description day, week (from Monday), month, or total, which never begins anew.
+             * @description day, week (from Monday), month, or total, which never resets.
              * @enum {string}
              */
             period: "day" | "week" | "month" | "total";
@@ -3644,9 +3644,9 @@ export interface components {
             model?: string | null;
             /** @description The conversation; the last message is the user's. */
             messages: components["schemas"]["ChatMessage"][];
-            /** @description Whether the answer comes in pieces; by default false. */
+            /** @description True streams the answer; by default false. */
             stream?: boolean | null;
-            /** @description What a stream has besides. */
+            /** @description The options of a stream. */
             stream_options?: components["schemas"]["ChatStreamOptions"] | null;
             /** @description The most tokens of the answer. */
             max_completion_tokens?: number | null;
@@ -3756,7 +3756,7 @@ export interface components {
             /** @description For people. */
             name: string;
             /**
-             * @description What it may do.
+             * @description The role.
              * @enum {string}
              */
             role: "admin" | "operator" | "viewer" | "worker";
@@ -3791,12 +3791,12 @@ export interface components {
             /** @description The IANA time zone in which cron is read; by default UTC. */
             timezone?: string | null;
             /**
-             * @description What happens while an earlier run is under way; by default skip.
+             * @description The rule while an earlier run is in progress; by default skip.
              * @enum {string|null}
              */
             overlap?: "skip" | "queue" | "cancel_running" | "allow" | null;
             /**
-             * @description Which missed occurrences are made up for; by default last.
+             * @description The missed occurrences to make up; by default last.
              * @enum {string|null}
              */
             catchUp?: "none" | "last" | "all" | null;
@@ -3804,11 +3804,11 @@ export interface components {
             jitterMs?: number | null;
             /** @description False pauses it; by default true. */
             enabled?: boolean | null;
-            /** @description What an occurrence starts. */
+            /** @description The work that an occurrence starts. */
             target: components["schemas"]["ScheduleTarget"];
         };
         CreateTask: {
-            /** @description What the model is asked: at most 1 MiB. */
+            /** @description The prompt: at most 1 MiB. */
             prompt: string;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
@@ -3834,7 +3834,7 @@ export interface components {
             temperature?: number | null;
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
-            /** @description How the confidence is made; by default auto. */
+            /** @description The source of the confidence; by default auto. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
@@ -3854,10 +3854,10 @@ export interface components {
             serviceTier?: "auto" | "flex" | "priority" | null;
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1. */
+            /** @description The limit; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
@@ -3871,7 +3871,7 @@ export interface components {
         CreateUser: {
             /**
              * Format: email
-             * @description By which it signs in.
+             * @description The e-mail for signing in.
              */
             email: string;
             /**
@@ -3882,7 +3882,7 @@ export interface components {
             /** @description For people; by default the part of the e-mail before the @. */
             name?: string | null;
             /**
-             * @description What it may do.
+             * @description The role.
              * @enum {string}
              */
             role: "admin" | "operator" | "viewer" | "worker";
@@ -3914,10 +3914,10 @@ export interface components {
             serviceTier?: "auto" | "flex" | "priority" | null;
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1. */
+            /** @description The limit; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
@@ -3927,7 +3927,7 @@ export interface components {
             weight?: number | null;
             /** @description The JSON Schema (2020-12) of the output; the template's own holds for the last step. */
             outputSchema?: Record<string, never> | null;
-            /** @description How the confidence is made. */
+            /** @description The source of the confidence. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         DeployTemplate: {
@@ -3940,7 +3940,7 @@ export interface components {
              *      member.
              */
             hitl?: components["schemas"]["HitlRequest"] | null;
-            /** @description How it runs. */
+            /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
             /** @description Other models, by step id. */
             modelOverrides?: {
@@ -3986,7 +3986,7 @@ export interface components {
              *      member.
              */
             hitl?: components["schemas"]["HitlRequest"] | null;
-            /** @description How it runs. */
+            /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
         };
         HitlRequest: {
@@ -3998,7 +3998,7 @@ export interface components {
             timeoutMs?: number | null;
             /** @description The share of the other outputs that is held as well; by default 0. */
             sampleRate?: number | null;
-            /** @description How reviewers are notified. */
+            /** @description The channels that notify reviewers. */
             notifyChannels?: ("email" | "dashboard")[] | null;
         };
         Login: {
@@ -4024,7 +4024,7 @@ export interface components {
             content: string;
         };
         NewTask: {
-            /** @description What the model is asked: at most 1 MiB. */
+            /** @description The prompt: at most 1 MiB. */
             prompt: string;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
@@ -4050,7 +4050,7 @@ export interface components {
             temperature?: number | null;
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
-            /** @description How the confidence is made; by default auto. */
+            /** @description The source of the confidence; by default auto. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
@@ -4070,10 +4070,10 @@ export interface components {
             serviceTier?: "auto" | "flex" | "priority" | null;
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1. */
+            /** @description The limit; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
@@ -4095,18 +4095,18 @@ export interface components {
         Refresh: {
             /**
              * Format: password
-             * @description The one of the last login or refresh; each is taken once.
+             * @description The token of the last login or refresh; each is valid once.
              */
             refreshToken: string;
         };
         Reject: {
             /** @description The reason; a task that tries again has it in its prompt. */
             reason: string;
-            /** @description Whether another task tries again, with the reason in its prompt; by default not. */
+            /** @description True submits the task again, with the reason in its prompt; by default false. */
             retry?: boolean | null;
             /** @description The prompt of that task; by default the one before. Only with `retry: true`. */
             retryPrompt?: string | null;
-            /** @description Who decides, as in an approval. */
+            /** @description The reviewer, as in an approval. */
             reviewerId?: string | null;
         };
         RetryRequest: {
@@ -4116,19 +4116,19 @@ export interface components {
             backoffMs?: number | null;
         };
         RotateKey: {
-            /** @description How long the old key still works, such as 30s, 15m, 1h or 7d; by default not at all. */
+            /** @description The time for which the old key stays valid, such as 30s, 15m, 1h or 7d; by default none. */
             overlap?: string | null;
         };
         RotateSigningKey: {
-            /** @description How long tokens and sessions of the old key count, such as 0s, 1h or 7d; by default 24h. */
+            /** @description The time for which tokens and sessions of the old key stay valid, such as 0s, 1h or 7d; by default 24h. */
             overlap?: string | null;
         };
         RunOptions: {
             /** @description The time limit of the whole, in milliseconds. */
             timeoutMs?: number | null;
-            /** @description Whether the answer only says what would happen. */
+            /** @description True makes a dry run. */
             dryRun?: boolean | null;
-            /** @description Whether the first failure cancels all else. */
+            /** @description True if the first failure cancels all other steps. */
             failFast?: boolean | null;
             /** @description The most that it may cost, in USD. */
             maxCost?: number | null;
@@ -4151,7 +4151,7 @@ export interface components {
              *      member.
              */
             hitl?: components["schemas"]["HitlRequest"] | null;
-            /** @description How it runs. */
+            /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
         };
         SetModelLimits: {
@@ -4174,7 +4174,7 @@ export interface components {
             token: string;
             /**
              * Format: email
-             * @description By which the admin signs in.
+             * @description The admin's e-mail.
              */
             email: string;
             /**
@@ -4188,7 +4188,7 @@ export interface components {
         SignalRequest: {
             /** @description The payload, which is the output of the step that waits; any JSON of at most 256 KiB. */
             payload?: unknown;
-            /** @description Whether it takes the place of an earlier signal that no step has used; by default false. */
+            /** @description True replaces an earlier signal that no step has used; by default false. */
             replace?: boolean | null;
         };
         StartBulk: {
@@ -4203,13 +4203,13 @@ export interface components {
             priority?: number | null;
             /** @description The number of tasks that must match; with another one nothing is done. */
             expect?: number | null;
-            /** @description Whether only the number is told; by default false. */
+            /** @description True only counts; by default false. */
             dryRun?: boolean | null;
         };
         StepRequest: {
             /** @description Unique in its plan; not input, env or meta. */
             id: string;
-            /** @description What the model is asked, with placeholders: at most 1 MiB; not for a wait. */
+            /** @description The prompt, with placeholders: at most 1 MiB; not for a wait. */
             prompt?: string | null;
             /** @description System instructions, with placeholders: at most 1 MiB. */
             systemPrompt?: string | null;
@@ -4221,13 +4221,13 @@ export interface components {
             queue?: string | null;
             /** @description The ids of the steps that must complete first. */
             dependsOn?: string[] | null;
-            /** @description Whether the step runs, in CEL; by default it does. */
+            /** @description The condition of the step, in CEL; without one it runs. */
             condition?: string | null;
-            /** @description Whether a reviewer must approve its output; by default false. */
+            /** @description True holds its output for review; by default false. */
             requiresApproval?: boolean | null;
             /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
             timeoutMs?: number | null;
-            /** @description How often it is tried. */
+            /** @description The number of attempts. */
             retry?: components["schemas"]["RetryRequest"] | null;
             /** @description The most tokens of the output. */
             maxTokens?: number | null;
@@ -4242,7 +4242,7 @@ export interface components {
             /** @description The most tasks at once; by default one for each item. */
             concurrency?: number | null;
             /**
-             * @description Whether a failed item fails the step or leaves null in its output; by default fail.
+             * @description The rule for a failed item: fail the step, or leave null in its output; by default fail.
              * @enum {string|null}
              */
             onItemError?: "fail" | "skip" | null;
@@ -4268,10 +4268,10 @@ export interface components {
             serviceTier?: "auto" | "flex" | "priority" | null;
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string | null;
-            /** @description How many; by default 1. */
+            /** @description The limit; by default 1. */
             concurrencyLimit?: number | null;
             /**
-             * @description What becomes of one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
              * @enum {string|null}
              */
             onConflict?: "queue" | "reject" | "cancel_running" | null;
@@ -4281,11 +4281,11 @@ export interface components {
             weight?: number | null;
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
-            /** @description How its confidence is made. */
+            /** @description The source of its confidence. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         TaskHitl: {
-            /** @description Whether every output waits. */
+            /** @description True if every output is held. */
             required?: boolean | null;
             /** @description Below this confidence; by default 0.85. */
             confidenceThreshold?: number | null;
@@ -4293,7 +4293,7 @@ export interface components {
             timeoutMs?: number | null;
             /** @description The share of the other outputs that is held as well; by default 0. */
             sampleRate?: number | null;
-            /** @description How reviewers are notified. */
+            /** @description The channels that notify reviewers. */
             notifyChannels?: ("email" | "dashboard")[] | null;
         };
         TemplateRequest: {
@@ -4311,7 +4311,7 @@ export interface components {
             /** @description For filtering. */
             tags?: string[] | null;
             /**
-             * @description Who sees it; by default private.
+             * @description The visibility; by default private.
              * @enum {string|null}
              */
             visibility?: "private" | "organization" | "public" | null;
@@ -4321,9 +4321,9 @@ export interface components {
             outputSchema?: Record<string, never> | null;
             /** @description The steps. */
             steps: components["schemas"]["StepRequest"][];
-            /** @description What holds for every step that says nothing itself. */
+            /** @description The defaults of steps. */
             defaults?: components["schemas"]["DefaultsRequest"] | null;
-            /** @description Which outputs wait for a reviewer. */
+            /** @description The gates of outputs. */
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs. */
             metadata?: {
@@ -5877,7 +5877,7 @@ export interface operations {
                 tags?: string[];
                 /** @description Assigned to this user. */
                 reviewerId?: string;
-                /** @description Whether those whose time is over are listed as well; by default not. */
+                /** @description True also lists overdue ones; by default false. */
                 includeExpired?: boolean;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;

@@ -22,7 +22,7 @@ impl Task {
         match self.state {
             State::Failed { .. } | State::Cancelled { .. } | State::Rejected { .. } => Ok(()),
             State::Completed { .. } => Err(Error::InvalidState(format!(
-                "task {id} is completed: submit it anew for another output"
+                "task {id} is completed: submit it again for another output"
             ))),
             State::Ready
             | State::Backoff { .. }

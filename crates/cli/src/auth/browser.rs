@@ -43,8 +43,7 @@ pub(super) async fn login(access: &Access) -> Result<(), Failure> {
         open(&url);
     }
     let waiting = tokio::time::timeout(PATIENCE, code(&listener)).await;
-    let code =
-        waiting.map_err(|_| Failure::Other("nobody signed in for 10 minutes".to_owned()))??;
+    let code = waiting.map_err(|_| Failure::Other("no sign-in within 10 minutes".to_owned()))??;
     let body = json!({"code": code, "verifier": verifier});
     let made = client.data(Call::post(&["auth", "oidc", "token"]).json(&body)).await?;
     keep(access, &store, &client, &session(&made)?).await

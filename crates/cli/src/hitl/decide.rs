@@ -37,10 +37,10 @@ pub struct Approve {
     /// Comment.
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
-    /// Edit the output in $VISUAL or $EDITOR; what you leave there replaces it.
+    /// Edit the output in $VISUAL or $EDITOR; the edited text replaces it.
     #[arg(long, conflicts_with = "output_file")]
     edit: bool,
-    /// A file whose text replaces the output; `-` reads standard input.
+    /// File with the text that replaces the output; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
     /// Record the decision as this user.
@@ -54,16 +54,16 @@ pub struct Reject {
     /// The task.
     #[arg(value_parser = input::id)]
     task: String,
-    /// Why; with --retry, the model is told.
+    /// Reason; with --retry, the prompt of the new task contains it.
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Make a task that tries again.
+    /// Submit the task again, as a new task.
     #[arg(long)]
     retry: bool,
-    /// What that task asks, instead of the same; the reason is added.
+    /// Prompt of the new task, to which the reason is added; by default the same prompt.
     #[arg(long, value_name = "TEXT", requires = "retry", conflicts_with = "retry_prompt_file")]
     retry_prompt: Option<String>,
-    /// A file that holds it; `-` reads standard input.
+    /// File with the prompt of the new task; `-` reads standard input.
     #[arg(long, value_name = "FILE", requires = "retry")]
     retry_prompt_file: Option<PathBuf>,
     /// Record the decision as this user.

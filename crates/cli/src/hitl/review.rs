@@ -39,13 +39,13 @@ const DIFF_LINES: usize = 40;
 /// What is gone through.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Wanted {
-    /// Only what is assigned to you.
+    /// Only outputs that are assigned to you.
     #[arg(long)]
     mine: bool,
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Tags; an item has all of them.
+    /// Tags, separated by commas; an output must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
 }

@@ -12,22 +12,22 @@ use crate::input::{self, Body};
 /// What is asked of the output.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Shape {
-    /// A file with the JSON Schema that the output must match, in JSON or YAML.
+    /// File with the JSON Schema of the output, in JSON or YAML.
     #[arg(long, value_name = "FILE")]
     output_schema: Option<PathBuf>,
-    /// How the confidence is made: auto, logprobs, samples, judge or none; by default auto.
+    /// Source of the confidence: auto (by default), logprobs, samples, judge or none.
     #[arg(long, value_name = "METHOD")]
     confidence: Option<String>,
-    /// The samples besides the answer, or the verdicts of a judge: 2 to 9; by default 3.
+    /// Number of samples besides the answer, or of a judge's verdicts: 2 to 9; by default 3.
     #[arg(long, value_name = "N", requires = "confidence")]
     samples: Option<u8>,
-    /// A member of the output that samples must agree on; may be given several times.
+    /// Field of the output that samples must agree on; may be given several times.
     #[arg(long = "confidence-field", value_name = "NAME", requires = "confidence")]
     fields: Vec<String>,
     /// The model that judges.
     #[arg(long, value_name = "MODEL", requires = "confidence")]
     judge: Option<String>,
-    /// What the judge goes by.
+    /// Criteria for the judge.
     #[arg(long, value_name = "TEXT", requires = "judge")]
     rubric: Option<String>,
 }

@@ -96,7 +96,7 @@ impl fmt::Debug for Key {
 /// A base URL without a trailing slash, checked.
 pub(super) fn base_url(text: &str) -> Result<Url, ConfigError> {
     let refused = |url: &str, reason| ConfigError::BaseUrl { url: url.to_owned(), reason };
-    let mut url = Url::parse(text.trim()).map_err(|_| refused(text, "it is no URL"))?;
+    let mut url = Url::parse(text.trim()).map_err(|_| refused(text, "it is not a valid URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
         let host = url.host_str().unwrap_or_default();
         return Err(refused(host, "a key belongs into the environment, not into the URL"));

@@ -110,7 +110,7 @@ fn broken_percent_encoding_is_refused() {
     for query in ["search=%zz", "search=%4", "search=%", "search=a%2", "search=%+1"] {
         assert_refused(query, "search", Rule::Format, digits);
     }
-    let utf8 = "is no UTF-8 once its %-escapes are read";
+    let utf8 = "must be UTF-8 after percent-decoding";
     assert_refused("search=%ff", "search", Rule::Format, utf8);
     assert_refused("%ff=1", "query", Rule::Format, utf8);
 }
