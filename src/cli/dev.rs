@@ -19,7 +19,7 @@ use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
 use callboard_domain::audit::By;
 use callboard_domain::credential::DEFAULT_LIFETIME;
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::{Channels, Gate, Hold, Inputs, Request, Status};
 use callboard_runtime::accounts::NewKey;
 use callboard_runtime::{Handle, Owner};
@@ -274,7 +274,7 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
     announce(&format!("\na first task: {prompt}"));
     let submitted = match handle.submit(&owner, vec![request], false, None).await {
         Ok(submitted) => submitted,
-        Err(error) => return announce(&format!("it was not taken: {error}")),
+        Err(error) => return announce(&format!("the task was refused: {error}")),
     };
     let Some(task) = submitted.made.tasks().first() else { return };
     let id = task.spec.id;
@@ -287,7 +287,10 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
             Ok(_) if tokio::time::Instant::now() < deadline => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            Ok(_) | Err(_) => return announce("it is still running; look at it with curl"),
+            Ok(_) | Err(_) => {
+                announce(&format!("{id} is still running"));
+                return again(is_signed_in, keys, id);
+            }
         }
     };
     announce(&format!("{}: {}\n", id, detail.task.status().as_str()));
@@ -297,6 +300,11 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
     if let Some(error) = &detail.task.error {
         announce(&format!("{}: {}", error.code.as_str(), error.message));
     }
+    again(is_signed_in, keys, id);
+}
+
+/// Prints commands for another terminal.
+fn again(is_signed_in: bool, keys: &Path, id: TaskId) {
     let program = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
     let key = if is_signed_in {
         String::new()

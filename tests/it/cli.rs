@@ -2,6 +2,7 @@
 //! against one that answers as it is told.
 
 mod accounts;
+mod completions;
 mod control;
 mod dev;
 mod events;

@@ -41,25 +41,25 @@ pub struct EntryBody {
     /// The model's confidence, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// Who was chosen as the reviewer.
+    /// The chosen reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     assigned_to: Option<String>,
-    /// Who had to decide before.
+    /// The reviewer assigned before.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
-    /// Who has to decide now.
+    /// The reviewer assigned now.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
-    /// Who is named as the reviewer.
+    /// The user named as the reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     reviewer_id: Option<String>,
-    /// What the reviewer said.
+    /// The reviewer's comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
     /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Whether the reviewer's text replaces the output.
+    /// True if the reviewer's text replaces the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     was_modified: Option<bool>,
     /// That text.
@@ -68,11 +68,11 @@ pub struct EntryBody {
     /// The task that tries again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_task_id: Option<String>,
-    /// Until when other reviewers see the claim.
+    /// The end of the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     claimed_until: Option<String>,
-    /// What else is known.
+    /// Further details.
     #[serde(skip_serializing_if = "MoreBody::is_empty")]
     details: MoreBody,
     /// The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased.
@@ -93,7 +93,7 @@ pub struct EntryBody {
     hash: String,
 }
 
-/// What else is known of what happened.
+/// Further details of the action.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MoreBody {
@@ -116,16 +116,16 @@ pub struct MoreBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     timeout_at: Option<String>,
-    /// How the reviewer was chosen.
+    /// The rule that chose the reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     assignment_method: Option<String>,
     /// In words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// How many outputs the reviewer approved by one act; absent if it was this one alone.
+    /// The number of outputs that the reviewer approved at once; absent if it was this one alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     bulk: Option<u32>,
-    /// How long was waited, in milliseconds.
+    /// The length of the wait, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     escalation_after_ms: Option<u64>,
 }

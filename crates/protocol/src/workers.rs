@@ -93,7 +93,7 @@ pub struct Complete {
     /// 0..1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// How the confidence was made.
+    /// The source of the confidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_source: Option<ConfidenceSource>,
     /// `stop`, `length`, or the provider's own word.

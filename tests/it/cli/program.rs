@@ -95,7 +95,7 @@ impl Home {
 }
 
 impl Ended {
-    fn of(output: std::process::Output) -> Self {
+    pub(super) fn of(output: std::process::Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let code = output.status.code().expect("no signal ended it");
         Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -1,0 +1,51 @@
+//! The program's answers to the completion script of a shell.
+
+use super::program::{Ended, Home};
+use crate::support::Server;
+
+/// Completes the last word of a line, as the script of bash asks for it.
+pub(super) async fn complete(home: &Home, words: &[&str]) -> Vec<String> {
+    let mut command = home.command(&["--"]);
+    command
+        .args(words)
+        .env("_CALLBOARD_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+        .env("_CLAP_IFS", "\n");
+    let ended = Ended::of(command.output().await.expect("it runs"));
+    assert_eq!(ended.stderr, "", "a completion says nothing");
+    ended.ok().lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn values_are_completed_from_the_server_and_without_one_in_silence() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let task = home.run(&["tasks", "submit", "Say it.", "-q"]).await.ok();
+    let task = task.trim_end();
+    assert_eq!(complete(&home, &["callboard", "tasks", "show", "dt_task"]).await, [task]);
+    let templates = complete(&home, &["callboard", "templates", "deploy", "contract"]).await;
+    assert_eq!(templates, ["contract-review-v1"]);
+    let users = complete(&home, &["callboard", "-o", "json", "users", "role", "usr_"]).await;
+    assert_eq!(users.len(), 1, "{users:?}");
+
+    let nowhere = Home::new("http://127.0.0.1:1").with_key("dt_live_none");
+    assert!(complete(&nowhere, &["callboard", "tasks", "show", "dt_task"]).await.is_empty());
+    let roles = complete(&nowhere, &["callboard", "keys", "create", "--role", "o"]).await;
+    assert_eq!(roles, ["operator"]);
+}
+
+#[tokio::test]
+async fn options_may_stand_before_the_command_and_a_list_may_be_ids_alone() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let empty = home.run(&["tasks", "list"]).await;
+    assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", "No tasks found.\n"));
+    let task = home.run(&["tasks", "submit", "Say it.", "-q"]).await.ok();
+    let listed = home.run(&["-o", "json", "tasks", "list"]).await.ok();
+    assert!(listed.starts_with('{') && listed.contains(task.trim_end()), "{listed}");
+    assert_eq!(home.run(&["-q", "tasks", "list"]).await.ok(), task);
+    let refused = home.run(&["-o", "json", "serve"]).await.failed(2);
+    assert!(refused.contains("unexpected argument '-o'"), "{refused}");
+    let shown = home.run(&["tasks", "show", task.trim_end(), "--output-only"]).await.failed(1);
+    assert!(shown.contains("has no output: its status is pending"), "{shown}");
+}
