@@ -215,3 +215,19 @@ fn texts_for_users_are_written_in_plain_words() {
         }
     }
 }
+
+#[test]
+fn the_reference_has_every_field_of_a_template_a_plan_and_a_step() {
+    let snapshot = include_str!("snapshots/it__openapi__document.snap");
+    let (_, document) = snapshot.split_once("\n---\n").expect("a header and a document");
+    let document: serde_json::Value = serde_json::from_str(document).expect("JSON");
+    let page = include_str!("../../docs/reference/templates.md");
+    for schema in ["TemplateRequest", "PlanRequest", "StepRequest", "DefaultsRequest"] {
+        let fields = &document["components"]["schemas"][schema]["properties"];
+        let fields = fields.as_object().expect("fields");
+        assert!(!fields.is_empty());
+        for field in fields.keys() {
+            assert!(page.contains(&format!("`{field}`")), "{schema}.{field} is missing");
+        }
+    }
+}

@@ -25,7 +25,7 @@ pub enum Auth {
         #[arg(long, conflicts_with = "email")]
         oidc: bool,
     },
-    /// Make the first admin and sign in; the token of the setup link comes from `CALLBOARD_SETUP_TOKEN(_FILE)`,
+    /// Create the first admin and sign in; the token of the setup link comes from `CALLBOARD_SETUP_TOKEN(_FILE)`,
     /// the terminal or standard input, the password as for login.
     Setup {
         /// E-mail of the admin.
@@ -41,7 +41,7 @@ pub enum Auth {
         #[arg(long)]
         all: bool,
     },
-    /// Change the own password; the current one comes from `CALLBOARD_PASSWORD(_FILE)` or the terminal, the
+    /// Change your password; the current one comes from `CALLBOARD_PASSWORD(_FILE)` or the terminal, the
     /// new one from `CALLBOARD_NEW_PASSWORD(_FILE)` or the terminal.
     Password,
     /// Create a new key that signs access tokens; tokens and sessions of the old one end after the overlap.

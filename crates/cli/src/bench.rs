@@ -35,19 +35,18 @@ pub struct Bench {
     /// Write the tables into this page, between its marks.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// Exit with 10 if a target is missed.
+    /// Exit code 10 if a target is missed.
     #[arg(long)]
     check: bool,
-    /// Where directories are made for what is measured, and removed at the end: it is this disk whose
-    /// speed counts.
+    /// Directory for the measured data, removed at the end; its disk is the one that is measured.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
-    /// A server that runs already, with an admin's credentials; then T1 to T4 and T7 only, and no
-    /// floors unless it is on this machine.
+    /// Running server to measure, with an admin's credentials: T1 to T4 and T7 only, and no floors
+    /// unless it is on this machine.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// A file that holds an API key for that server; or `CALLBOARD_API_KEY`, or
-    /// `CALLBOARD_API_KEY_FILE`, else the stored login.
+    /// File with an API key for that server; default: `CALLBOARD_API_KEY`,
+    /// `CALLBOARD_API_KEY_FILE`, the stored login.
     #[arg(long, value_name = "FILE", requires = "server")]
     api_key_file: Option<PathBuf>,
 }

@@ -76,9 +76,9 @@ pub enum Command {
     Sessions(Remote<sessions::Sessions>),
     /// List the audit log, and verify its chain.
     Audit(Remote<audit::Audit>),
-    /// Make backups of a server, verify and restore them.
+    /// Back up a server; list, verify, restore and prune backups.
     Backup(Remote<backup::Backup>),
-    /// List deliveries of webhooks and mails, send one again, show the secret that signs them.
+    /// List and repeat deliveries of webhooks and mails; show the signing secret.
     Webhooks(Remote<webhooks::Webhooks>),
     /// Create, list, change and delete budgets.
     Budgets(Remote<budgets::Budgets>),

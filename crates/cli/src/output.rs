@@ -105,8 +105,8 @@ impl Output {
                 let screen = Screen::of_stdout();
                 let (text, hidden) = table::laid_out(columns, &page.data, &screen);
                 pager::print(&text, &screen)?;
-                if !hidden.is_empty() {
-                    note(&format!("left out to fit the terminal: {}", hidden.join(", ")));
+                if let Some(left_out) = table::left_out(&hidden) {
+                    note(&left_out);
                 }
                 if let Some(more) = more(page) {
                     note(&more);

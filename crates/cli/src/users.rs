@@ -32,7 +32,7 @@ pub enum Users {
         #[arg(long)]
         offset: Option<u64>,
     },
-    /// Make a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
+    /// Create a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Create(Create),
     /// Change the role of a user.
     #[command(alias = "set-role")]

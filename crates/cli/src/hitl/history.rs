@@ -49,7 +49,9 @@ fn told(entry: &Value) -> String {
     let edited = if entry["wasModified"] == true { "with another text" } else { "" };
     let why = text(details, "why").replace('_', " ");
     let figure = |name: &str, value: &Value| match value {
-        Value::Number(number) => format!("{name} {number}"),
+        Value::Number(number) => {
+            format!("{name} {:.2}", number.as_f64().unwrap_or_default())
+        }
         Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
             String::new()
         }

@@ -26,9 +26,21 @@ fn field<'v>(value: &'v Value, path: &str) -> &'v Value {
     path.split('.').fold(value, |value, name| &value[name])
 }
 
-/// Aligned columns under their headings; columns without a value in any row are left out.
+/// Aligned columns under their headings; columns without a value in any row are left out. Below the
+/// table stand the headings of those that did not fit the terminal.
 pub(crate) fn table(columns: &[Column], rows: &[Value]) -> String {
-    laid_out(columns, rows, &Screen::of_stdout()).0
+    let screen = Screen::of_stdout();
+    let (text, hidden) = laid_out(columns, rows, &screen);
+    match left_out(&hidden) {
+        Some(note) => format!("{text}{}\n", screen.paint(&note, Some(Colour::Dim))),
+        None => text,
+    }
+}
+
+/// A note about the columns that did not fit.
+pub(super) fn left_out(hidden: &[&str]) -> Option<String> {
+    let note = || format!("left out to fit the terminal: {}", hidden.join(", "));
+    (!hidden.is_empty()).then(note)
 }
 
 /// The table for a screen, and the headings of the columns that did not fit.
