@@ -82,3 +82,58 @@ async fn the_next_command_works_without_any_variable_and_other_logins_stay() {
     let (code, text) = run(&home, &["tasks", "list"]).await;
     assert_eq!(code, Some(0), "the server of before is the usual one: {text}");
 }
+
+/// A line without what differs from run to run: addresses, paths, ids, passwords, the model's part.
+fn skeleton(line: &str) -> String {
+    let words = line.split_whitespace().map(|word| {
+        let is_hexadecimal = word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        match word {
+            _ if word.starts_with("http://") => "URL",
+            _ if word.contains('/') => "PATH",
+            _ if word.starts_with("dt_task_") => "ID",
+            _ if is_hexadecimal || word.ends_with('…') => "SECRET",
+            word => word,
+        }
+    });
+    let words: Vec<_> = words.collect();
+    if words.first() == Some(&"model") { "model".to_owned() } else { words.join(" ") }
+}
+
+/// The greeting and the commands to go on with, without the model's answer between them.
+fn frame<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
+    let mut is_answer = false;
+    let mut kept = Vec::new();
+    for line in lines.map(str::trim).skip_while(|line| !line.starts_with("listening on ")) {
+        is_answer &= !line.starts_with("again,");
+        if !is_answer && !line.is_empty() {
+            kept.push(skeleton(line));
+        }
+        is_answer |= line.ends_with(": completed");
+        if line.ends_with("--wait") {
+            break;
+        }
+    }
+    kept
+}
+
+#[tokio::test]
+async fn the_readme_shows_the_lines_that_dev_prints() {
+    let home = Home::new("http://127.0.0.1:9");
+    let data = tempfile::tempdir().expect("a directory");
+    let directory = data.path().join("data").display().to_string();
+    let arguments = ["dev", "--simulated", "--listen", "127.0.0.1:0", "--data-dir", &directory];
+    let mut child =
+        home.command(&arguments).env_remove("CALLBOARD_SERVER").spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut printed = Vec::new();
+    while let Some(line) = lines.next_line().await.expect("text") {
+        let is_last = line.ends_with("--wait");
+        printed.push(line);
+        if is_last {
+            break;
+        }
+    }
+    stop(child).await;
+    let readme = include_str!("../../../README.md");
+    assert_eq!(frame(readme.lines()), frame(printed.iter().map(String::as_str)));
+}
