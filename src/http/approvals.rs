@@ -181,7 +181,7 @@ pub(super) async fn statistics(
     Ok(Reply::ok(&StatisticsBody::from(&summary)))
 }
 
-/// How good confidences are, and what other thresholds would have done.
+/// The calibration of confidences, and the effect of other thresholds.
 #[utoipa::path(
     get, path = "/api/hitl/calibration", tag = "hitl",
     responses((status = 200, body = CalibrationBody)),

@@ -9,7 +9,7 @@ use callboard_protocol::audit::AuditEntryBody;
 use super::{Answer, App, Query, Reply};
 use crate::wire::audit::ListAudit;
 
-/// Who did what, when and from where, the newest first.
+/// The audit log: actor, action, time and address, the newest first.
 #[utoipa::path(
     get, path = "/api/audit", tag = "audit",
     responses((status = 200, body = [AuditEntryBody])),

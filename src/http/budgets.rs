@@ -84,7 +84,7 @@ pub(super) async fn delete(
     Ok(Reply::ok(&BudgetBody::of(&ledger)))
 }
 
-/// What the tasks used that were created in a time and are still stored, in groups; at most 100,000 tasks.
+/// The usage of the tasks that were created in a period and are still stored, in groups; at most 100,000 tasks.
 #[utoipa::path(
     get, path = "/api/usage", tag = "budgets",
     responses((status = 200, body = UsageGroupsBody)),

@@ -200,7 +200,7 @@ request! {
         role: Role = required("role", role()),
         /// A number of days, `1d` to `36500d`; by default `90d`.
         expires_in: Option<Duration> = optional("expiresIn", lifetime()),
-        /// Where it works; by default live. A test key is of an operator or a viewer.
+        /// The environment; by default live. A test key is of an operator or a viewer.
         environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
         /// Its rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
@@ -371,7 +371,7 @@ pub struct OpenSessionBody {
     /// When the user signed in.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
-    /// When it was last gone on with.
+    /// The time of the last renewal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub refreshed_at: Option<Iso>,

@@ -53,8 +53,8 @@ pub struct ApprovalBody<'a> {
     /// The source of the confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
-    /// Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
-    /// nobody knows how good such confidences are.
+    /// True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
+    /// know how good such confidences are.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     untested: bool,
     /// Minimum confidence to skip review.
@@ -125,10 +125,10 @@ pub struct ApprovalBody<'a> {
 pub struct DecisionBody<'a> {
     /// approved or rejected.
     status: &'static str,
-    /// When.
+    /// The time of the decision.
     #[schema(value_type = String, format = DateTime)]
     at: Iso,
-    /// By whom.
+    /// The user or key that decided.
     by: &'a str,
     /// The comment, or the reason of a rejection; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]

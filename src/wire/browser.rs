@@ -67,7 +67,7 @@ pub struct LinkBody {
     url: String,
     /// Its token alone.
     token: String,
-    /// When it stops to count.
+    /// The end of its validity.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Iso,
 }

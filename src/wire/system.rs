@@ -29,11 +29,11 @@ pub struct WorkerBody {
     pub concurrency: usize,
     /// The number that it has.
     pub running: usize,
-    /// When it connected last.
+    /// The time of the last connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub connected_at: Option<Iso>,
-    /// When it was heard of last.
+    /// The time of the last heartbeat.
     #[schema(value_type = String, format = DateTime)]
     pub last_heartbeat_at: Iso,
 }

@@ -271,7 +271,7 @@ pub struct TaskBody<'a> {
     confidence_source: Option<&'a str>,
     /// True if its output is held for review.
     awaiting_approval: bool,
-    /// What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
+    /// The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The earliest end of the wait, if it is known.
@@ -475,12 +475,12 @@ impl<'a> TaskBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
-    /// Which.
+    /// The id of the task.
     #[schema(value_type = String)]
     pub id: Text<callboard_domain::id::TaskId>,
     /// cancelled.
     pub status: &'static str,
-    /// Since when.
+    /// The time of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub cancelled_at: Option<Iso>,

@@ -42,7 +42,7 @@ request! {
         description = optional("description", text(0..=MAX_DESCRIPTION)),
         /// major.minor.patch.
         version = required_or_default("version", version()),
-        /// Where it is used.
+        /// The industry.
         industry = required_or_default("industry", word(&Industry::ALL, Industry::as_str)),
         /// For filtering.
         tags = or_default("tags", definitions::tags()),

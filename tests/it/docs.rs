@@ -231,3 +231,27 @@ fn the_reference_has_every_field_of_a_template_a_plan_and_a_step() {
         }
     }
 }
+
+/// Words that stand for a noun instead of naming one.
+const NO_NOUNS: [&str; 9] =
+    ["What", "Who", "Whom", "Whose", "Whether", "Which", "Whoever", "Whatever", "How"];
+
+#[test]
+fn descriptions_and_help_begin_with_a_noun_or_a_verb() {
+    let starts = |text: &str| NO_NOUNS.contains(&text.split([' ', '.', ',']).next().unwrap_or(""));
+    let snapshot = include_str!("snapshots/it__openapi__document.snap");
+    for line in snapshot.lines() {
+        for member in ["\"description\": \"", "\"summary\": \""] {
+            if let Some(text) = line.trim_start().strip_prefix(member) {
+                assert!(!starts(text), "{text}");
+            }
+        }
+    }
+    for (path, command) in super::help::commands() {
+        let about = command.get_about().map(ToString::to_string);
+        let arguments = command.get_arguments().filter_map(|argument| argument.get_help());
+        for text in about.into_iter().chain(arguments.map(ToString::to_string)) {
+            assert!(!starts(&text), "{path}: {text}");
+        }
+    }
+}

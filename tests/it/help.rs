@@ -4,7 +4,7 @@ use callboard::cli;
 use clap::Command;
 
 /// Every command with its path, without the `help` that clap adds.
-fn commands() -> Vec<(String, Command)> {
+pub(crate) fn commands() -> Vec<(String, Command)> {
     fn walk(path: &str, command: &Command, found: &mut Vec<(String, Command)>) {
         found.push((path.to_owned(), command.clone()));
         for own in command.get_subcommands() {

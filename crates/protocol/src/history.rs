@@ -36,7 +36,7 @@ pub struct EntryBody {
     /// When.
     #[schema(format = DateTime)]
     timestamp: String,
-    /// By whom: the identifier of a user or a key, or `system`.
+    /// The actor: the identifier of a user or a key, or `system`.
     actor: String,
     /// The model's confidence, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,7 @@ request! {
     pub struct ExecutePlan as "ExecutePlan" {
         /// The values of `{{input.*}}`.
         input: Option<Map<String, Value>> = optional("input", rule::free(usize::MAX)),
-        /// Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+        /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
         /// member.
         hitl: Option<HitlSource> = optional("hitl", rule::object::<HitlSource>()),
         /// The options of the run.

@@ -23,7 +23,7 @@ pub type Waiting = (Option<&'static str>, Option<Timestamp>);
 pub struct StepResult<'a> {
     /// pending, running, completed, failed, cancelled, skipped or rejected.
     status: &'static str,
-    /// What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
+    /// The model's answer, or the reviewer's edit of it. Of a step with forEach the JSON array of its
     /// items' outputs, unless that has more than 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
@@ -57,7 +57,7 @@ pub struct StepResult<'a> {
     /// True if its output is held for review.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
-    /// What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
+    /// The reason that it waits while it is pending: worker, approval, backoff, limit, budget or signal; none
     /// where it waits for other steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,

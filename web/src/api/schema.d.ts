@@ -7,7 +7,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who did what, when and from where, the newest first. */
+        /** The audit log: actor, action, time and address, the newest first. */
         get: operations["audit_list"];
         put?: never;
         post?: never;
@@ -528,7 +528,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How good confidences are, and what other thresholds would have done. */
+        /** The calibration of confidences, and the effect of other thresholds. */
         get: operations["hitl_calibration"];
         put?: never;
         post?: never;
@@ -1223,7 +1223,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the tasks used that were created in a time and are still stored, in groups; at most 100,000 tasks. */
+        /** The usage of the tasks that were created in a period and are still stored, in groups; at most 100,000 tasks. */
         get: operations["budgets_usage"];
         put?: never;
         post?: never;
@@ -1491,8 +1491,8 @@ export interface components {
              */
             timeoutAt: string;
             /**
-             * @description Whether fewer than 20 outputs of its template, step, method and model were decided on, so that
-             *     nobody knows how good such confidences are.
+             * @description True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
+             *     know how good such confidences are.
              */
             untested?: boolean;
             /**
@@ -1712,10 +1712,10 @@ export interface components {
         Cancelled: {
             /**
              * Format: date-time
-             * @description Since when.
+             * @description The time of the cancellation.
              */
             cancelledAt?: string;
-            /** @description Which. */
+            /** @description The id of the task. */
             id: string;
             /** @description cancelled. */
             status: string;
@@ -1856,10 +1856,10 @@ export interface components {
         Decision: {
             /**
              * Format: date-time
-             * @description When.
+             * @description The time of the decision.
              */
             at: string;
-            /** @description By whom. */
+            /** @description The user or key that decided. */
             by: string;
             /** @description The comment, or the reason of a rejection; not in events. */
             comment?: string;
@@ -2021,7 +2021,7 @@ export interface components {
              *     `notification_skipped`.
              */
             action?: string;
-            /** @description By whom: the identifier of a user or a key, or `system`. */
+            /** @description The actor: the identifier of a user or a key, or `system`. */
             actor?: string;
             /** @description The chosen reviewer. */
             assignedTo?: string;
@@ -2371,7 +2371,7 @@ export interface components {
         Link: {
             /**
              * Format: date-time
-             * @description When it stops to count.
+             * @description The end of its validity.
              */
             expiresAt: string;
             /** @description Its token alone. */
@@ -2497,7 +2497,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it was last gone on with.
+             * @description The time of the last renewal.
              */
             refreshedAt?: string;
             /** @description The owner. */
@@ -2975,7 +2975,7 @@ export interface components {
             /** @description The model that was called last; once the step has ended, only if it was not the first. */
             modelUsed?: string;
             /**
-             * @description What the model answered, or a reviewer made of it. Of a step with forEach the JSON array of its
+             * @description The model's answer, or the reviewer's edit of it. Of a step with forEach the JSON array of its
              *     items' outputs, unless that has more than 1 MiB.
              */
             output?: string;
@@ -2996,7 +2996,7 @@ export interface components {
             /** @description The usage of all its model calls. */
             usage?: components["schemas"]["Usage"];
             /**
-             * @description What it waits for while it is pending: worker, approval, backoff, limit, budget or signal; none
+             * @description The reason that it waits while it is pending: worker, approval, backoff, limit, budget or signal; none
              *     where it waits for other steps.
              */
             waitingFor?: string;
@@ -3159,7 +3159,7 @@ export interface components {
             timeoutMs: number;
             /** @description The usage of the model call. */
             usage?: components["schemas"]["Usage"];
-            /** @description What it waits for while it is pending: worker, approval, backoff, limit, `queue_paused`, budget. */
+            /** @description The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget. */
             waitingFor?: string;
             /**
              * Format: date-time
@@ -3415,14 +3415,14 @@ export interface components {
             concurrency: number;
             /**
              * Format: date-time
-             * @description When it connected last.
+             * @description The time of the last connection.
              */
             connectedAt?: string;
             /** @description `wrk_…` */
             id: string;
             /**
              * Format: date-time
-             * @description When it was heard of last.
+             * @description The time of the last heartbeat.
              */
             lastHeartbeatAt: string;
             /** @description The models that it runs: names, prefixes such as `gpt-*`, or `*`. */
@@ -3763,7 +3763,7 @@ export interface components {
             /** @description A number of days, `1d` to `36500d`; by default `90d`. */
             expiresIn?: string | null;
             /**
-             * @description Where it works; by default live. A test key is of an operator or a viewer.
+             * @description The environment; by default live. A test key is of an operator or a viewer.
              * @enum {string|null}
              */
             environment?: "live" | "test" | null;
@@ -3936,7 +3936,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
              *      member.
              */
             hitl?: components["schemas"]["HitlRequest"] | null;
@@ -3982,7 +3982,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
              *      member.
              */
             hitl?: components["schemas"]["HitlRequest"] | null;
@@ -4147,7 +4147,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description Which outputs wait for a reviewer, and how reviewers are notified: replaces the template's, member by
+             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
              *      member.
              */
             hitl?: components["schemas"]["HitlRequest"] | null;
@@ -4304,7 +4304,7 @@ export interface components {
             /** @description major.minor.patch. */
             version: string;
             /**
-             * @description Where it is used.
+             * @description The industry.
              * @enum {string}
              */
             industry: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
