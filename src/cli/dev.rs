@@ -264,6 +264,7 @@ fn request(model: &str, tag: &str, prompt: &str) -> Request {
         gate: None,
         routing: None,
         flow: None,
+        start_at: None,
         inputs: Inputs { prompt: prompt.to_owned(), ..Inputs::default() },
     }
 }

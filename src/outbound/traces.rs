@@ -125,7 +125,7 @@ impl Tracer for Traces {
         let parent = execution.map_or(trace.span(), span_of_execution);
         let context = trace.with_span(span_of_task(spec.id));
         let usage = task.result.as_ref().map(|result| result.usage);
-        let times = (time(spec.id.created_at()), time(now));
+        let times = (time(task.eligible_since()), time(now));
         let span = Span::new(context, Some(parent), "task", SpanKind::Internal, times)
             .with("callboard.task.id", spec.id.to_string())
             .with("callboard.task.status", task.status().as_str())
@@ -163,7 +163,8 @@ impl Tracer for Traces {
             State::Completed { .. } | State::AwaitingApproval { .. } => None,
             State::Ready if after.losses > held.losses => Some("WORKER_LOST"),
             State::Ready => Some("UNDELIVERED"),
-            State::Running { .. }
+            State::Scheduled { .. }
+            | State::Running { .. }
             | State::Backoff { .. }
             | State::Failed { .. }
             | State::Cancelled { .. }

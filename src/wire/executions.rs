@@ -1,6 +1,6 @@
 //! Executions on the wire (SPEC.md, Plan execution; PROTOCOL.md 4).
 
-use callboard_domain::execution::{Cause, Execution, Head, Progress};
+use callboard_domain::execution::{Cause, Execution, Head, Progress, State};
 use callboard_domain::id::{ExecutionId, PlanId};
 use callboard_domain::task::{Ending, Task};
 use callboard_runtime::read::runs::{ExecutionDetail, Overview};
@@ -39,7 +39,7 @@ pub struct ExecutionBody<'a> {
     /// The version that was deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
-    /// running, completed, failed or cancelled.
+    /// pending, running, completed, failed or cancelled.
     status: &'static str,
     /// The number of steps in each state; in an event, at the time of reading.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,9 +54,21 @@ pub struct ExecutionBody<'a> {
     input: Option<&'a Map<String, Value>>,
     /// The usage of all its model calls.
     usage: UsageBody,
+    /// The instant before which it does not begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    start_at: Option<Iso>,
+    /// `schedule` while it is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<&'static str>,
+    /// When it begins, while it is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_until: Option<Iso>,
     /// When it first ran.
-    #[schema(value_type = String, format = DateTime)]
-    started_at: Iso,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Iso>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -143,6 +155,7 @@ impl<'a> ExecutionBody<'a> {
     pub fn in_event(head: &'a Head, progress: Option<Progress>) -> Self {
         let Head { spec, state, started_at, budget, error, .. } = head;
         let ended_at = state.ended_at();
+        let scheduled = if let State::Scheduled { at } = state { Some(Iso(*at)) } else { None };
         let template = spec.template.as_ref();
         Self {
             id: Text(spec.id),
@@ -154,7 +167,10 @@ impl<'a> ExecutionBody<'a> {
             input: None,
             steps: None,
             usage: UsageBody::from(budget.usage()),
-            started_at: Iso(*started_at),
+            start_at: spec.start_at.map(Iso),
+            waiting_for: scheduled.map(|_| "schedule"),
+            waiting_until: scheduled,
+            started_at: head.has_begun().then_some(Iso(*started_at)),
             completed_at: ended_at.map(Iso),
             error: error.as_ref().filter(|_| ended_at.is_some()).map(ExecutionErrorBody::of),
         }

@@ -159,6 +159,11 @@ fn is_one_target(target: ScheduleTarget, fields: &Fields<'_>) -> Result<Schedule
         let says = "and hitl and options apply to a plan or a template only";
         return Err(fields.refuse("input", Rule::Unknown, says));
     }
+    let starts_later = task.as_ref().is_some_and(|task| task.start_at.is_some());
+    if starts_later || start.start_at.is_some() {
+        let field = if starts_later { "task.startAt" } else { "startAt" };
+        return Err(fields.refuse(field, Rule::Unknown, "has no place in a schedule"));
+    }
     if start.is_dry() {
         let says = "has no place in a schedule";
         return Err(fields.refuse("options.dryRun", Rule::Unknown, says));

@@ -84,6 +84,8 @@ request! {
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
         /// When a reviewer must approve the output.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
+        /// The instant before which no worker is given the task; by default it may run at once.
+        start_at: Option<Timestamp> = optional("startAt", rule::instant()),
         /// The models that may be called, and the service tier.
         routing: Routing = flat(shape::<Routing>()),
         /// Which tasks run together, and which take turns.
@@ -178,6 +180,7 @@ impl NewTask {
             gate,
             routing: (!self.routing.is_none()).then(|| Box::new(self.routing)),
             flow: self.flow.flow().map(Arc::new),
+            start_at: self.start_at,
             inputs: Inputs {
                 prompt: self.prompt,
                 system_prompt: self.system_prompt,
@@ -271,7 +274,11 @@ pub struct TaskBody<'a> {
     confidence_source: Option<&'a str>,
     /// True if its output is held for review.
     awaiting_approval: bool,
-    /// The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget.
+    /// The instant before which it does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    start_at: Option<Iso>,
+    /// The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The earliest end of the wait, if it is known.
@@ -395,7 +402,8 @@ impl<'a> TaskBody<'a> {
         let (deadline_at, cancelled_at) = match task.state {
             State::Running { deadline, .. } => (Some(Iso(deadline)), None),
             State::Cancelled { at } => (None, Some(Iso(at))),
-            State::Ready
+            State::Scheduled { .. }
+            | State::Ready
             | State::Backoff { .. }
             | State::AwaitingApproval { .. }
             | State::Completed { .. }
@@ -429,6 +437,7 @@ impl<'a> TaskBody<'a> {
             confidence: result.and_then(|result| result.confidence),
             confidence_source: result.and_then(|result| result.confidence_source.as_deref()),
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
+            start_at: spec.start_at.map(Iso),
             waiting_for,
             waiting_until: None,
             model_used: task.model_used(),

@@ -38,6 +38,7 @@ mod sandbox;
 mod schedules;
 mod sessions;
 mod soak;
+mod start_at;
 mod structure;
 mod structured;
 mod templates;

@@ -174,6 +174,7 @@ fn renders() {
             timeout_ms: None,
             max_cost: None,
             output_checked: None,
+            start_at: None,
             created_at: NOW,
             trace: None,
         };

@@ -43,6 +43,7 @@ fn spec() -> Spec {
         checked: false,
         routing: None,
         flow: None,
+        start_at: None,
     }
 }
 
@@ -107,6 +108,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
         timeout_ms: Some(300_000),
         max_cost: None,
         output_checked: None,
+        start_at: None,
         created_at: NOW,
         trace: None,
     };

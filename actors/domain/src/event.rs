@@ -59,6 +59,8 @@ names! {
         TaskCancelled = "task.cancelled",
         /// Final: a reviewer, or the end of the review time, rejected the output.
         TaskRejected = "task.rejected",
+        /// The execution waits for its startAt.
+        ExecutionScheduled = "execution.scheduled",
         /// The execution runs, for the first time or after a retry.
         ExecutionStarted = "execution.started",
         /// At least one step ended, and others are open.

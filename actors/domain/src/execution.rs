@@ -1,6 +1,8 @@
 //! The life of an execution (SPEC.md, Plan execution; PROTOCOL.md 4).
 //!
 //! ```text
+//!   Scheduled ── TimePassed ──▶ Running,  CancelRequested ──▶ Cancelled
+//!
 //!            every step is completed or skipped
 //!   Running ────────────────────────────────────────────▶ Completed
 //!    ▲ ▲ │   a step did not end well and nothing is left to do,
@@ -93,7 +95,7 @@ pub struct Mismatch {
 }
 
 impl Execution {
-    /// A new execution, whose first steps are to be decided.
+    /// A new execution, whose first steps are to be decided, at once or at its `startAt`.
     #[must_use]
     pub fn started(spec: Spec, graph: Arc<Graph>, now: Timestamp) -> Step<Self> {
         let head = Head {
@@ -110,7 +112,10 @@ impl Execution {
         let tally = Tally::of(&rows);
         let unborn = Self { head, graph, rows, tally, items: BTreeMap::new() };
         let mut turn = Turn::of(&unborn, now);
-        turn.started();
+        match unborn.head.spec.start_at {
+            Some(at) => turn.scheduled(at),
+            None => turn.started(),
+        }
         turn.done()
     }
 
@@ -324,7 +329,9 @@ impl Machine for Execution {
             {
                 Ok(self.then(now, |turn| turn.item_decided(step, item, decision)))
             }
-            (S::Running, E::Decided { .. } | E::ItemDecided { .. }) => Err(Refusal::NotReady),
+            (S::Scheduled { .. } | S::Running, E::Decided { .. } | E::ItemDecided { .. }) => {
+                Err(Refusal::NotReady)
+            }
 
             (S::Running, E::StepCompleted { step, report }) if self.is_out(step, &report) => {
                 Ok(self.then(now, |turn| turn.completed(step, &report)))
@@ -371,7 +378,8 @@ impl Machine for Execution {
                 None => Ok(self.then(now, |turn| turn.signalled(&sent))),
             },
 
-            (S::Running, E::CancelRequested) => Ok(self.then(now, |turn| {
+            (S::Scheduled { at }, E::TimePassed) if *at <= now => Ok(self.then(now, Turn::begun)),
+            (S::Scheduled { .. } | S::Running, E::CancelRequested) => Ok(self.then(now, |turn| {
                 let why = "the execution was cancelled";
                 turn.called_off(EndingCode::Cancelled, why, S::Cancelled { at: now });
             })),
@@ -382,13 +390,13 @@ impl Machine for Execution {
             (S::Running, E::TimePassed) if !self.overdue(now).is_empty() => {
                 Ok(self.then(now, Turn::waits_over))
             }
-            (S::Running, E::TimePassed) => Err(Refusal::NotDue),
-            (S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
+            (S::Scheduled { .. } | S::Running, E::TimePassed) => Err(Refusal::NotDue),
+            (S::Scheduled { .. } | S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
                 let why = "something went wrong on our side, again and again";
                 turn.called_off(EndingCode::InternalError, why, S::Failed { at: now });
             })),
 
-            (S::Running, E::RetryRequested) => Err(Refusal::Running),
+            (S::Scheduled { .. } | S::Running, E::RetryRequested) => Err(Refusal::Running),
             (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested) if self.is_clogged() => {
                 Err(Refusal::StillStopping)
             }
@@ -425,7 +433,7 @@ impl Machine for Execution {
 
     /// Whether nothing happens any more unless it is retried: it has ended, and so has every task of it.
     fn is_finished(&self) -> bool {
-        self.head.state != State::Running && self.tally.stopping.is_empty()
+        self.head.state.ended_at().is_some() && self.tally.stopping.is_empty()
     }
 }
 

@@ -224,6 +224,7 @@ mod tests {
             checked: false,
             routing: None,
             flow: None,
+            start_at: None,
         })
         .next
     }

@@ -10,8 +10,9 @@
 //!    │ BackoffElapsed       ▼
 //!    └──────────────────  Backoff          no attempts left ──▶ Failed
 //!
+//!   Scheduled ── TimePassed ──▶ Ready
 //!   AwaitingApproval ── Approved ──▶ Completed,  Rejected ──▶ Rejected
-//!   Ready, Backoff, Running, AwaitingApproval ── CancelRequested ──▶ Cancelled
+//!   Scheduled, Ready, Backoff, Running, AwaitingApproval ── CancelRequested ──▶ Cancelled
 //! ```
 //!
 //! Deliberately absent: the texts (prompt, output), which are written once into rows of their own,
@@ -106,6 +107,11 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// Waiting for the instant at which it may run first.
+    Scheduled {
+        /// The instant, `startAt`.
+        at: Timestamp,
+    },
     /// In its queue.
     Ready,
     /// Waiting before the next attempt.
@@ -161,7 +167,8 @@ impl State {
             | Self::Failed { at }
             | Self::Cancelled { at }
             | Self::Rejected { at } => Some(at),
-            Self::Ready
+            Self::Scheduled { .. }
+            | Self::Ready
             | Self::Backoff { .. }
             | Self::Running { .. }
             | Self::AwaitingApproval { .. } => None,
@@ -175,12 +182,16 @@ const fn required() -> Why {
 }
 
 impl Task {
-    /// A new task, ready for its queue.
+    /// A new task, ready for its queue or waiting for its `startAt`.
     #[must_use]
     pub fn submitted(spec: Spec) -> Step<Self> {
+        let (state, effect) = match spec.start_at {
+            Some(at) => (State::Scheduled { at }, Effect::WakeAt(at)),
+            None => (State::Ready, Effect::Enqueue),
+        };
         let task = Self {
             spec: Arc::new(spec),
-            state: State::Ready,
+            state,
             version: 1,
             attempt: 0,
             retries: 0,
@@ -196,7 +207,14 @@ impl Task {
             priority: None,
             correction: None,
         };
-        Step::to(task).tell(Fact::Created).order(Effect::Enqueue)
+        Step::to(task).tell(Fact::Created).order(effect)
+    }
+
+    /// The instant from which it could have run.
+    #[must_use]
+    pub fn eligible_since(&self) -> Timestamp {
+        let created_at = self.spec.id.created_at();
+        self.spec.start_at.map_or(created_at, |at| at.max(created_at))
     }
 
     /// The priority, 1 to 10; 10 goes first.
@@ -209,9 +227,10 @@ impl Task {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self.state {
-            State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => {
-                Status::Pending
-            }
+            State::Scheduled { .. }
+            | State::Ready
+            | State::Backoff { .. }
+            | State::AwaitingApproval { .. } => Status::Pending,
             State::Running { .. } => Status::Running,
             State::Completed { .. } => Status::Completed,
             State::Failed { .. } => Status::Failed,
@@ -225,7 +244,8 @@ impl Task {
     pub const fn completed_at(&self) -> Option<Timestamp> {
         match self.state {
             State::Completed { at } | State::Failed { at } | State::Rejected { at } => Some(at),
-            State::Ready
+            State::Scheduled { .. }
+            | State::Ready
             | State::Backoff { .. }
             | State::Running { .. }
             | State::AwaitingApproval { .. }
@@ -378,6 +398,28 @@ impl Task {
         Step::to(next).tell(Fact::Cancelled).order(Effect::ForgetWake)
     }
 
+    /// The end by a cancellation or by giving up; its queue or its worker lets go of it.
+    fn stopped(&self, event: &Event, now: Timestamp) -> Step<Self> {
+        let (end, reason) = if *event == Event::GivenUp {
+            (self.given_up(now), "failed")
+        } else {
+            (self.cancelled(now), "cancelled")
+        };
+        match self.state {
+            State::Ready => end.order(Effect::Dequeue),
+            State::Running { lease, worker, .. } => {
+                end.order(Effect::Revoke { lease, worker, reason })
+            }
+            State::Scheduled { .. }
+            | State::Backoff { .. }
+            | State::AwaitingApproval { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => end,
+        }
+    }
+
     fn given_up(&self, now: Timestamp) -> Step<Self> {
         let message = "something went wrong on our side, again and again".into();
         self.failed(Ending { code: EndingCode::InternalError, message }, now)
@@ -498,7 +540,10 @@ impl Machine for Task {
         match (&self.state, event) {
             (S::Ready, E::Leased { lease, worker }) => Ok(self.leased(lease, worker, now)),
             (
-                S::Backoff { .. } | S::Running { .. } | S::AwaitingApproval { .. },
+                S::Scheduled { .. }
+                | S::Backoff { .. }
+                | S::Running { .. }
+                | S::AwaitingApproval { .. },
                 E::Leased { .. },
             ) => Err(Refusal::NotReady),
 
@@ -538,18 +583,24 @@ impl Machine for Task {
             {
                 Ok(self.timed_out(*lease, *worker, jitter, now))
             }
-            (S::Backoff { until }, E::TimePassed { .. }) if *until <= now => {
+            (S::Backoff { until: at } | S::Scheduled { at }, E::TimePassed { .. })
+                if *at <= now =>
+            {
                 Ok(Step::to(self.with(S::Ready)).order(Effect::Enqueue))
             }
             (
-                S::Ready | S::Backoff { .. } | S::Running { .. } | S::AwaitingApproval { .. },
+                S::Scheduled { .. }
+                | S::Ready
+                | S::Backoff { .. }
+                | S::Running { .. }
+                | S::AwaitingApproval { .. },
                 E::TimePassed { .. },
             ) => Err(Refusal::NotDue),
 
             (S::AwaitingApproval { .. }, E::Approved { edited }) => Ok(self.approved(edited, now)),
             (S::AwaitingApproval { .. }, E::Rejected { reason }) => Ok(self.rejected(&reason, now)),
             (
-                S::Ready | S::Backoff { .. } | S::Running { .. },
+                S::Scheduled { .. } | S::Ready | S::Backoff { .. } | S::Running { .. },
                 E::Approved { .. } | E::Rejected { .. },
             ) => Err(Refusal::NotHeld),
 
@@ -557,26 +608,21 @@ impl Machine for Task {
             (S::Ready, E::Reprioritized { priority }) => {
                 Ok(self.reprioritized(priority).order(Effect::Dequeue).order(Effect::Enqueue))
             }
-            (S::Backoff { .. }, E::Reprioritized { priority }) => Ok(self.reprioritized(priority)),
+            (S::Scheduled { .. } | S::Backoff { .. }, E::Reprioritized { priority }) => {
+                Ok(self.reprioritized(priority))
+            }
             (S::Running { .. } | S::AwaitingApproval { .. }, E::Reprioritized { .. }) => {
                 Err(Refusal::NotReady)
             }
 
-            (S::Ready, E::CancelRequested) => Ok(self.cancelled(now).order(Effect::Dequeue)),
-            (S::Backoff { .. } | S::AwaitingApproval { .. }, E::CancelRequested) => {
-                Ok(self.cancelled(now))
-            }
-            (S::Running { lease, worker, .. }, E::CancelRequested) => {
-                let (lease, worker) = (*lease, *worker);
-                Ok(self.cancelled(now).order(Effect::Revoke { lease, worker, reason: "cancelled" }))
-            }
-
-            (S::Ready, E::GivenUp) => Ok(self.given_up(now).order(Effect::Dequeue)),
-            (S::Backoff { .. } | S::AwaitingApproval { .. }, E::GivenUp) => Ok(self.given_up(now)),
-            (S::Running { lease, worker, .. }, E::GivenUp) => {
-                let (lease, worker) = (*lease, *worker);
-                Ok(self.given_up(now).order(Effect::Revoke { lease, worker, reason: "failed" }))
-            }
+            (
+                S::Scheduled { .. }
+                | S::Ready
+                | S::Backoff { .. }
+                | S::Running { .. }
+                | S::AwaitingApproval { .. },
+                stop @ (E::CancelRequested | E::GivenUp),
+            ) => Ok(self.stopped(&stop, now)),
 
             (
                 S::Completed { .. } | S::Failed { .. } | S::Cancelled { .. } | S::Rejected { .. },
@@ -594,7 +640,7 @@ impl Machine for Task {
     fn outstanding(&self) -> Vec<Effect> {
         match self.state {
             State::Ready => vec![Effect::Enqueue],
-            State::Backoff { until } => vec![Effect::WakeAt(until)],
+            State::Backoff { until: at } | State::Scheduled { at } => vec![Effect::WakeAt(at)],
             State::Running { lease, worker, deadline } => {
                 vec![Effect::Watch { lease, worker }, Effect::WakeAt(deadline)]
             }
@@ -608,7 +654,8 @@ impl Machine for Task {
 
     fn is_finished(&self) -> bool {
         match self.state {
-            State::Ready
+            State::Scheduled { .. }
+            | State::Ready
             | State::Backoff { .. }
             | State::Running { .. }
             | State::AwaitingApproval { .. } => false,

@@ -384,7 +384,8 @@ impl Unit {
             }
             task::State::Completed { .. } => Record::of_passed(next, self.now)
                 .map(|record| vec![Change::Review(id, None, record)]),
-            task::State::Ready
+            task::State::Scheduled { .. }
+            | task::State::Ready
             | task::State::Backoff { .. }
             | task::State::Running { .. }
             | task::State::Failed { .. }
@@ -471,7 +472,7 @@ impl Unit {
         let mut retried = None;
         if let (Some(id), Some(inputs), Some(task)) = (id, retry, items.task) {
             let origin = Origin { retry_of: Some(task.spec.id), ..task.spec.origin.clone() };
-            let spec = Spec { id, origin, ..Spec::clone(&task.spec) };
+            let spec = Spec { id, origin, start_at: None, ..Spec::clone(&task.spec) };
             let worst_cost = sources.worst_cost(spec.called(), &inputs, spec.max_tokens);
             self.create(spec, inputs);
             retried = Some(Retry { task: id, worst_cost });

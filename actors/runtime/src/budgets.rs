@@ -216,7 +216,7 @@ impl Budgets {
     pub(crate) async fn recover(&self, node: &Node, task: &Task) -> Result<(), StoreError> {
         let runs = match task.state {
             State::Running { .. } => true,
-            State::Ready | State::Backoff { .. } => false,
+            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => false,
             // Charged when its output came.
             State::AwaitingApproval { .. }
             | State::Completed { .. }
@@ -253,7 +253,7 @@ impl Budgets {
     fn settle_task(&self, task: &Task, now: Timestamp, ops: &mut Vec<Op>) {
         let (waits, has_result) = match task.state {
             State::Running { .. } => return,
-            State::Ready | State::Backoff { .. } => (true, false),
+            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => (true, false),
             State::Completed { .. } | State::AwaitingApproval { .. } | State::Failed { .. } => {
                 (false, task.result.is_some())
             }

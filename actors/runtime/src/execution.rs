@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::execution::program::{Made, Outputs, Program};
-use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal, Status};
+use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::Task;
@@ -434,7 +434,7 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
     Error::InvalidState(match refusal {
         Refusal::Finished(status) => format!("execution {id} is already {}", status.as_str()),
         Refusal::Running => {
-            format!("execution {id} is {}: there is nothing to retry", Status::Running.as_str())
+            format!("execution {id} is {}: there is nothing to retry", execution.status().as_str())
         }
         Refusal::StillStopping => {
             format!("execution {id} still has tasks that are being stopped; try again in a moment")

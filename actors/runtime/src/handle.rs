@@ -265,6 +265,7 @@ impl Handle {
                 Some(account) if !self.node.concurrency.has_room(&account) => Some("limit"),
                 Some(_) | None => Some("worker"),
             },
+            State::Scheduled { .. } => Some("schedule"),
             State::Backoff { .. } => Some("backoff"),
             State::AwaitingApproval { .. } => Some("approval"),
             State::Running { .. }

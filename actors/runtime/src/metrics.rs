@@ -162,7 +162,7 @@ impl Metrics {
                     // The wait for a further attempt is not a queue's alone.
                     if task.started_at == Some(now) {
                         let waits = &self.queues.of(&task.spec.queue).waits;
-                        waits.record(millis(now.since(task.spec.id.created_at())));
+                        waits.record(millis(now.since(task.eligible_since())));
                     }
                 }
                 task::Fact::Retrying => {
@@ -174,10 +174,10 @@ impl Metrics {
                     if let Some(error) = &task.error {
                         self.failures[error.code as usize].add(1);
                     }
-                    model.durations.record(now.since(task.spec.id.created_at()), now);
+                    model.durations.record(now.since(task.eligible_since()), now);
                 }
                 task::Fact::Completed | task::Fact::Rejected => {
-                    model.durations.record(now.since(task.spec.id.created_at()), now);
+                    model.durations.record(now.since(task.eligible_since()), now);
                 }
                 task::Fact::Created
                 | task::Fact::Reprioritized
@@ -235,6 +235,7 @@ impl Metrics {
 const fn entered(fact: execution::Fact) -> Option<execution::Status> {
     use execution::Fact as F;
     match fact {
+        F::Scheduled => Some(execution::Status::Pending),
         F::Started => Some(execution::Status::Running),
         F::Completed => Some(execution::Status::Completed),
         F::Failed => Some(execution::Status::Failed),

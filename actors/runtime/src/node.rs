@@ -309,7 +309,7 @@ impl Node {
             task: task.spec.id,
             model: task.model().into(),
             priority: task.priority(),
-            since: task.spec.id.created_at(),
+            since: task.eligible_since(),
             limited: self.concurrency.account(&task.spec),
             flow: task.spec.flow.clone(),
         }
@@ -381,7 +381,8 @@ impl Node {
             State::Running { lease, worker: holder, .. } if holder == worker.worker => {
                 leases.push(LeaseToken { task: task.spec.id, lease });
             }
-            State::Ready
+            State::Scheduled { .. }
+            | State::Ready
             | State::Backoff { .. }
             | State::Running { .. }
             | State::AwaitingApproval { .. }

@@ -124,6 +124,7 @@ pub(crate) struct Begin {
     pub(crate) review: ReviewPolicy,
     pub(crate) input: Map<String, Value>,
     pub(crate) options: Options,
+    pub(crate) start_at: Option<Timestamp>,
 }
 
 /// What an execution runs.

@@ -275,6 +275,7 @@ pub(crate) fn request() -> Request {
         gate: None,
         routing: None,
         flow: None,
+        start_at: None,
         inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
     }
 }

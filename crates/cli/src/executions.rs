@@ -24,7 +24,7 @@ const COLUMNS: [Column; 7] = [
     ("STARTED", "startedAt"),
 ];
 
-const FIELDS: [Column; 19] = [
+const FIELDS: [Column; 20] = [
     ("id", "id"),
     ("status", "status"),
     ("error", "error.code"),
@@ -32,6 +32,7 @@ const FIELDS: [Column; 19] = [
     ("failed step", "error.stepId"),
     ("plan", "planId"),
     ("template", "templateId"),
+    ("starts", "waitingUntil"),
     ("started", "startedAt"),
     ("completed", "completedAt"),
     ("steps", "progress.total"),

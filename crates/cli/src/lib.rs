@@ -50,7 +50,6 @@ use failure::Failure;
 
 /// A command that talks to a server.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one value in the life of the program")]
 pub enum Command {
     /// Submit, list, show, cancel tasks, and wait for them.
     Tasks(Remote<tasks::Tasks>),

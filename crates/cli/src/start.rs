@@ -34,6 +34,9 @@ pub struct Start {
     /// Cancel all other steps when a step fails.
     #[arg(long)]
     fail_fast: bool,
+    /// Time before which it does not start, such as 2026-12-01T06:00:00Z; by default it starts at once.
+    #[arg(long = "start-at", value_name = "TIME")]
+    not_before: Option<String>,
     /// Step whose output is held for review; may be given several times.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     require_approval: Vec<String>,
@@ -74,6 +77,7 @@ impl Start {
             .set("input", Some(input))
             .object("hitl", self.hitl())
             .object("options", self.options())
+            .set("startAt", self.not_before.clone())
             .value();
         let call = call.json(&body).idempotency_key(self.idempotency_key.as_deref())?;
         let execution = client.data(call).await?;

@@ -29,10 +29,11 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 21] = [
+const FIELDS: [Column; 22] = [
     ("id", "id"),
     ("status", "status"),
     ("waits for", "waitingFor"),
+    ("waits until", "waitingUntil"),
     ("error", "error.code"),
     ("", "error.message"),
     ("model", "model"),
@@ -202,13 +203,16 @@ pub struct Submit {
     /// Time limit of one attempt, such as 60s; by default 5m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
+    /// Time before which no worker gets it, such as 2026-12-01T06:00:00Z; by default it runs at once.
+    #[arg(long, value_name = "TIME")]
+    start_at: Option<String>,
     /// Hold the output for review, whatever its confidence.
     #[arg(long)]
     require_approval: bool,
     #[command(flatten)]
     gate: Gate,
     #[command(flatten)]
-    flow: Flow,
+    flow: Box<Flow>,
     #[command(flatten)]
     shape: Box<shape::Shape>,
     /// Key that prevents a duplicate, so that the command is safe to repeat.
@@ -378,6 +382,7 @@ impl Submit {
             .set("maxTokens", self.max_tokens)
             .set("temperature", self.temperature)
             .set("timeoutMs", self.timeout.map(input::millis))
+            .set("startAt", self.start_at.clone())
             .object("hitl", self.gate.add_to(hitl));
         Ok(self
             .shape

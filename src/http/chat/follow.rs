@@ -112,7 +112,10 @@ impl Follow {
         // The task is durable: a failed read must not make the client submit it again.
         let detail = self.app.handle.task(self.environment, self.task).await.ok()?;
         match detail.task.state {
-            State::Ready | State::Backoff { .. } | State::Running { .. } => None,
+            State::Scheduled { .. }
+            | State::Ready
+            | State::Backoff { .. }
+            | State::Running { .. } => None,
             State::AwaitingApproval { .. } => Some(End::Held),
             State::Completed { .. } => Some(End::Completed(Box::new(detail))),
             State::Failed { .. } | State::Cancelled { .. } | State::Rejected { .. } => {
@@ -140,7 +143,10 @@ async fn of_task(subscription: &mut Subscription, id: TaskId) -> Option<Option<S
                     return Some(Some(Seen::Again));
                 }
                 match task.state {
-                    State::Ready | State::Backoff { .. } | State::Running { .. } => {}
+                    State::Scheduled { .. }
+                    | State::Ready
+                    | State::Backoff { .. }
+                    | State::Running { .. } => {}
                     State::AwaitingApproval { .. }
                     | State::Completed { .. }
                     | State::Failed { .. }

@@ -1,5 +1,6 @@
 //! What an execution is started with (SPEC.md, Execute request details).
 
+use callboard_domain::Timestamp;
 use callboard_domain::budget::Money;
 use callboard_domain::plan::HitlSource;
 use callboard_runtime::handle::Start;
@@ -24,6 +25,8 @@ request! {
         hitl: Option<HitlSource> = optional("hitl", rule::object::<HitlSource>()),
         /// The options of the run.
         options: Option<RunOptions> = optional("options", rule::object::<RunOptions>()),
+        /// The instant before which it does not begin; by default it begins at once.
+        start_at: Option<Timestamp> = optional("startAt", rule::instant()),
     }
 }
 
@@ -56,6 +59,11 @@ impl ExecutePlan {
             self.options.unwrap_or_default();
         let max_cost = max_cost.map(Money::from_usd);
         let options = Options { timeout_ms, max_cost, fail_fast: fail_fast.unwrap_or_default() };
-        Start { input: self.input.unwrap_or_default(), hitl: self.hitl, options }
+        Start {
+            input: self.input.unwrap_or_default(),
+            hitl: self.hitl,
+            options,
+            start_at: self.start_at,
+        }
     }
 }

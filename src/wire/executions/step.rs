@@ -167,7 +167,10 @@ impl<'a> StepResult<'a> {
     /// still running.
     fn dispatched(row: &'a StepState, task: &'a Task, (waiting_for, until): Waiting) -> Self {
         let status = match task.state {
-            State::Ready | State::Backoff { .. } | State::AwaitingApproval { .. } => "pending",
+            State::Scheduled { .. }
+            | State::Ready
+            | State::Backoff { .. }
+            | State::AwaitingApproval { .. } => "pending",
             State::Running { .. }
             | State::Completed { .. }
             | State::Failed { .. }

@@ -142,6 +142,8 @@ async fn a_plan_is_made_from_yaml_and_executed_with_settings() {
         "one",
         "--threshold",
         "0.9",
+        "--start-at",
+        "2026-12-01T06:00:00Z",
         "--idempotency-key",
         "k1",
         "--wait",
@@ -160,6 +162,7 @@ async fn a_plan_is_made_from_yaml_and_executed_with_settings() {
             "input": {"x": "from a file", "y": 1, "z": [1]},
             "hitl": {"requiredFor": ["one"], "confidenceThreshold": 0.9},
             "options": {"timeoutMs": 600_000, "maxCost": 0.5, "failFast": true},
+            "startAt": "2026-12-01T06:00:00Z",
         })
     );
 }

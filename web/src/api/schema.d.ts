@@ -2134,10 +2134,15 @@ export interface components {
             progress?: components["schemas"]["Progress"];
             /**
              * Format: date-time
+             * @description The instant before which it does not begin.
+             */
+            startAt?: string;
+            /**
+             * Format: date-time
              * @description When it first ran.
              */
-            startedAt: string;
-            /** @description running, completed, failed or cancelled. */
+            startedAt?: string;
+            /** @description pending, running, completed, failed or cancelled. */
             status: string;
             /** @description The state of each step, by its id; not in lists. */
             steps?: {
@@ -2149,6 +2154,13 @@ export interface components {
             templateVersion?: string;
             /** @description The usage of all its model calls. */
             usage: components["schemas"]["Usage"];
+            /** @description `schedule` while it is pending. */
+            waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description When it begins, while it is pending.
+             */
+            waitingUntil?: string;
         };
         /** @description The error of an execution. */
         ExecutionError: {
@@ -3136,6 +3148,11 @@ export interface components {
             retryOf?: string;
             /**
              * Format: date-time
+             * @description The instant before which it does not run.
+             */
+            startAt?: string;
+            /**
+             * Format: date-time
              * @description When it first ran.
              */
             startedAt?: string;
@@ -3159,7 +3176,7 @@ export interface components {
             timeoutMs: number;
             /** @description The usage of the model call. */
             usage?: components["schemas"]["Usage"];
-            /** @description The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget. */
+            /** @description The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget. */
             waitingFor?: string;
             /**
              * Format: date-time
@@ -3843,6 +3860,11 @@ export interface components {
             callbackUrl?: string | null;
             /** @description When a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which no worker is given the task; by default it may run at once.
+             */
+            startAt?: string | null;
             /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
             /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
@@ -3942,6 +3964,11 @@ export interface components {
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin; by default it begins at once.
+             */
+            startAt?: string | null;
             /** @description Other models, by step id. */
             modelOverrides?: {
                 [key: string]: string;
@@ -3988,6 +4015,11 @@ export interface components {
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin; by default it begins at once.
+             */
+            startAt?: string | null;
         };
         HitlRequest: {
             /** @description The ids of the steps whose outputs are always held. */
@@ -4059,6 +4091,11 @@ export interface components {
             callbackUrl?: string | null;
             /** @description When a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which no worker is given the task; by default it may run at once.
+             */
+            startAt?: string | null;
             /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
             /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
@@ -4153,6 +4190,11 @@ export interface components {
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin; by default it begins at once.
+             */
+            startAt?: string | null;
         };
         SetModelLimits: {
             /** @description Requests in any minute; unlimited if left out, as each of these. */
@@ -5711,7 +5753,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Names, or groups such as `task.*`. */
-                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
                 /** @description Of this task. */
                 taskId?: string;
                 /** @description Of this execution. */
@@ -6443,7 +6485,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description One of these statuses. */
-                status?: ("running" | "completed" | "failed" | "cancelled")[];
+                status?: ("pending" | "running" | "completed" | "failed" | "cancelled")[];
                 /** @description Of this plan. */
                 planId?: string;
                 /** @description Of this template. */

@@ -33,6 +33,7 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
         checked: false,
         routing: None,
         flow: None,
+        start_at: None,
     })
 }
 

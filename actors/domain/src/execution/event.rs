@@ -156,6 +156,8 @@ pub struct Report {
 /// reviewer is told by its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
+    /// It waits for the instant at which it begins.
+    Scheduled,
     /// It runs, for the first time or again.
     Started,
     /// Steps ended, and it goes on.
@@ -195,6 +197,7 @@ impl Fact {
     #[must_use]
     pub const fn event(self) -> EventName {
         match self {
+            Self::Scheduled => EventName::ExecutionScheduled,
             Self::Started => EventName::ExecutionStarted,
             Self::Progressed => EventName::ExecutionProgress,
             Self::Completed => EventName::ExecutionCompleted,
@@ -225,9 +228,12 @@ impl Fact {
             | Self::ItemCompleted(step, _)
             | Self::ItemFailed(step, _)
             | Self::ItemCancelled(step, _) => Some(step),
-            Self::Started | Self::Progressed | Self::Completed | Self::Failed | Self::Cancelled => {
-                None
-            }
+            Self::Scheduled
+            | Self::Started
+            | Self::Progressed
+            | Self::Completed
+            | Self::Failed
+            | Self::Cancelled => None,
         }
     }
 
@@ -246,6 +252,7 @@ impl Fact {
             | Self::StepCancelled(_)
             | Self::StepWaiting(_)
             | Self::StepSignalled(_)
+            | Self::Scheduled
             | Self::Started
             | Self::Progressed
             | Self::Completed

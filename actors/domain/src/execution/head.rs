@@ -37,6 +37,9 @@ pub struct Spec {
     /// The step whose output is checked against the output schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_checked: Option<u16>,
+    /// The instant before which it does not begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// The request that asked for it, in the trace of its caller. Boxed, because few executions have one.
@@ -64,7 +67,7 @@ pub struct Head {
     pub version: u64,
     /// 1, and one more with each retry.
     pub run: u32,
-    /// When it first ran.
+    /// When it first ran; when it was asked for, while it waits for its `startAt`.
     pub started_at: Timestamp,
     /// When the current run ends, whatever its steps do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,15 @@ pub struct Head {
     /// What it fails of: the first failure of the run, or what ended the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cause>,
+}
+
+impl Head {
+    /// False until the instant of its beginning, and if it was cancelled before.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        let is_due = self.spec.start_at.is_none_or(|at| at <= self.started_at);
+        !matches!(self.state, State::Scheduled { .. }) && (is_due || self.run > 1)
+    }
 }
 
 /// What an execution fails of.
@@ -90,6 +102,11 @@ pub struct Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// Waiting for the instant at which it begins.
+    Scheduled {
+        /// The instant, `startAt`.
+        at: Timestamp,
+    },
     /// Steps are open.
     Running,
     /// All steps ended well.
@@ -112,6 +129,8 @@ pub enum State {
 /// The status on the wire (PROTOCOL.md 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
+    /// It has not begun.
+    Pending,
     /// Steps are open.
     Running,
     /// All steps ended well.
@@ -124,12 +143,14 @@ pub enum Status {
 
 impl Status {
     /// Every status.
-    pub const ALL: [Self; 4] = [Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
 
     /// Its name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Pending => "pending",
             Self::Running => "running",
             Self::Completed => "completed",
             Self::Failed => "failed",
@@ -143,6 +164,7 @@ impl State {
     #[must_use]
     pub const fn status(self) -> Status {
         match self {
+            Self::Scheduled { .. } => Status::Pending,
             Self::Running => Status::Running,
             Self::Completed { .. } => Status::Completed,
             Self::Failed { .. } => Status::Failed,
@@ -154,7 +176,7 @@ impl State {
     #[must_use]
     pub const fn ended_at(self) -> Option<Timestamp> {
         match self {
-            Self::Running => None,
+            Self::Scheduled { .. } | Self::Running => None,
             Self::Completed { at } | Self::Failed { at } | Self::Cancelled { at } => Some(at),
         }
     }

@@ -84,6 +84,10 @@ impl World {
             waits[usize::from(*step)] = None;
         }
         let max = chance.percent(40).then(|| 2_000_000 + chance.below(30_000_000));
+        let start_at = chance.percent(15).then(|| {
+            let seconds = chance.below(3_600);
+            NOW.after(Duration::from_secs(seconds))
+        });
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),
             plan: PlanId::from_u128(2 << 10),
@@ -94,15 +98,18 @@ impl World {
             timeout_ms: chance.percent(50).then_some(60_000),
             max_cost: max.map(Money::from_nanos),
             output_checked: chance.percent(40).then_some(last),
+            start_at,
             created_at: NOW,
             trace: None,
         };
+        let after = |ms| NOW.after(Duration::from_millis(ms));
         let naive = Naive {
             dependencies: lists.clone(),
             fail_fast: spec.fail_fast,
             max,
             timeout_ms: spec.timeout_ms,
-            deadline: spec.timeout_ms.map(|ms| NOW.after(Duration::from_millis(ms))),
+            deadline: spec.timeout_ms.filter(|_| start_at.is_none()).map(after),
+            begins: start_at,
             own: vec![Own::Nothing; lists.len()],
             lists: BTreeMap::new(),
             signals: vec![None; lists.len()],

@@ -329,6 +329,7 @@ impl Program {
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),
             flow: source.flow.flow().map(Arc::new),
+            start_at: None,
             inputs,
         }
     }

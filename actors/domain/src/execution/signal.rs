@@ -74,7 +74,7 @@ impl Execution {
             let is_same = sent.signal.key == Some(before);
             return Some(if is_same { Refusal::SignalReplayed } else { Refusal::SignalKeyReused });
         }
-        if self.head.state.status() != State::Running.status() {
+        if self.head.state.ended_at().is_some() {
             return Some(Refusal::Finished(self.status()));
         }
         let is_used = rows().any(|row| row.signal.is_some() && row.stage == Stage::Completed);
@@ -92,13 +92,15 @@ impl Execution {
         steps.iter().filter_map(|step| self.step(step)?.signal).map(|signal| signal.id).next()
     }
 
-    /// The instant at which the execution is to be woken: its deadline, or the first end of a wait.
+    /// The instant at which the execution is to be woken: its beginning, its deadline, or the first
+    /// end of a wait.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        if self.head.state != State::Running {
-            return None;
+        match self.head.state {
+            State::Scheduled { at } => Some(at),
+            State::Running => self.waits_until().into_iter().chain(self.head.deadline).min(),
+            State::Completed { .. } | State::Failed { .. } | State::Cancelled { .. } => None,
         }
-        self.waits_until().into_iter().chain(self.head.deadline).min()
     }
 
     /// The first end of a wait.

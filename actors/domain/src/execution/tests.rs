@@ -38,6 +38,7 @@ fn spec() -> Spec {
         timeout_ms: None,
         max_cost: None,
         output_checked: None,
+        start_at: None,
         created_at: NOW,
         trace: None,
     }
@@ -375,4 +376,26 @@ fn rows_of_another_plan_are_no_execution() {
     let rows = vec![StepState::default(); 2];
     let loaded = Execution::loaded(head, graph(CHAIN), rows);
     assert_eq!(loaded, Err(Mismatch { rows: 2, steps: 3 }));
+}
+
+#[test]
+fn a_scheduled_execution_begins_at_its_instant_and_not_before() {
+    let at = Timestamp::from_millis(1_030_000);
+    let spec = Spec { start_at: Some(at), timeout_ms: Some(60_000), ..spec() };
+    let step = Execution::started(spec, graph(CHAIN), NOW);
+    let scheduled = step.next;
+    assert_eq!((scheduled.status(), scheduled.has_due()), (Status::Pending, false));
+    assert_eq!((step.facts, step.effects), (vec![Fact::Scheduled], vec![Effect::WakeAt(at)]));
+    assert_eq!(scheduled.outstanding(), [Effect::WakeAt(at)]);
+    assert_eq!(scheduled.transition(Event::TimePassed, NOW), Err(Refusal::NotDue));
+    assert_eq!(scheduled.transition(run(0), at), Err(Refusal::NotReady));
+    let begun = scheduled.transition(Event::TimePassed, at).expect("it is due");
+    let deadline = at.after(Duration::from_mins(1));
+    assert_eq!(begun.facts, [Fact::Started]);
+    assert_eq!(begun.effects, [Effect::WakeAt(deadline), Effect::Decide(0)]);
+    assert_eq!((begun.next.status(), begun.next.head.started_at), (Status::Running, at));
+    let cancelled = scheduled.transition(Event::CancelRequested, NOW).expect("it is open").next;
+    assert_eq!((cancelled.status(), cancelled.head.has_begun()), (Status::Cancelled, false));
+    let again = cancelled.transition(Event::RetryRequested, NOW).expect("it has ended").next;
+    assert_eq!((again.status(), again.head.has_begun()), (Status::Running, true));
 }

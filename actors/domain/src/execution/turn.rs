@@ -213,6 +213,9 @@ impl Turn {
 
     pub(super) fn retried(&mut self) {
         let head = &mut self.next.head;
+        if !head.has_begun() {
+            head.started_at = self.now;
+        }
         head.state = State::Running;
         head.run += 1;
         head.error = None;
@@ -224,6 +227,19 @@ impl Turn {
                 self.reopen_items(step);
             }
         }
+        self.started();
+    }
+
+    /// It waits for its beginning.
+    pub(super) fn scheduled(&mut self, at: Timestamp) {
+        self.facts.push(Fact::Scheduled);
+        self.next.head.state = State::Scheduled { at };
+    }
+
+    /// The instant of its beginning has come.
+    pub(super) fn begun(&mut self) {
+        self.next.head.state = State::Running;
+        self.next.head.started_at = self.now;
         self.started();
     }
 
@@ -368,6 +384,7 @@ impl Turn {
     fn close(&mut self, state: State) {
         self.next.head.state = state;
         self.facts.push(match state {
+            State::Scheduled { .. } => Fact::Scheduled,
             State::Running => Fact::Progressed,
             State::Completed { .. } => Fact::Completed,
             State::Failed { .. } => Fact::Failed,
@@ -382,7 +399,8 @@ const fn ends_a_step(fact: Fact) -> bool {
         | Fact::StepCompleted(_)
         | Fact::StepFailed(_)
         | Fact::StepCancelled(_) => true,
-        Fact::Started
+        Fact::Scheduled
+        | Fact::Started
         | Fact::Progressed
         | Fact::Completed
         | Fact::Failed

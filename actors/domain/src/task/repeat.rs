@@ -24,7 +24,8 @@ impl Task {
             State::Completed { .. } => Err(Error::InvalidState(format!(
                 "task {id} is completed: submit it again for another output"
             ))),
-            State::Ready
+            State::Scheduled { .. }
+            | State::Ready
             | State::Backoff { .. }
             | State::Running { .. }
             | State::AwaitingApproval { .. } => Err(Error::InvalidState(format!(
@@ -35,7 +36,7 @@ impl Task {
 }
 
 impl Spec {
-    /// The request that creates the same task again, with these texts.
+    /// The request that creates the same task again, with these texts, to run at once.
     #[must_use]
     pub fn request(&self, inputs: Inputs) -> Request {
         Request {
@@ -50,6 +51,7 @@ impl Spec {
             gate: self.gate,
             routing: self.routing.clone(),
             flow: self.flow.clone(),
+            start_at: None,
             inputs,
         }
     }
@@ -76,6 +78,7 @@ mod tests {
             gate: None,
             routing: None,
             flow: None,
+            start_at: None,
             inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
         };
         let (spec, inputs) =

@@ -37,7 +37,7 @@ impl Task {
     #[must_use]
     pub fn model_used(&self) -> Option<&str> {
         match self.state {
-            State::Ready | State::Backoff { .. } => None,
+            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => None,
             State::Running { .. }
             | State::AwaitingApproval { .. }
             | State::Completed { .. }

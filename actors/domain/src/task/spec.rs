@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Flow, Gate, Message, Routing, ServiceTier};
+use crate::Timestamp;
 use crate::confidence::ask::Ask;
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
@@ -62,6 +63,9 @@ pub struct Spec {
     /// Keys that bound it, or take turns. Shared with its place in the queue; few tasks have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
+    /// The instant before which it does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
 }
 
 impl Spec {
@@ -129,6 +133,9 @@ pub struct Request {
     /// Keys that bound it, or take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
+    /// The instant before which it does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
     /// The texts.
     pub inputs: Inputs,
 }
@@ -174,6 +181,7 @@ impl Request {
             checked: self.inputs.output_schema.is_some(),
             routing: self.routing,
             flow: self.flow,
+            start_at: self.start_at,
         };
         (spec, self.inputs)
     }

@@ -30,6 +30,7 @@ fn spec() -> Spec {
         checked: false,
         routing: None,
         flow: None,
+        start_at: None,
     }
 }
 
@@ -421,4 +422,21 @@ mod fallback {
         let task = task.on(Event::LeaseExpired { lease: LEASE_1 }).next;
         assert_eq!(task.model(), "a");
     }
+}
+
+#[test]
+fn a_scheduled_task_enters_its_queue_at_its_instant_and_not_before() {
+    let at = Timestamp::from_millis(1_030_000);
+    let step = Task::submitted(Spec { start_at: Some(at), ..spec() });
+    let scheduled = step.next;
+    assert_eq!((scheduled.status(), &scheduled.state), (Status::Pending, &State::Scheduled { at }));
+    assert_eq!(step.effects, [Effect::WakeAt(at)]);
+    assert_eq!(scheduled.outstanding(), [Effect::WakeAt(at)]);
+    let lease = Event::Leased { lease: LEASE_1, worker: WORKER };
+    assert_eq!(scheduled.refused(lease), Refusal::NotReady);
+    assert_eq!(scheduled.refused(Event::TimePassed { jitter: JITTER }), Refusal::NotDue);
+    let due = scheduled.at(Event::TimePassed { jitter: JITTER }, at);
+    assert_eq!((due.effects, due.next.state), (vec![Effect::Enqueue], State::Ready));
+    assert_eq!(scheduled.on(Event::CancelRequested).next.status(), Status::Cancelled);
+    assert_eq!(scheduled.eligible_since(), at);
 }

@@ -385,7 +385,8 @@ fn end_of(task: &Task, step: u16, retried_as: Option<Retry>) -> Option<execution
             Some(E::StepRejected { step, report, ending: ending(), retried_as })
         }
         State::Cancelled { .. } => Some(E::StepCancelled { step, report }),
-        State::Ready
+        State::Scheduled { .. }
+        | State::Ready
         | State::Backoff { .. }
         | State::Running { .. }
         | State::AwaitingApproval { .. } => None,

@@ -84,6 +84,7 @@ fn spec(gate: Option<Gate>) -> Spec {
         checked: false,
         routing: None,
         flow: None,
+        start_at: None,
     }
 }
 
@@ -344,6 +345,7 @@ fn program() -> (Program, Step<Execution>) {
         timeout_ms: None,
         max_cost: None,
         output_checked: compiled.checked(),
+        start_at: None,
         created_at: NOW,
         trace: None,
     };
@@ -526,6 +528,7 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         timeout_ms: None,
         max_cost: None,
         output_checked: None,
+        start_at: None,
         created_at: NOW,
         trace: None,
     };

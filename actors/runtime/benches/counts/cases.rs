@@ -106,6 +106,7 @@ fn task(times: usize) {
             checked: false,
             routing: None,
             flow: None,
+            start_at: None,
         };
         let on =
             |task: Task, event| black_box(task.transition(event, NOW).expect("it applies").next);
@@ -129,6 +130,7 @@ fn chain(times: usize) {
             timeout_ms: Some(300_000),
             max_cost: None,
             output_checked: None,
+            start_at: None,
             created_at: NOW,
             trace: None,
         };
@@ -217,6 +219,7 @@ fn step() -> StepState {
         timeout_ms: None,
         max_cost: None,
         output_checked: None,
+        start_at: None,
         created_at: NOW,
         trace: None,
     };
@@ -376,6 +379,7 @@ impl Whole {
             gate: None,
             routing: None,
             flow: None,
+            start_at: None,
             inputs: Inputs {
                 prompt: "Sum up what the customer wants.".into(),
                 ..Inputs::default()

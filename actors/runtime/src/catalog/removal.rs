@@ -72,7 +72,7 @@ impl Publisher {
     ) -> Result<(), Error> {
         let version = version.map(|version| version.to_string());
         let mut query = Executions {
-            statuses: vec![Status::Running],
+            statuses: vec![Status::Pending, Status::Running],
             template: Some(id.to_owned()),
             window: Window { limit: PAGE, offset: 0 },
             ..Executions::default()

@@ -85,7 +85,7 @@ impl Handle {
                 let until = self.model_room(task).err().and_then(|no_room| no_room.until);
                 until.map(|until| self.node.wall_clock(until))
             }
-            State::Backoff { until } => Some(until),
+            State::Backoff { until: at } | State::Scheduled { at } => Some(at),
             State::Running { .. }
             | State::AwaitingApproval { .. }
             | State::Completed { .. }

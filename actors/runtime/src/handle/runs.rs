@@ -14,7 +14,7 @@ use callboard_domain::query::{Executions, Items, Page, Plans, Templates};
 use callboard_domain::schema::{self, Schema};
 use callboard_domain::task::Request;
 use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
-use callboard_domain::{Error, Rule};
+use callboard_domain::{Error, Rule, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -38,6 +38,9 @@ pub struct Start {
     /// How it runs.
     #[serde(skip)]
     pub options: Options,
+    /// The instant before which it does not begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
 }
 
 /// What a template is deployed with.
@@ -135,12 +138,12 @@ impl Handle {
         self.admit()?;
         let endpoint = format!("plans/{id}/execute");
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
-        let options = start.options;
+        let (options, start_at) = (start.options, start.start_at);
         let plan = self.plan(owner.environment, id).await?;
         let prepared = self.of_plan(owner.role, plan, start).await?;
         let Prepared { compiled, template, review, input, .. } = prepared;
         let runs = Runs::Plan(id, template);
-        let begin = Begin { runs, compiled, review, input, options };
+        let begin = Begin { runs, compiled, review, input, options, start_at };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 
@@ -170,11 +173,11 @@ impl Handle {
         let endpoint = format!("templates/{id}/deploy");
         let key = idempotency_key
             .map(|key| scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
-        let options = deploy.start.options;
+        let (options, start_at) = (deploy.start.options, deploy.start.start_at);
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;
         let Prepared { compiled, review, input, .. } = prepared;
         let runs = Runs::Deployed(deployed);
-        let begin = Begin { runs, compiled, review, input, options };
+        let begin = Begin { runs, compiled, review, input, options, start_at };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 

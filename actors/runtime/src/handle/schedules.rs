@@ -101,7 +101,14 @@ impl Handle {
             }
         };
         let (compiled, review, input) = (prepared.compiled, prepared.review, prepared.input);
-        Ok(Order::Execution(Box::new(Begin { runs, compiled, review, input, options })))
+        Ok(Order::Execution(Box::new(Begin {
+            runs,
+            compiled,
+            review,
+            input,
+            options,
+            start_at: None,
+        })))
     }
 
     /// A schedule.

@@ -248,7 +248,7 @@ fn seen(execution: Execution, live: &HashMap<TaskId, Live>) -> Overview {
 
 pub(crate) const fn how_far(state: &State) -> Live {
     match state {
-        State::Ready | State::Backoff { .. } => Live::Pending,
+        State::Scheduled { .. } | State::Ready | State::Backoff { .. } => Live::Pending,
         State::AwaitingApproval { .. } => Live::AwaitingApproval,
         State::Running { .. }
         | State::Completed { .. }

@@ -49,7 +49,7 @@ pub struct Start {
 
 impl From<Start> for crate::handle::Start {
     fn from(Start { input, hitl, options }: Start) -> Self {
-        Self { input, hitl, options }
+        Self { input, hitl, options, start_at: None }
     }
 }
 

@@ -195,7 +195,7 @@ impl Creation<'_> {
     }
 
     async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
-        let Begin { runs, compiled, review, input, options } = begin;
+        let Begin { runs, compiled, review, input, options, start_at } = begin;
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
         let (plan, template) = match runs {
@@ -220,6 +220,7 @@ impl Creation<'_> {
             timeout_ms: options.timeout_ms,
             max_cost: options.max_cost,
             output_checked: compiled.checked(),
+            start_at,
             created_at: now,
             trace: self.trace.clone(),
         };

@@ -122,13 +122,16 @@ impl HeadRow {
 
     /// When it is to be woken: it fails then, or a wait of it does.
     pub(crate) fn wakes_at(&self) -> Option<Timestamp> {
-        let first = self.waits_until.into_iter().chain(self.deadline).min();
-        first.filter(|_| self.state == State::Running)
+        match self.state {
+            State::Scheduled { at } => Some(at),
+            State::Running => self.waits_until.into_iter().chain(self.deadline).min(),
+            State::Completed { .. } | State::Failed { .. } | State::Cancelled { .. } => None,
+        }
     }
 
     /// True if only a signal or its alarm moves it on.
     pub(crate) const fn only_awaits(&self) -> bool {
-        self.only_awaits
+        self.only_awaits || matches!(self.state, State::Scheduled { .. })
     }
 
     /// When it ended; `None` while it has not.
@@ -138,7 +141,7 @@ impl HeadRow {
 
     /// Whether it runs for the first time: then no task of it is being stopped.
     pub(crate) fn is_first_run(&self) -> bool {
-        self.run == 1 && self.state == State::Running
+        self.run == 1 && self.state.ended_at().is_none()
     }
 
     /// True if a step was due when this was written: the next unit was to decide it.

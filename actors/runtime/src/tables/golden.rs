@@ -95,6 +95,7 @@ fn full_task() -> Task {
         checked: true,
         routing: None,
         flow: None,
+        start_at: None,
     };
     let lease = LeaseId::from_random(42);
     let running = Task::submitted(spec)
@@ -532,6 +533,7 @@ fn full_execution() -> Execution {
         timeout_ms: Some(60_000),
         max_cost: Some(Money::from_usd(0.5)),
         output_checked: Some(1),
+        start_at: None,
         created_at: NOW,
         trace: None,
     };

@@ -41,6 +41,8 @@ pub(super) struct Naive {
     pub(super) max: Option<u64>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) deadline: Option<Timestamp>,
+    /// When it begins, as long as it has not.
+    pub(super) begins: Option<Timestamp>,
     pub(super) own: Vec<Own>,
     pub(super) lists: BTreeMap<u16, List>,
     pub(super) signals: Vec<Option<Signal>>,
@@ -78,6 +80,9 @@ impl Naive {
                 break;
             }
         }
+        if self.begins.is_some() {
+            steps.fill((Stage::Waiting, None));
+        }
         if let Some(code) = self.halted() {
             for step in steps.iter_mut().filter(|(stage, _)| !bad(*stage) && !well(*stage)) {
                 *step = (Stage::Cancelled, Some(code));
@@ -89,6 +94,9 @@ impl Naive {
     pub(super) fn status(&self) -> Status {
         if let Some((status, _)) = self.over {
             return status;
+        }
+        if self.begins.is_some() {
+            return Status::Pending;
         }
         let steps = self.steps();
         if steps.iter().any(|(stage, _)| !bad(*stage) && !well(*stage)) {
@@ -125,6 +133,7 @@ impl Naive {
     /// Whether the event applies; if so, it did.
     pub(super) fn accepts(&mut self, event: &Event, now: Timestamp) -> bool {
         let running = self.status() == Status::Running;
+        let open = running || self.status() == Status::Pending;
         let applies = match event {
             Event::Decided { step, decision } => running && self.decided(*step, decision, now),
             Event::ItemDecided { step, item, decision } => {
@@ -160,15 +169,14 @@ impl Naive {
                 }
                 applies
             }
-            Event::CancelRequested => {
-                running && self.halt(Status::Cancelled, EndingCode::Cancelled)
-            }
+            Event::CancelRequested => open && self.halt(Status::Cancelled, EndingCode::Cancelled),
             Event::Signalled(sent) => self.signalled(sent),
+            Event::TimePassed if open && self.begins.is_some() => self.begin(now),
             Event::TimePassed if self.deadline.is_some_and(|deadline| deadline <= now) => {
                 running && self.halt(Status::Failed, EndingCode::ExecutionTimeout)
             }
             Event::TimePassed => running && self.waits_over(now),
-            Event::GivenUp => running && self.halt(Status::Failed, EndingCode::InternalError),
+            Event::GivenUp => open && self.halt(Status::Failed, EndingCode::InternalError),
             Event::RetryRequested => {
                 let again = matches!(self.status(), Status::Failed | Status::Cancelled);
                 again && self.again(now)
@@ -178,6 +186,16 @@ impl Naive {
             self.let_go();
         }
         applies
+    }
+
+    fn begin(&mut self, now: Timestamp) -> bool {
+        let is_due = self.begins.is_some_and(|at| at <= now);
+        if is_due {
+            self.begins = None;
+            let after = |ms| now.after(std::time::Duration::from_millis(ms));
+            self.deadline = self.timeout_ms.map(after);
+        }
+        is_due
     }
 
     fn decided(&mut self, step: u16, decision: &StepDecision, now: Timestamp) -> bool {
@@ -318,7 +336,8 @@ impl Naive {
             .filter(|step| !well(stages[*step].0) && !bad(stages[*step].0))
             .collect();
         let is_free = kept.is_empty() || sent.replace;
-        if is_known || self.status() != Status::Running || is_used || !is_free || open.is_empty() {
+        let has_ended = !matches!(self.status(), Status::Pending | Status::Running);
+        if is_known || has_ended || is_used || !is_free || open.is_empty() {
             return false;
         }
         for step in open {
@@ -347,6 +366,9 @@ impl Naive {
             Own::Awaits(until) => *until,
             Own::Nothing | Own::Items | Own::Out(_) | Own::Well(_) | Own::Bad(..) => None,
         });
+        if let (None, Some(at)) = (self.over, self.begins) {
+            return Some(at);
+        }
         let running = self.status() == Status::Running;
         waits.chain(self.deadline).min().filter(|_| running)
     }
@@ -457,6 +479,7 @@ impl Naive {
     fn again(&mut self, now: Timestamp) -> bool {
         self.over = None;
         self.first = None;
+        self.begins = None;
         let after = |ms| now.after(std::time::Duration::from_millis(ms));
         self.deadline = self.timeout_ms.map(after);
         for (step, own) in (0..).zip(&mut self.own) {

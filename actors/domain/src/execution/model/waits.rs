@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::signal::Sent;
-use super::super::{Event, Signal, SignalKey, Stage, StepDecision};
+use super::super::{Event, Signal, SignalKey, Stage, Status, StepDecision};
 use super::chance::Chance;
 use super::{World, ending};
 use crate::digest::Digest;
@@ -53,7 +53,8 @@ impl World {
     /// Nothing is under way but waits: a signal comes, or the time of a wait passes.
     pub(super) fn awake_a_wait(&mut self) -> bool {
         let awaiting = |(_, row): (u16, &super::StepState)| row.stage == Stage::Awaiting;
-        if !self.committed.steps().any(awaiting) {
+        let begins = self.committed.status() == Status::Pending;
+        if !begins && !self.committed.steps().any(awaiting) {
             return false;
         }
         assert_eq!(self.alarm, self.committed.wakes_at(), "its alarm is lost");

@@ -41,6 +41,7 @@ fn program(
         timeout_ms: None,
         max_cost,
         output_checked: None,
+        start_at: None,
         created_at: NOW,
         trace: None,
     };

@@ -27,6 +27,7 @@ fn started(steps: usize) -> Step<Execution> {
         timeout_ms: Some(60_000),
         max_cost: None,
         output_checked: None,
+        start_at: None,
         created_at: NOW,
         trace: None,
     };

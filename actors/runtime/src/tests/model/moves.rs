@@ -9,7 +9,7 @@ use callboard_domain::approval::State as Held;
 use callboard_domain::execution::Status as Phase;
 use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::query::{Approvals, Executions, Page, Tasks, Window};
-use callboard_domain::task::{LeaseToken, Status};
+use callboard_domain::task::{LeaseToken, Request, Status};
 
 use super::asks;
 use super::chance::Chance;
@@ -17,8 +17,11 @@ use super::clients::Ruling;
 use super::disk::Trouble;
 use super::workers::Player;
 use super::world::{LIVE, World};
+use crate::handle::Start;
 use crate::worker::WorkerMessage;
 
+/// The executions that have not ended.
+const OPEN: [Phase; 2] = [Phase::Pending, Phase::Running];
 /// How many workers there are at most.
 const PLAYERS: usize = 4;
 /// Enough for everything that a run makes.
@@ -78,7 +81,8 @@ impl World {
         let mut requests = Vec::new();
         for _ in 0..count {
             let prompt = format!("prompt {}", self.next());
-            requests.push(asks::task(&mut self.chance, prompt));
+            let start_at = self.start_at();
+            requests.push(Request { start_at, ..asks::task(&mut self.chance, prompt) });
         }
         self.submit(requests, bounded, None);
     }
@@ -92,7 +96,9 @@ impl World {
                     let start = asks::start(&mut same, plan.depends_on.len());
                     return self.execute(plan.id, start, false, true);
                 }
+                let start_at = self.start_at();
                 let start = asks::start(&mut self.chance, plan.depends_on.len());
+                let start = Start { start_at, ..start };
                 let bounded = self.chance.percent(20);
                 self.execute(plan.id, start, bounded, false);
             }
@@ -272,13 +278,13 @@ impl World {
     }
 
     async fn some_cancel_of_execution(&mut self) {
-        if let Some(id) = self.some_execution_that(vec![Phase::Running]).await {
+        if let Some(id) = self.some_execution_that(OPEN.to_vec()).await {
             self.cancel_execution(id);
         }
     }
 
     async fn some_signal(&mut self) {
-        if let Some(id) = self.some_execution_that(vec![Phase::Running]).await {
+        if let Some(id) = self.some_execution_that(OPEN.to_vec()).await {
             let name = format!("go{}", self.chance.below(2));
             self.signal(id, name);
         }

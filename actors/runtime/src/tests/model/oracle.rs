@@ -26,6 +26,8 @@ pub(super) struct Oracle {
     pub(super) begun_by_key: BTreeMap<PlanId, ExecutionId>,
     /// Executions whose start was not answered may be there: of these plans.
     pub(super) maybe_begun: BTreeSet<PlanId>,
+    /// The wall clock was set back: what was due may run at an instant before its own.
+    pub(super) went_back: bool,
     /// What must not have happened and did.
     pub(super) faults: Vec<String>,
     /// The planted bug [`super::disk::Flaw::LeasesNotCompared`]: the current lease under which an
@@ -162,6 +164,10 @@ impl Oracle {
         }
         if self.leases.contains_key(&lease) {
             self.fault(format!("{lease} is given out twice"));
+        }
+        let (start_at, ran_at) = (assignment.task.spec.start_at, assignment.task.started_at);
+        if start_at.is_some() && start_at > ran_at && !self.went_back {
+            self.fault(format!("{lease} is given out at {ran_at:?}, before {start_at:?}"));
         }
         self.leases.insert(lease, Lease { order, ..Lease::default() });
         let known = self.known(id);

@@ -82,8 +82,8 @@ impl World {
         let statuses = vec![Status::Pending, Status::Running];
         let query = Tasks { statuses, window: ALL, ..Tasks::default() };
         let tasks = self.read(self.handle.tasks(LIVE, &query).await);
-        let query =
-            Executions { statuses: vec![Phase::Running], window: ALL, ..Executions::default() };
+        let statuses = vec![Phase::Pending, Phase::Running];
+        let query = Executions { statuses, window: ALL, ..Executions::default() };
         let runs = self.read(self.handle.executions(LIVE, &query).await);
         let task =
             |task: &callboard_domain::task::Task| format!("{} {:?}", task.spec.id, task.state);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use callboard_domain::Timestamp;
 use callboard_domain::approval;
 use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::task::{LeaseToken, State};
@@ -178,6 +179,17 @@ impl World {
         }
     }
 
+    /// An instant that comes after a few seconds, for some of those that ask; the settling of a run
+    /// waits for it.
+    pub(super) fn start_at(&mut self) -> Option<Timestamp> {
+        if !self.chance.percent(15) {
+            return None;
+        }
+        let elapsed = u64::try_from(self.began.elapsed().as_millis()).expect("hours");
+        let now = self.wall.load(Ordering::SeqCst) + elapsed;
+        Some(Timestamp::from_millis(now + self.chance.below(20_000) - 1_000))
+    }
+
     /// The wall clock jumps.
     pub(super) fn jump(&mut self, ahead: bool, by: Duration) {
         let millis = u64::try_from(by.as_millis()).expect("hours");
@@ -186,6 +198,7 @@ impl World {
             self.latest = self.latest.max(now);
         } else {
             self.wall.fetch_sub(millis, Ordering::SeqCst);
+            self.shared().oracle.went_back = true;
         }
     }
 

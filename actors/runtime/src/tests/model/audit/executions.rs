@@ -5,7 +5,7 @@ mod items;
 
 use std::collections::BTreeMap;
 
-use callboard_domain::execution::{Execution, Stage, Status as Phase};
+use callboard_domain::execution::{Execution, Head, Stage, Status as Phase};
 use callboard_domain::id::ExecutionId;
 use callboard_domain::machine::Machine;
 use callboard_domain::query::Executions;
@@ -60,7 +60,8 @@ pub(super) fn judge(oracle: &mut Oracle, picture: &Picture) -> Result<(), String
         prompts(picture, detail, &plan)?;
         ends(execution)?;
         signals(oracle.executions.get(id), detail)?;
-        fits(oracle.executions.entry(*id).or_default(), execution)?;
+        let went_back = oracle.went_back;
+        fits(oracle.executions.entry(*id).or_default(), execution, went_back)?;
     }
     tasks_of_steps(picture)
 }
@@ -152,14 +153,16 @@ fn ends(execution: &Execution) -> Result<(), String> {
     let bad = |stage: &Stage| matches!(stage, Stage::Failed | Stage::Rejected | Stage::Cancelled);
     let (open, bad) = (stages.iter().any(open), stages.iter().any(bad));
     let fits = match status {
+        Phase::Pending => stages.iter().all(|stage| *stage == Stage::Waiting),
         Phase::Running => open && !(bad && execution.head.spec.fail_fast),
         Phase::Completed => !open && !bad,
         Phase::Failed | Phase::Cancelled => !open,
     };
     must(fits, || format!("{id} is {status:?} with steps {stages:?}"))?;
-    let forgotten = status != Phase::Running && !execution.is_finished();
+    let has_ended = execution.head.state.ended_at().is_some();
+    let forgotten = has_ended && !execution.is_finished();
     let stopping = execution.stopping().count();
-    must(forgotten == (stopping > 0 && status != Phase::Running), || {
+    must(forgotten == (stopping > 0 && has_ended), || {
         format!("{id} is {status:?} and stops {stopping}")
     })?;
     let error = execution.head.error.as_ref();
@@ -167,7 +170,7 @@ fn ends(execution: &Execution) -> Result<(), String> {
     must(!broken, || format!("{id} was given up: {error:?}"))
 }
 
-fn fits(known: &mut KnownExecution, execution: &Execution) -> Result<(), String> {
+fn fits(known: &mut KnownExecution, execution: &Execution, went_back: bool) -> Result<(), String> {
     let (id, version) = (execution.head.spec.id, execution.head.version);
     must(known.version <= version, || format!("{id} went back: {} to {version}", known.version))?;
     known.version = version;
@@ -185,6 +188,11 @@ fn fits(known: &mut KnownExecution, execution: &Execution) -> Result<(), String>
             format!("{id} was completed and has changed")
         })?;
     }
+    let Head { spec, started_at, run, .. } = &execution.head;
+    let is_late = spec.start_at.is_none_or(|at| at <= *started_at);
+    must(went_back || is_late || *run > 1 || !execution.head.has_begun(), || {
+        format!("{id} began at {started_at:?}, before {:?}", spec.start_at)
+    })?;
     must(known.completed.is_none() || completed.is_some(), || {
         format!("{id} was completed and is {status:?}")
     })?;
