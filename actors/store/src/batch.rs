@@ -16,6 +16,9 @@ impl Key {
     /// The first table number of listed rows.
     pub const FIRST_LISTED: u8 = 0x80;
 
+    /// The byte of a key in which its first document id ends.
+    const PARTITION: usize = 2 + 15;
+
     /// The key `rest` in `table` and `environment`.
     #[must_use]
     pub fn new(table: u8, environment: u8, rest: &[u8]) -> Self {
@@ -29,6 +32,12 @@ impl Key {
     #[must_use]
     pub fn table(&self) -> Option<u8> {
         self.0.first().copied()
+    }
+
+    /// The partition in which the first document id of the key ends; `None` without one.
+    #[must_use]
+    pub fn partition(&self) -> Option<Partition> {
+        self.0.get(Self::PARTITION).copied().map(Partition)
     }
 
     /// True if this is the key of a listed row.

@@ -26,7 +26,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::batch::{Batch, Epoch, Key, LogId};
+use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::index::Index;
 use crate::log::{self, Bounds};
 use crate::row::{disk_key, entry_block};
@@ -55,8 +55,31 @@ pub(crate) trait Engine: Send + 'static {
     /// Adds the deletion of a row to the next [`Engine::commit`].
     fn delete(&mut self, key: &[u8]);
 
-    /// Makes all puts and deletions since the last call durable, together or not at all.
-    fn commit(&mut self) -> Result<(), Error>;
+    /// The epoch that guards of a partition must name; `None` if this process does not own it.
+    fn epoch(&self, partition: Partition) -> Option<Epoch>;
+
+    /// The least stamp of the next put.
+    fn least_stamp(&self) -> u64 {
+        0
+    }
+
+    /// Reads ahead the rows that the staging of `batches` asks for.
+    fn read_ahead(&mut self, _batches: &[Batch], _index: &Index) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Makes all puts and deletions since the last call durable, together or not at all; `logs` has the
+    /// bounds of the logs afterwards.
+    fn commit(&mut self, logs: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error>;
+}
+
+/// The outcome of [`Engine::commit`].
+pub(crate) enum Applied {
+    /// The group is durable.
+    Yes,
+    /// Another process has changed what the group was staged on, and nothing was written: the group is to
+    /// be staged again, on these bounds.
+    Moved(BTreeMap<LogId, Bounds>),
 }
 
 /// A batch in the inbox.
@@ -65,12 +88,45 @@ pub(crate) struct Job {
     pub(crate) reply: oneshot::Sender<Outcome>,
 }
 
+/// The receiver of committed records.
+#[derive(Debug, Default)]
+struct Tail {
+    to: Option<mpsc::UnboundedSender<Vec<Record>>>,
+    /// The newest number of each log that was sent, where several processes append to the logs.
+    told: Option<BTreeMap<LogId, u64>>,
+}
+
+impl Tail {
+    /// Sends records in order. Leaves out those that were sent, and those after a gap, which
+    /// [`Shared::tell`] closes.
+    fn send(&mut self, mut records: Vec<Record>) {
+        if let Some(told) = &mut self.told {
+            records.retain(|record| {
+                let told = told.entry(record.log).or_default();
+                let is_next = record.sequence == *told + 1;
+                if is_next {
+                    *told = record.sequence;
+                }
+                is_next
+            });
+        }
+        if records.is_empty() {
+            return;
+        }
+        if let Some(to) = &self.to
+            && to.send(records).is_err()
+        {
+            self.to = None;
+        }
+    }
+}
+
 /// The committer's state that readers see.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) index: Index,
     pub(crate) logs: RwLock<BTreeMap<LogId, Bounds>>,
-    tail: Mutex<Option<mpsc::UnboundedSender<Vec<Record>>>>,
+    tail: Mutex<Tail>,
     batches: AtomicU64,
     syncs: AtomicU64,
 }
@@ -80,7 +136,7 @@ impl Shared {
         Self {
             index: Index::new(),
             logs: RwLock::new(logs),
-            tail: Mutex::new(None),
+            tail: Mutex::default(),
             batches: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
         }
@@ -89,8 +145,32 @@ impl Shared {
     /// Returns the one receiver of all records from now on.
     pub(crate) fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        *self.tail.lock().expect("no holder panics") = Some(sender);
+        self.tail.lock().expect("no holder panics").to = Some(sender);
         receiver
+    }
+
+    /// Begins to look after gaps: other processes append to the logs too, which are now at `newest`.
+    pub(crate) fn expect_others(&self, newest: BTreeMap<LogId, u64>) {
+        self.tail.lock().expect("no holder panics").told = Some(newest);
+    }
+
+    /// The newest number of a log that the tail was sent.
+    pub(crate) fn told(&self, log: LogId) -> u64 {
+        let tail = self.tail.lock().expect("no holder panics");
+        tail.told.as_ref().and_then(|told| told.get(&log).copied()).unwrap_or_default()
+    }
+
+    /// Goes on after a record: those up to it were trimmed before they could be sent.
+    pub(crate) fn skip(&self, log: LogId, to: u64) {
+        if let Some(told) = &mut self.tail.lock().expect("no holder panics").told {
+            let told = told.entry(log).or_default();
+            *told = to.max(*told);
+        }
+    }
+
+    /// Sends records, also of other processes, that a reader has found.
+    pub(crate) fn tell(&self, records: Vec<Record>) {
+        self.tail.lock().expect("no holder panics").send(records);
     }
 
     pub(crate) fn bounds(&self, log: LogId) -> Bounds {
@@ -108,7 +188,6 @@ impl Shared {
 /// The thread's state.
 pub(crate) struct Committer<E> {
     engine: E,
-    epoch: Epoch,
     shared: Arc<Shared>,
     logs: BTreeMap<LogId, Bounds>,
     stamp: u64,
@@ -122,7 +201,7 @@ impl<E: Engine> Committer<E> {
         let logs = shared.logs.read().expect("no holder panics").clone();
         let unswept = logs.keys().copied().collect();
         // Stamps ascend with every put, over openings too: 2^40 puts an opening, 2^24 openings.
-        Self { engine, epoch, shared, logs, stamp: epoch.0 << 40, unswept }
+        Self { engine, shared, logs, stamp: epoch.0 << 40, unswept }
     }
 
     /// Commits batches until the inbox is closed, or until the engine fails.
@@ -154,6 +233,17 @@ impl<E: Engine> Committer<E> {
     }
 
     fn commit(&mut self, batches: &[Batch]) -> Result<Vec<Outcome>, Error> {
+        loop {
+            if let Some(outcomes) = self.try_commit(batches)? {
+                return Ok(outcomes);
+            }
+        }
+    }
+
+    /// Commits a group; `None` if it is to be staged again.
+    fn try_commit(&mut self, batches: &[Batch]) -> Result<Option<Vec<Outcome>>, Error> {
+        self.engine.read_ahead(batches, &self.shared.index)?;
+        self.stamp = self.stamp.max(self.engine.least_stamp());
         let mut staging = Staging::new(self);
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
@@ -161,11 +251,15 @@ impl<E: Engine> Committer<E> {
         }
         let staged = staging.finish()?;
         if staged.is_empty() {
-            return Ok(outcomes);
+            return Ok(Some(outcomes));
         }
         let (changes, records) = staged.write(&mut self.engine, &self.logs);
         let changes = self.shared.index.hold_while_loading(changes);
-        self.engine.commit()?;
+        if let Applied::Moved(logs) = self.engine.commit(&self.logs)? {
+            self.unswept = logs.keys().copied().collect();
+            self.logs = logs;
+            return Ok(None);
+        }
 
         if let Some(changes) = changes {
             let fetch = |key: &Key| block(&self.engine, key).ok().flatten();
@@ -176,7 +270,7 @@ impl<E: Engine> Committer<E> {
             outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Committed)).count();
         self.shared.batches.fetch_add(committed as u64, Ordering::Relaxed);
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
-        Ok(outcomes)
+        Ok(Some(outcomes))
     }
 
     fn publish(&self, records: Vec<Record>) {
@@ -186,12 +280,7 @@ impl<E: Engine> Committer<E> {
         if records.is_empty() {
             return;
         }
-        let mut tail = self.shared.tail.lock().expect("no holder panics");
-        if let Some(sender) = &*tail
-            && sender.send(records).is_err()
-        {
-            *tail = None;
-        }
+        self.shared.tell(records);
     }
 }
 

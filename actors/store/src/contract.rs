@@ -30,11 +30,18 @@ pub trait Fixture: Sized {
     fn reopen(self) -> Self;
 }
 
-/// Makes a test module `$name` of every check of the contract, for the [`Fixture`] `$fixture`.
+/// Makes a test module `$name` of every check of the contract, for the [`Fixture`] `$fixture`; or, after
+/// `together`, one test of all checks.
 #[macro_export]
 macro_rules! contract_tests {
+    (together $name:ident, $fixture:ty) => {
+        $crate::contract_tests!(@list together $name, $fixture);
+    };
     ($name:ident, $fixture:ty) => {
-        $crate::contract_tests!(@each $name, $fixture:
+        $crate::contract_tests!(@list each $name, $fixture);
+    };
+    (@list $how:ident $name:ident, $fixture:ty) => {
+        $crate::contract_tests!(@$how $name, $fixture:
             a_committed_batch_is_there_and_stays,
             a_refused_batch_changes_nothing,
             of_two_operations_on_one_key_the_later_holds,
@@ -71,6 +78,15 @@ macro_rules! contract_tests {
                 fn $check() {
                     $crate::contract::block_on($crate::contract::$check::<$fixture>());
                 }
+            )*
+        }
+    };
+    (@together $name:ident, $fixture:ty: $($check:ident),* $(,)?) => {
+        #[test]
+        fn $name() {
+            $(
+                eprintln!(stringify!($check));
+                $crate::contract::block_on($crate::contract::$check::<$fixture>());
             )*
         }
     };

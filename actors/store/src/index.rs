@@ -64,6 +64,13 @@ impl Index {
         Self { state: RwLock::new(State::Loading(Vec::new())), loaded: watch::Sender::new(false) }
     }
 
+    /// Begins to load anew: the rows were another process's until now.
+    pub(crate) fn restart(&self) {
+        let mut state = self.state.write().expect("no holder panics");
+        self.loaded.send_replace(false);
+        *state = State::Loading(Vec::new());
+    }
+
     /// False if the row at `key` is in no list. Only for the committer, which alone knows that no change is
     /// on its way.
     pub(crate) fn may_contain(&self, key: &Key) -> bool {

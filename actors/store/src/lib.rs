@@ -16,6 +16,7 @@ pub mod floor;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 pub mod ownership;
+pub mod postgres;
 #[doc(hidden)]
 pub mod probe;
 pub mod query;
@@ -182,8 +183,8 @@ pub trait Store: Send + Sync + 'static {
     /// call.
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page>;
 
-    /// The same for the rows of some partitions, those that the guards of their last writes named. A store
-    /// that is open in one process only, which owns every partition, answers for all.
+    /// The same for the rows of some partitions, whose keys begin with a document id that ends in the
+    /// partition. A store that is open in one process only, which owns every partition, answers for all.
     fn scan_partitions(
         &self,
         partitions: PartitionSet,

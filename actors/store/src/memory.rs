@@ -125,7 +125,12 @@ impl Store for MemoryStore {
                 return Vec::new();
             }
             let rows = database.disk.rows.range(from..to);
-            let rows = rows.filter(|(_, row)| partitions.contains(row.partition)).take(limit);
+            let rows = rows.filter(|(key, _)| {
+                let partition = key.partition();
+                partitions == PartitionSet::ALL
+                    || partition.is_some_and(|partition| partitions.contains(partition))
+            });
+            let rows = rows.take(limit);
             rows.map(|(key, row)| (key.clone(), row.value.clone())).collect()
         })
     }

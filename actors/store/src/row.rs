@@ -15,6 +15,8 @@
 
 use std::io::Write;
 
+use bytes::Bytes;
+
 use crate::Error;
 use crate::batch::{Entry, Key, MAX_ROW, Op};
 use crate::log::MAX_RECORD;
@@ -109,6 +111,18 @@ pub(crate) fn split_listed(row: &[u8]) -> Option<(Option<&[u8]>, usize)> {
     let length = usize::from(u16::from_le_bytes(*length));
     let block = rest.get(..length)?;
     Some(((length > 0).then_some(block), LENGTH + length))
+}
+
+/// The value in a row on disk.
+pub(crate) fn value(key: &[u8], row: &[u8]) -> Result<Bytes, Error> {
+    let at = match key.first() {
+        Some(table) if *table >= Key::FIRST_LISTED => split_listed(row).map(|(_, at)| at),
+        _ => Some(0),
+    };
+    let path = || format!("the row {:?}", Key(key.into()));
+    let at =
+        at.ok_or_else(|| Error::Corrupt { path: path(), reason: "its entry is cut short".into() })?;
+    Ok(Bytes::copy_from_slice(&row[at..]))
 }
 
 /// The entry block of a row on disk.

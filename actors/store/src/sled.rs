@@ -53,7 +53,7 @@ use crate::journal::Journal;
 use crate::mark::Mark;
 use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
-use crate::row::{disk_key, split_listed};
+use crate::row::{disk_key, value};
 use crate::shutdown::{self, Shutdown};
 use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair};
 
@@ -209,7 +209,7 @@ impl SledStore {
 
         let layers = Arc::new(Layers::new(tree));
         let checkpointer = Arc::new(Checkpointer::new(journal, mark, archive, checkpoint_bytes));
-        let engine = SledEngine::new(Arc::clone(&layers), Arc::clone(&checkpointer));
+        let engine = SledEngine::new(Arc::clone(&layers), Arc::clone(&checkpointer), epoch);
         let logs = read_logs(&engine, |id| last_log_row(&layers, id))?;
         let shared = Arc::new(Shared::new(logs));
         let (inbox, jobs) = mpsc::channel();
@@ -390,18 +390,6 @@ impl Drop for SledStore {
             let _ = shutdown::note_clean(&self.path);
         }
     }
-}
-
-/// The value in a row on disk.
-fn value(key: &[u8], row: &[u8]) -> Result<Bytes, Error> {
-    let at = match key.first() {
-        Some(table) if *table >= Key::FIRST_LISTED => split_listed(row).map(|(_, at)| at),
-        _ => Some(0),
-    };
-    let path = || format!("the row {:?}", Key(key.into()));
-    let at =
-        at.ok_or_else(|| Error::Corrupt { path: path(), reason: "its entry is cut short".into() })?;
-    Ok(Bytes::copy_from_slice(&row[at..]))
 }
 
 fn last_log_row(layers: &Layers, id: LogId) -> Result<Option<(Bytes, Bytes)>, Error> {

@@ -57,7 +57,8 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
 
     /// Stages `batch`, unless its outcome is another than [`Outcome::Committed`]. An error is the engine's.
     pub(super) fn stage(&mut self, batch: &'g Batch) -> Result<Outcome, Error> {
-        if batch.guards.iter().any(|(_, epoch)| *epoch != self.committer.epoch) {
+        let engine = &self.committer.engine;
+        if batch.guards.iter().any(|(at, epoch)| engine.epoch(*at) != Some(*epoch)) {
             return Ok(Outcome::Fenced);
         }
         if let Err(error) = batch.ops.iter().try_for_each(row::check) {

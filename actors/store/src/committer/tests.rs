@@ -26,9 +26,16 @@ impl Engine for Fake {
 
     fn delete(&mut self, _: &[u8]) {}
 
-    fn commit(&mut self) -> Result<(), Error> {
+    fn epoch(&self, _: Partition) -> Option<Epoch> {
+        Some(Epoch(1))
+    }
+
+    fn commit(&mut self, _: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
         let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
-        if number == self.fails_at { (self.how)() } else { Ok(()) }
+        if number == self.fails_at {
+            (self.how)()?;
+        }
+        Ok(Applied::Yes)
     }
 }
 
@@ -144,8 +151,12 @@ impl Engine for Kept {
         self.0.remove(key);
     }
 
-    fn commit(&mut self) -> Result<(), Error> {
-        Ok(())
+    fn epoch(&self, _: Partition) -> Option<Epoch> {
+        Some(Epoch(1))
+    }
+
+    fn commit(&mut self, _: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
+        Ok(Applied::Yes)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{batch, put, value};
-use crate::batch::{Epoch, LogId, Op, Partition};
+use crate::batch::{Epoch, Key, LogId, Op, Partition};
 use crate::ownership::{NodeId, Ownership, PartitionSet, View};
 use crate::{Outcome, Store};
 
@@ -26,11 +26,18 @@ pub trait ClusterFixture: Sized {
     fn node(&self, id: NodeId) -> impl Future<Output = Self::Node>;
 }
 
-/// Makes a test module `$name` of every check of ownership, for the [`ClusterFixture`] `$fixture`.
+/// Makes a test module `$name` of every check of ownership, for the [`ClusterFixture`] `$fixture`; or,
+/// after `together`, one test of all checks.
 #[macro_export]
 macro_rules! ownership_tests {
+    (together $name:ident, $fixture:ty) => {
+        $crate::ownership_tests!(@list together $name, $fixture);
+    };
     ($name:ident, $fixture:ty) => {
-        $crate::ownership_tests!(@each $name, $fixture:
+        $crate::ownership_tests!(@list each $name, $fixture);
+    };
+    (@list $how:ident $name:ident, $fixture:ty) => {
+        $crate::ownership_tests!(@$how $name, $fixture:
             a_first_claim_gains_everything,
             a_live_owner_keeps_its_partitions,
             a_released_partition_is_claimed_at_once_and_its_old_owner_is_fenced,
@@ -51,6 +58,15 @@ macro_rules! ownership_tests {
                 fn $check() {
                     $crate::contract::block_on($crate::contract::$check::<$fixture>());
                 }
+            )*
+        }
+    };
+    (@together $name:ident, $fixture:ty: $($check:ident),* $(,)?) => {
+        #[test]
+        fn $name() {
+            $(
+                eprintln!(stringify!($check));
+                $crate::contract::block_on($crate::contract::$check::<$fixture>());
             )*
         }
     };
@@ -205,18 +221,16 @@ pub async fn a_scan_of_some_partitions_has_their_rows_only<F: ClusterFixture>() 
     let cluster = F::new(LONG);
     let node = joined(&cluster, 1).await;
     claim(&node).await;
+    let key = |n: u8| Key::new(1, 1, &u128::from(n).to_be_bytes());
     for n in 0..4 {
-        let mut batch = batch(vec![put(n, "a")]);
+        let mut batch = batch(vec![Op::Put { key: key(n), value: value("a"), entry: None }]);
         let partition = Partition(n);
         batch.guards.push((partition, node.epoch(partition).expect("the node owns it")));
         assert!(matches!(node.commit(batch).await, Outcome::Committed));
     }
     let some = [Partition(1), Partition(3)].into_iter().collect();
-    let rows = node
-        .scan_partitions(some, super::key(0), super::key(255), 10)
-        .await
-        .expect("the store answers");
-    assert_eq!(rows.iter().map(|(key, _)| key.0[2]).collect::<Vec<_>>(), [1, 3]);
+    let rows = node.scan_partitions(some, key(0), key(255), 10).await.expect("the store answers");
+    assert_eq!(rows.iter().map(|(key, _)| key.0[17]).collect::<Vec<_>>(), [1, 3]);
 }
 
 pub async fn a_drained_node_is_marked_and_a_leaving_one_is_gone<F: ClusterFixture>() {

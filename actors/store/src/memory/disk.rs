@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::batch::{Batch, Entry, Key, LogId, Op, Partition};
+use crate::batch::{Batch, Entry, Key, LogId, Op};
 use crate::log::Bounds;
 use crate::query::{Filter, Order, Page, Query};
 use crate::{Outcome, Record, row};
@@ -21,8 +21,6 @@ pub(super) struct Disk {
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) value: Bytes,
-    /// The partition of the last write.
-    pub(super) partition: Partition,
     entry: Option<Entry>,
     /// Ascends with every put.
     stamp: u64,
@@ -34,7 +32,6 @@ impl Disk {
         if let Err(error) = batch.ops.iter().try_for_each(row::check) {
             return Err(Outcome::NotApplied(error));
         }
-        let partition = batch.guards.first().map_or(Partition(0), |(partition, _)| *partition);
         let mut undo = BTreeMap::new();
         for op in &batch.ops {
             let key = match op {
@@ -47,7 +44,7 @@ impl Disk {
                 return Err(Outcome::Conflict(key.clone()));
             }
             undo.entry(key.clone()).or_insert(before);
-            self.write(partition, op);
+            self.write(op);
         }
         let mut appended = Vec::new();
         for op in batch.ops {
@@ -80,7 +77,7 @@ impl Disk {
         })
     }
 
-    fn write(&mut self, partition: Partition, op: &Op) {
+    fn write(&mut self, op: &Op) {
         let (key, value, entry) = match op {
             Op::Put { key, value, entry } => (key, value, entry.clone()),
             Op::Insert { key, value } => (key, value, None),
@@ -91,10 +88,7 @@ impl Disk {
             Op::Append { .. } | Op::Trim { .. } => return,
         };
         self.puts += 1;
-        self.rows.insert(
-            key.clone(),
-            Stored { value: value.clone(), partition, entry, stamp: self.puts },
-        );
+        self.rows.insert(key.clone(), Stored { value: value.clone(), entry, stamp: self.puts });
     }
 
     fn restore(&mut self, rows: BTreeMap<Key, Option<Stored>>) {

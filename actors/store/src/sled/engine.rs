@@ -2,26 +2,29 @@
 //!
 //! Deliberately absent: sled, which gets the rows later (see [`super::checkpoint`]).
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::checkpoint::Checkpointer;
 use super::layers::Layers;
 use crate::Error;
-use crate::batch::MAX_ROW;
-use crate::committer::Engine;
+use crate::batch::{Epoch, LogId, MAX_ROW, Partition};
+use crate::committer::{Applied, Engine};
 use crate::journal::Group;
+use crate::log::Bounds;
 
 /// The journal and the overlay.
 pub(super) struct SledEngine {
     layers: Arc<Layers>,
     checkpointer: Arc<Checkpointer>,
+    epoch: Epoch,
     group: Group,
 }
 
 impl SledEngine {
-    pub(super) fn new(layers: Arc<Layers>, checkpointer: Arc<Checkpointer>) -> Self {
-        Self { layers, checkpointer, group: Group::default() }
+    pub(super) fn new(layers: Arc<Layers>, checkpointer: Arc<Checkpointer>, epoch: Epoch) -> Self {
+        Self { layers, checkpointer, epoch, group: Group::default() }
     }
 }
 
@@ -55,8 +58,13 @@ impl Engine for SledEngine {
         self.group.delete(key);
     }
 
-    fn commit(&mut self) -> Result<(), Error> {
+    fn epoch(&self, _: Partition) -> Option<Epoch> {
+        Some(self.epoch)
+    }
+
+    fn commit(&mut self, _: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
         let next = self.group.next();
-        self.checkpointer.commit(&self.layers, std::mem::replace(&mut self.group, next))
+        self.checkpointer.commit(&self.layers, std::mem::replace(&mut self.group, next))?;
+        Ok(Applied::Yes)
     }
 }

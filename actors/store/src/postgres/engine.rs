@@ -1,0 +1,244 @@
+//! The committer's engine on PostgreSQL: a group is one call of one function, so one transaction.
+//!
+//! ```text
+//! group n ─▶ commit_1(node, incarnation, fence, n, rows, logs)
+//!              writer's row is (node, incarnation, fence, n - 1)?  no ─▶ 1: read it, and stage again
+//!              logs are where the group was staged on?             no ─▶ CB002: read them, and stage again
+//!              rows, logs, number = n                              ─▶ 0
+//! ```
+//!
+//! If the connection breaks, the fate of the group is unknown, and it is sent again under the same number:
+//! the database takes each number once, even if the first call is still on its way. A claim of one of the
+//! node's partitions by another node moves the fence on, in the transaction that changes the owner.
+//!
+//! Deliberately absent: transactions of several calls, which a frozen process could hold open.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use foldhash::{HashMap, HashMapExt};
+use tokio::runtime::Handle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
+
+use super::link::{Link, failed, passes};
+use super::nodes::{Owned, Writer};
+use super::rows;
+use crate::Error;
+use crate::batch::{Batch, Epoch, LogId, Op, Partition};
+use crate::committer::{Applied, Engine};
+use crate::index::Index;
+use crate::log::Bounds;
+use crate::row::disk_key;
+
+const COMMIT: &str = "SELECT callboard.commit_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+/// The code with which the function refuses a group that was staged on logs of before.
+const LOG_MOVED: &str = "CB002";
+
+/// The connection of the committer.
+pub(super) struct PgEngine {
+    runtime: Handle,
+    link: Arc<Link>,
+    owned: Arc<Owned>,
+    session: Option<Session>,
+    ahead: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    put: Vec<(Vec<u8>, Vec<u8>)>,
+    deleted: Vec<Vec<u8>>,
+    /// The newest numbers of the logs in the database.
+    newest: BTreeMap<LogId, u64>,
+}
+
+struct Session {
+    client: Client,
+    commit: Statement,
+}
+
+/// The answer to a group.
+enum Answer {
+    Committed,
+    NotNext,
+    LogMoved,
+}
+
+impl PgEngine {
+    pub(super) fn new(
+        runtime: Handle,
+        link: Arc<Link>,
+        owned: Arc<Owned>,
+        logs: &BTreeMap<LogId, Bounds>,
+    ) -> Self {
+        Self {
+            runtime,
+            link,
+            owned,
+            session: None,
+            ahead: HashMap::new(),
+            put: Vec::new(),
+            deleted: Vec::new(),
+            newest: newest(logs),
+        }
+    }
+
+    async fn send(
+        &mut self,
+        writer: Writer,
+        moves: &[(i16, i64, i64)],
+        deadline: Instant,
+    ) -> Result<Result<Answer, tokio_postgres::Error>, Error> {
+        if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
+            let client = self.link.connect(deadline).await?;
+            match client.prepare(COMMIT).await {
+                Ok(commit) => self.session = Some(Session { client, commit }),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        let Some(Session { client, commit }) = &self.session else { return Err(Error::Stopped) };
+        let (keys, values): (Vec<_>, Vec<_>) =
+            self.put.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).unzip();
+        let deleted: Vec<_> = self.deleted.iter().map(Vec::as_slice).collect();
+        let logs: Vec<_> = moves.iter().map(|it| it.0).collect();
+        let before: Vec<_> = moves.iter().map(|it| it.1).collect();
+        let after: Vec<_> = moves.iter().map(|it| it.2).collect();
+        let Writer { node, incarnation, fence, number } = writer;
+        let next = number + 1;
+        let arguments: [&(dyn ToSql + Sync); 10] =
+            [&node, &incarnation, &fence, &next, &keys, &values, &deleted, &logs, &before, &after];
+        Ok(match client.query_one(commit, &arguments).await {
+            Ok(row) if row.get::<_, i32>(0) == 0 => Ok(Answer::Committed),
+            Ok(_) => Ok(Answer::NotNext),
+            Err(error) if error.code().is_some_and(|code| code.code() == LOG_MOVED) => {
+                Ok(Answer::LogMoved)
+            }
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Sends the group until its fate is known.
+    async fn settle(&mut self, moves: &[(i16, i64, i64)]) -> Result<Answer, Error> {
+        let writer = self.owned.writer();
+        let deadline = self.link.deadline();
+        let mut was_sent = false;
+        loop {
+            let error = match self.send(writer, moves, deadline).await? {
+                Ok(Answer::NotNext) if was_sent => {
+                    let now = self.owned.read_writer(&self.link).await?;
+                    let is_ours = now.incarnation == writer.incarnation;
+                    let applied = is_ours && now.number == writer.number + 1;
+                    return Ok(if applied { Answer::Committed } else { Answer::NotNext });
+                }
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            was_sent = true;
+            if !passes(&error) {
+                return Err(failed(&error));
+            }
+            tracing::warn!(%error, "a commit was interrupted; its fate is asked for");
+            self.link.pause(&error, deadline).await?;
+        }
+    }
+
+    fn moves(&self, logs: &BTreeMap<LogId, Bounds>) -> Vec<(i16, i64, i64)> {
+        let before = |log| self.newest.get(log).copied().unwrap_or_default();
+        let moved = logs.iter().filter(|(log, bounds)| bounds.newest != before(log));
+        moved
+            .map(|(log, bounds)| {
+                (i16::from(log.0), before(log).cast_signed(), bounds.newest.cast_signed())
+            })
+            .collect()
+    }
+}
+
+impl Engine for PgEngine {
+    fn read<R>(&self, key: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error> {
+        if let Some(row) = self.ahead.get(key) {
+            return Ok(with(row.as_deref()));
+        }
+        let row = self.runtime.block_on(rows::get(&self.link, key))?;
+        Ok(with(row.as_deref()))
+    }
+
+    fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error> {
+        if from >= to || limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.runtime.block_on(rows::keys(&self.link, from, to, limit))
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.put.push((key.to_vec(), value.to_vec()));
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        self.deleted.push(key.to_vec());
+    }
+
+    fn epoch(&self, partition: Partition) -> Option<Epoch> {
+        self.owned.epoch(partition)
+    }
+
+    fn least_stamp(&self) -> u64 {
+        self.owned.tenure() << 40
+    }
+
+    fn read_ahead(&mut self, batches: &[Batch], index: &Index) -> Result<(), Error> {
+        self.ahead.clear();
+        let asked = |op: &Op| match op {
+            Op::Put { key, .. } | Op::Delete { key } => {
+                (key.is_listed() && index.may_contain(key)).then(|| disk_key(key))
+            }
+            Op::Insert { key, .. } => Some(disk_key(key)),
+            Op::Append { .. } | Op::Trim { .. } => None,
+        };
+        let keys: Vec<_> = batches.iter().flat_map(|batch| &batch.ops).filter_map(asked).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let found = self.runtime.block_on(self.link.read(|client| {
+            let keys = &keys;
+            async move {
+                let rows = "SELECT key, value FROM callboard.row WHERE key = ANY ($1)";
+                client.query_typed(rows, &[(keys, tokio_postgres::types::Type::BYTEA_ARRAY)]).await
+            }
+        }))?;
+        self.ahead.extend(keys.into_iter().map(|key| (key, None)));
+        self.ahead.extend(found.iter().map(|row: &Row| (row.get(0), Some(row.get(1)))));
+        Ok(())
+    }
+
+    fn commit(&mut self, logs: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
+        self.ahead.clear();
+        // Rows of one table side by side: the database finds them on the same pages.
+        self.put.sort_unstable();
+        let moves = self.moves(logs);
+        let runtime = self.runtime.clone();
+        let answer = runtime.block_on(self.settle(&moves));
+        self.put.clear();
+        self.deleted.clear();
+        match answer? {
+            Answer::Committed => {
+                self.owned.committed();
+                self.newest = newest(logs);
+                Ok(Applied::Yes)
+            }
+            Answer::NotNext => {
+                runtime.block_on(self.owned.reload(&self.link))?;
+                self.moved()
+            }
+            Answer::LogMoved => self.moved(),
+        }
+    }
+}
+
+impl PgEngine {
+    fn moved(&mut self) -> Result<Applied, Error> {
+        let logs = self.runtime.block_on(rows::logs(&self.link))?;
+        self.newest = newest(&logs);
+        Ok(Applied::Moved(logs))
+    }
+}
+
+fn newest(logs: &BTreeMap<LogId, Bounds>) -> BTreeMap<LogId, u64> {
+    logs.iter().map(|(log, bounds)| (*log, bounds.newest)).collect()
+}

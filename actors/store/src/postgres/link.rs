@@ -1,0 +1,314 @@
+//! Connections to PostgreSQL: TLS, the settings of a session, and calls that outlast an outage.
+//!
+//! A read that fails with its connection is repeated on a new one, for as long as the store's patience
+//! lasts. Deliberately absent: the repetition of commits, which is the engine's.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::Error;
+
+/// The least version of PostgreSQL, as `server_version_num` says it.
+const LEAST_VERSION: u32 = 150_000;
+const CONNECT: Duration = Duration::from_secs(5);
+/// The pause between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The connections for reads.
+const READERS: usize = 4;
+
+/// The address of a PostgreSQL database and the way to it.
+#[derive(Clone)]
+pub struct Address {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Address").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Address {
+    /// Reads a URL, `postgres://user:password@host:port/database?sslmode=…&sslrootcert=PATH`, or the
+    /// key-value form of libpq. `password` is taken where the URL has none.
+    ///
+    /// TLS verifies the server's certificate and name, by the system's roots or `sslrootcert`. Without
+    /// `sslmode`, TLS is required unless every host is this machine.
+    ///
+    /// # Errors
+    /// A clause about the URL, which never contains the password.
+    pub fn parse(url: &str, password: Option<&str>) -> Result<Self, String> {
+        let (url, mode, root) = split_tls(url)?;
+        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            format!("it cannot be read: {}", source.unwrap_or_else(|| error.to_string()))
+        })?;
+        if config.get_password().is_none()
+            && let Some(password) = password
+        {
+            config.password(password);
+        }
+        if config.get_hosts().is_empty() {
+            return Err("it names no host".into());
+        }
+        if config.get_user().is_none() {
+            return Err("it names no user".into());
+        }
+        let is_local = config.get_hosts().iter().all(is_this_machine);
+        let mode = mode.unwrap_or(if is_local { SslMode::Prefer } else { SslMode::Require });
+        config.ssl_mode(mode).application_name("callboard").connect_timeout(CONNECT);
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config.keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(2));
+        config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(10));
+        let tls = (mode != SslMode::Disable).then(|| tls(root)).transpose()?;
+        Ok(Self { config, tls })
+    }
+
+    /// A connection, whose other end runs on `runtime`.
+    async fn connect(&self, runtime: &Handle) -> Result<Client, tokio_postgres::Error> {
+        let client = if let Some(tls) = &self.tls {
+            let (client, connection) = self.config.connect(tls.clone()).await?;
+            runtime.spawn(connection);
+            client
+        } else {
+            let (client, connection) = self.config.connect(NoTls).await?;
+            runtime.spawn(connection);
+            client
+        };
+        // Every statement finds its rows by a primary key, however small the statistics say a table is.
+        let settings = "SET synchronous_commit = on; SET enable_seqscan = off; SET jit = off; \
+                        SET default_transaction_isolation = 'read committed'; \
+                        SET statement_timeout = 0; SET lock_timeout = 0";
+        client.batch_execute(settings).await?;
+        Ok(client)
+    }
+}
+
+/// Takes the settings of TLS out of a URL: those that verify, and the file of roots, are unknown to the
+/// parser of the rest.
+fn split_tls(url: &str) -> Result<(String, Option<SslMode>, Option<PathBuf>), String> {
+    let is_url = url.contains("://");
+    let (base, pairs, joint) = match url.split_once('?') {
+        Some((base, query)) if is_url => (base, query.split('&').collect(), "&"),
+        _ if is_url => (url, Vec::new(), "&"),
+        _ => ("", url.split_ascii_whitespace().collect(), " "),
+    };
+    let (mut kept, mut mode, mut root) = (Vec::new(), None, None);
+    for pair in pairs {
+        match pair.split_once('=') {
+            Some(("sslmode", name)) => {
+                mode = Some(match name {
+                    "disable" => SslMode::Disable,
+                    "prefer" => SslMode::Prefer,
+                    "require" | "verify-ca" | "verify-full" => SslMode::Require,
+                    _ => {
+                        return Err(
+                            "sslmode must be disable, prefer, require or verify-full".into()
+                        );
+                    }
+                });
+            }
+            Some(("sslrootcert", path)) => root = Some(PathBuf::from(path)),
+            _ => kept.push(pair),
+        }
+    }
+    let kept = kept.join(joint);
+    let mark = if is_url && !kept.is_empty() { "?" } else { "" };
+    Ok((format!("{base}{mark}{kept}"), mode, root))
+}
+
+fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, String> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let mut roots = rustls::RootCertStore::empty();
+    match root {
+        Some(path) => {
+            let shown = path.display();
+            let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect);
+            let read: Vec<_> = read.map_err(|error| format!("sslrootcert {shown}: {error}"))?;
+            for certificate in read {
+                roots.add(certificate).map_err(|error| format!("sslrootcert {shown}: {error}"))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+/// The connections of a store.
+pub(super) struct Link {
+    address: Address,
+    runtime: Handle,
+    patience: Duration,
+    readers: [Mutex<Option<Arc<Client>>>; READERS],
+    turn: AtomicUsize,
+    closing: AtomicBool,
+}
+
+impl Link {
+    pub(super) fn new(address: Address, runtime: Handle, patience: Duration) -> Self {
+        Self {
+            address,
+            runtime,
+            patience,
+            readers: std::array::from_fn(|_| Mutex::new(None)),
+            turn: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends every wait for a connection.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// The time at which a call that begins now gives up.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.patience
+    }
+
+    /// A connection that nobody else uses; waits for the database until `deadline`.
+    pub(super) async fn connect(&self, deadline: Instant) -> Result<Client, Error> {
+        for attempt in 0_u32.. {
+            // The connection belongs to the store's runtime, whichever runtime asks for it.
+            let (address, runtime) = (self.address.clone(), self.runtime.clone());
+            let connect = async move { address.connect(&runtime).await };
+            match self.runtime.spawn(connect).await.map_err(|_| Error::Stopped)? {
+                Ok(client) => return Ok(client),
+                Err(error) => {
+                    if attempt == 0 {
+                        tracing::warn!(error = %explain(&error), "the database cannot be reached yet");
+                    }
+                    self.pause(&error, deadline).await?;
+                }
+            }
+        }
+        Err(Error::Stopped)
+    }
+
+    /// Waits before the next attempt, unless the error stays or the time is over.
+    pub(super) async fn pause(
+        &self,
+        error: &tokio_postgres::Error,
+        deadline: Instant,
+    ) -> Result<(), Error> {
+        if !passes(error) || Instant::now() >= deadline {
+            return Err(failed(error));
+        }
+        tracing::debug!(error = %explain(error), "the database does not answer; the call is repeated");
+        self.runtime.spawn(tokio::time::sleep(PAUSE)).await.map_err(|_| Error::Stopped)?;
+        if self.closing.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    /// Reads by `call`, again on a new connection if the first one fails.
+    pub(super) async fn read<T, F>(&self, call: impl Fn(Arc<Client>) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, tokio_postgres::Error>>,
+    {
+        let deadline = self.deadline();
+        loop {
+            let client = self.reader(deadline).await?;
+            match call(client).await {
+                Ok(read) => return Ok(read),
+                Err(error) => self.pause(&error, deadline).await?,
+            }
+        }
+    }
+
+    async fn reader(&self, deadline: Instant) -> Result<Arc<Client>, Error> {
+        let at = self.turn.fetch_add(1, Ordering::Relaxed) % READERS;
+        let mut reader = self.readers[at].lock().await;
+        if let Some(client) = reader.as_ref().filter(|client| !client.is_closed()) {
+            return Ok(Arc::clone(client));
+        }
+        let client = Arc::new(self.connect(deadline).await?);
+        *reader = Some(Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// Refuses a server that is too old, and warns of one that may lose what it acknowledged.
+    pub(super) async fn check(&self) -> Result<(), Error> {
+        let settings = self
+            .read(async |client| {
+                let names = "SELECT current_setting('server_version_num'), \
+                             current_setting('synchronous_standby_names'), \
+                             current_setting('fsync'), current_setting('full_page_writes')";
+                client.query_one(names, &[]).await
+            })
+            .await?;
+        let version: u32 = settings.get::<_, &str>(0).parse().unwrap_or(0);
+        if version < LEAST_VERSION {
+            let text =
+                format!("PostgreSQL {} is too old: 15 is the least version", version / 10_000);
+            return Err(Error::Io(text.into()));
+        }
+        if settings.get::<_, &str>(2) == "off" || settings.get::<_, &str>(3) == "off" {
+            let text =
+                "the server runs with fsync or full_page_writes off: a crash may destroy the data";
+            return Err(Error::Io(text.into()));
+        }
+        if settings.get::<_, &str>(1).is_empty() {
+            tracing::warn!(
+                "PostgreSQL replicates to no synchronous standby: a failover may lose acknowledged work; \
+                 set synchronous_standby_names (Patroni: synchronous_mode_strict)"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// True if the same call may succeed later: the connection broke, or the server starts, stops, lacks
+/// resources, or is a standby for now.
+pub(super) fn passes(error: &tokio_postgres::Error) -> bool {
+    let Some(code) = error.code() else {
+        // Not the server's word: the network's.
+        return true;
+    };
+    let class = &code.code()[..2];
+    matches!(class, "08" | "40" | "53" | "57" | "58")
+        || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+pub(super) fn failed(error: &tokio_postgres::Error) -> Error {
+    Error::Io(format!("PostgreSQL: {}", explain(error)).into())
+}
+
+/// The error with its causes.
+fn explain(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

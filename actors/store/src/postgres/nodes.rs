@@ -1,0 +1,289 @@
+//! Ownership on PostgreSQL: the rows of nodes, writers and partitions, and the node's memory of its own.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::PostgresStore;
+use super::link::Link;
+use crate::batch::{Epoch, Partition};
+use crate::ownership::{NodeId, NodeRow, Ownership, PartitionRow, PartitionSet, View};
+use crate::{Error, ReadFuture};
+
+const PARTITIONS: usize = 256;
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The number of the node's last group and its right to commit the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Writer {
+    pub(super) node: Uuid,
+    pub(super) incarnation: i64,
+    /// Moves on when another node claims one of the writer's partitions.
+    pub(super) fence: i64,
+    pub(super) number: i64,
+}
+
+/// A node's identifier as the database has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Uuid(pub(super) u128);
+
+impl ToSql for Uuid {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut bytes::BytesMut,
+    ) -> Result<tokio_postgres::types::IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(&self.0.to_be_bytes());
+        Ok(tokio_postgres::types::IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::UUID
+    }
+
+    tokio_postgres::types::to_sql_checked!();
+}
+
+impl<'a> tokio_postgres::types::FromSql<'a> for Uuid {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(u128::from_be_bytes(raw.try_into()?)))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::UUID
+    }
+}
+
+/// The partitions and the rights of this process, as far as it knows.
+#[derive(Debug)]
+pub(super) struct Owned(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    writer: Writer,
+    epochs: Vec<Option<Epoch>>,
+    tenure: u64,
+}
+
+impl Owned {
+    pub(super) fn new(node: NodeId) -> Self {
+        let writer = Writer { node: Uuid(node.0), incarnation: 0, fence: 0, number: 0 };
+        Self(Mutex::new(State { writer, epochs: vec![None; PARTITIONS], tenure: 0 }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no holder panics")
+    }
+
+    pub(super) fn epoch(&self, partition: Partition) -> Option<Epoch> {
+        self.state().epochs[usize::from(partition.0)]
+    }
+
+    pub(super) fn tenure(&self) -> u64 {
+        self.state().tenure
+    }
+
+    pub(super) fn writer(&self) -> Writer {
+        self.state().writer
+    }
+
+    /// Counts a group that was committed.
+    pub(super) fn committed(&self) {
+        self.state().writer.number += 1;
+    }
+
+    /// The writer's row in the database; fenced for good if there is none.
+    pub(super) async fn read_writer(&self, link: &Link) -> Result<Writer, Error> {
+        let node = self.writer().node;
+        let found = link.read(|client| async move {
+            let row = "SELECT incarnation, fence, number FROM callboard.writer WHERE node = $1";
+            client.query_typed(row, &[(&node, Type::UUID)]).await
+        });
+        let found = found.await?;
+        let absent = Writer { node, incarnation: -1, fence: -1, number: -1 };
+        Ok(found.first().map_or(absent, |row| Writer {
+            node,
+            incarnation: row.get(0),
+            fence: row.get(1),
+            number: row.get(2),
+        }))
+    }
+
+    /// Takes over what was read, unless a claim has come since `known`.
+    fn follow(&self, known: &[Option<Epoch>], rows: &[PartitionRow]) {
+        let mut state = self.state();
+        if state.epochs == known {
+            state.follow(rows);
+        }
+    }
+
+    /// Learns from the database which partitions are still owned.
+    pub(super) async fn reload(&self, link: &Link) -> Result<(), Error> {
+        // The fence first: a claim after it is read moves it on, and the next commit is refused again.
+        let now = self.read_writer(link).await?;
+        let rows = partitions(link).await?;
+        let mut state = self.state();
+        if now.incarnation == state.writer.incarnation {
+            state.writer = now;
+            state.follow(&rows);
+        } else {
+            state.epochs.fill(None);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Forgets the partitions that another node owns, or that this one has under another epoch.
+    fn follow(&mut self, rows: &[PartitionRow]) {
+        let me = NodeId(self.writer.node.0);
+        for (known, row) in self.epochs.iter_mut().zip(rows) {
+            let held = (row.owner == Some(me)).then_some(row.epoch);
+            known.take_if(|known| Some(*known) != held);
+        }
+    }
+}
+
+async fn partitions(link: &Link) -> Result<Vec<PartitionRow>, Error> {
+    let found = link.read(|client| async move {
+        client.query_typed("SELECT owner, epoch FROM callboard.part ORDER BY p", &[]).await
+    });
+    let row = |row: &tokio_postgres::Row| PartitionRow {
+        owner: row.get::<_, Option<Uuid>>(0).map(|id| NodeId(id.0)),
+        epoch: Epoch(row.get::<_, i64>(1).cast_unsigned()),
+    };
+    Ok(found.await?.iter().map(row).collect())
+}
+
+async fn nodes(link: &Link) -> Result<Vec<NodeRow>, Error> {
+    let found = link.read(|client| async move {
+        let nodes = "SELECT id, incarnation, address, version, draining, report, \
+                     GREATEST(0, extract(epoch FROM expires - clock_timestamp()) * 1000)::bigint \
+                     FROM callboard.node ORDER BY id";
+        client.query_typed(nodes, &[]).await
+    });
+    let node = |row: &tokio_postgres::Row| NodeRow {
+        id: NodeId(row.get::<_, Uuid>(0).0),
+        incarnation: row.get::<_, i64>(1).cast_unsigned(),
+        address: row.get(2),
+        version: row.get(3),
+        is_draining: row.get(4),
+        report: Bytes::copy_from_slice(row.get(5)),
+        expires_in: Duration::from_millis(row.get::<_, i64>(6).cast_unsigned()),
+    };
+    Ok(found.await?.iter().map(node).collect())
+}
+
+fn numbers(partitions: PartitionSet) -> Vec<i16> {
+    partitions.iter().map(|partition| i16::from(partition.0)).collect()
+}
+
+impl PostgresStore {
+    /// Calls a function whose last argument is the term.
+    async fn call(
+        &self,
+        sql: &str,
+        arguments: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, Error> {
+        self.link.read(|client| async move { client.query(sql, arguments).await }).await
+    }
+
+    fn term_ms(&self) -> f64 {
+        self.term.as_secs_f64()
+    }
+}
+
+impl Ownership for PostgresStore {
+    fn id(&self) -> NodeId {
+        NodeId(self.owned.writer().node.0)
+    }
+
+    fn term(&self) -> Duration {
+        self.term
+    }
+
+    fn join<'a>(&'a self, address: &'a str) -> ReadFuture<'a, ()> {
+        Box::pin(async move {
+            let node = self.owned.writer().node;
+            let join = "SELECT * FROM callboard.join_1($1, $2, $3, make_interval(secs => $4))";
+            let rows = self.call(join, &[&node, &address, &VERSION, &self.term_ms()]).await?;
+            let row = rows.first().ok_or(Error::Stopped)?;
+            let mut state = self.owned.state();
+            state.writer =
+                Writer { node, incarnation: row.get(0), fence: row.get(1), number: row.get(2) };
+            state.epochs.fill(None);
+            Ok(())
+        })
+    }
+
+    fn renew(&self, report: Bytes) -> ReadFuture<'_, View> {
+        Box::pin(async move {
+            let Writer { node, incarnation, .. } = self.owned.writer();
+            let renew = "SELECT callboard.renew_1($1, $2, make_interval(secs => $3), $4)";
+            let report = &report[..];
+            let rows = self.call(renew, &[&node, &incarnation, &self.term_ms(), &report]).await?;
+            if !rows.first().is_some_and(|row| row.get(0)) {
+                self.owned.state().epochs.fill(None);
+                return Err(Error::Stopped);
+            }
+            let known = self.owned.state().epochs.clone();
+            let partitions = partitions(&self.link).await?;
+            self.owned.follow(&known, &partitions);
+            Ok(View { nodes: nodes(&self.link).await?, partitions })
+        })
+    }
+
+    fn claim(&self, wanted: PartitionSet) -> ReadFuture<'_, PartitionSet> {
+        Box::pin(async move {
+            let Writer { node, incarnation, .. } = self.owned.writer();
+            let claim = "SELECT gained, claimed FROM \
+                         callboard.claim_1($1, $2, $3, make_interval(secs => $4))";
+            let wanted = numbers(wanted);
+            let rows = self.call(claim, &[&node, &incarnation, &wanted, &self.term_ms()]).await?;
+            let mut gained = PartitionSet::EMPTY;
+            let mut state = self.owned.state();
+            for row in &rows {
+                let partition: i16 = row.get(0);
+                let epoch = row.get::<_, i64>(1).cast_unsigned();
+                let at = u8::try_from(partition).map_err(|_| Error::Stopped)?;
+                state.epochs[usize::from(at)] = Some(Epoch(epoch));
+                state.tenure = state.tenure.max(epoch);
+                gained.insert(Partition(at));
+            }
+            drop(state);
+            if !gained.is_empty() {
+                self.load_index();
+            }
+            Ok(gained)
+        })
+    }
+
+    fn release(&self, partitions: PartitionSet) -> ReadFuture<'_, ()> {
+        Box::pin(async move {
+            for partition in partitions.iter() {
+                self.owned.state().epochs[usize::from(partition.0)] = None;
+            }
+            let Writer { node, incarnation, .. } = self.owned.writer();
+            let release = "SELECT callboard.release_1($1, $2, $3)";
+            self.call(release, &[&node, &incarnation, &numbers(partitions)]).await.map(|_| ())
+        })
+    }
+
+    fn drain(&self, node: NodeId, is_draining: bool) -> ReadFuture<'_, bool> {
+        Box::pin(async move {
+            let drain = "UPDATE callboard.node SET draining = $2 WHERE id = $1 RETURNING id";
+            Ok(!self.call(drain, &[&Uuid(node.0), &is_draining]).await?.is_empty())
+        })
+    }
+
+    fn leave(&self) -> ReadFuture<'_, ()> {
+        Box::pin(async move {
+            self.release(PartitionSet::ALL).await?;
+            let Writer { node, incarnation, .. } = self.owned.writer();
+            let leave = "DELETE FROM callboard.node WHERE id = $1 AND incarnation = $2";
+            self.call(leave, &[&node, &incarnation]).await.map(|_| ())
+        })
+    }
+}

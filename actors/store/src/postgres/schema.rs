@@ -1,0 +1,56 @@
+//! The tables and functions, made in an empty database.
+
+use tokio_postgres::error::SqlState;
+
+use super::link::Link;
+use crate::Error;
+
+/// The format that this program writes.
+const FORMAT: i32 = 1;
+const TABLES: &str = include_str!("schema.sql");
+
+/// Makes the tables if there are none.
+///
+/// A later format adds to the tables; a program of an earlier format then goes on as long as the tables say
+/// that they are readable to it.
+pub(super) async fn migrate(link: &Link) -> Result<(), Error> {
+    let deadline = link.deadline();
+    loop {
+        let client = link.connect(deadline).await?;
+        match client.query_one("SELECT format, oldest_reader FROM callboard.meta", &[]).await {
+            Ok(row) => return check(row.get(0), row.get(1)),
+            Err(error) if is_missing(&error) => {}
+            Err(error) => {
+                link.pause(&error, deadline).await?;
+                continue;
+            }
+        }
+        // One transaction, sent at once. Of two nodes that make the tables at the same time, one is refused.
+        let make = format!("BEGIN; CREATE SCHEMA callboard; {TABLES} COMMIT");
+        match client.batch_execute(&make).await {
+            Ok(()) => tracing::info!("the tables were made"),
+            Err(error) if is_made(&error) => {}
+            Err(error) => link.pause(&error, deadline).await?,
+        }
+    }
+}
+
+fn check(format: i32, oldest_reader: i32) -> Result<(), Error> {
+    if oldest_reader > FORMAT {
+        return Err(Error::Corrupt {
+            path: "the schema callboard of the database".into(),
+            reason: format!("its tables have format {format}, of a newer program"),
+        });
+    }
+    Ok(())
+}
+
+fn is_missing(error: &tokio_postgres::Error) -> bool {
+    let code = error.code();
+    code == Some(&SqlState::UNDEFINED_TABLE) || code == Some(&SqlState::INVALID_SCHEMA_NAME)
+}
+
+fn is_made(error: &tokio_postgres::Error) -> bool {
+    let code = error.code();
+    code == Some(&SqlState::DUPLICATE_SCHEMA) || code == Some(&SqlState::UNIQUE_VIOLATION)
+}

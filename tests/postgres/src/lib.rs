@@ -1,0 +1,171 @@
+//! A PostgreSQL server of a test's own, in a temporary directory and on a Unix socket there.
+//!
+//! The server never runs as root: then it runs as the user `postgres`, or `nobody`. It ends with its
+//! [`Server`], and can be killed and started again. `tests/postgres/install` installs the programs.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use tempfile::TempDir;
+
+/// A server, and its directory.
+#[derive(Debug)]
+pub struct Server {
+    directory: TempDir,
+    programs: PathBuf,
+    process: Mutex<Option<Child>>,
+    databases: AtomicU32,
+}
+
+impl Server {
+    /// Makes a database cluster and starts its server.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed, or does not start.
+    #[must_use]
+    pub fn start() -> Self {
+        let programs = programs();
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        if let Some((user, group)) = other_user() {
+            std::os::unix::fs::chown(directory.path(), Some(user), Some(group))
+                .expect("root may give a directory away");
+        }
+        let data = directory.path().join("data");
+        let mut make = as_other(&programs.join("initdb"));
+        make.args(["--no-sync", "--auth=trust", "--username=callboard", "--encoding=UTF8", "-D"]);
+        let done = make.arg(&data).current_dir(directory.path()).output().expect("initdb runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let server =
+            Self { directory, programs, process: Mutex::new(None), databases: AtomicU32::new(0) };
+        server.resume();
+        server
+    }
+
+    /// Starts the server again, after [`Server::kill`].
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn resume(&self) {
+        let mut process = self.process.lock().expect("no holder panics");
+        assert!(process.is_none(), "the server runs");
+        let path = self.directory.path();
+        let mut serve = as_other(&self.programs.join("postgres"));
+        serve.arg("-D").arg(path.join("data")).arg("-k").arg(path);
+        serve.args([
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "max_connections=200",
+            "-c",
+            "shared_buffers=64MB",
+        ]);
+        serve.current_dir(path).stdin(Stdio::null()).stdout(Stdio::null());
+        serve.stderr(fs::File::create(path.join("stderr")).expect("a file can be made"));
+        *process = Some(serve.spawn().expect("postgres starts"));
+        drop(process);
+        let begun = Instant::now();
+        while !self.answers() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{}",
+                fs::read_to_string(path.join("stderr")).unwrap_or_default()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn answers(&self) -> bool {
+        self.psql("postgres", "SELECT 1").is_some()
+    }
+
+    /// Kills the server as a crash would: with SIGKILL, so that it replays its log at the next start.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn kill(&self) {
+        self.end(Signal::KILL);
+        // A killed postmaster leaves its children, which end when they see it; the next one waits for that.
+        let pid = self.directory.path().join("data/postmaster.pid");
+        let _ = fs::remove_file(pid);
+    }
+
+    fn end(&self, signal: Signal) {
+        let child = self.process.lock().expect("no holder panics").take();
+        let Some(mut child) = child else { return };
+        // Its process may have ended.
+        let _ = kill_process(Pid::from_child(&child), signal);
+        let _ = child.wait();
+    }
+
+    /// The rows of a statement, as psql prints them; `None` if it failed.
+    ///
+    /// # Panics
+    /// If psql does not run.
+    #[must_use]
+    pub fn psql(&self, database: &str, sql: &str) -> Option<String> {
+        let mut psql = Command::new(self.programs.join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-U", "callboard", "-d", database, "-c", sql, "-h"]);
+        let ran = psql.arg(self.directory.path()).output().expect("psql runs");
+        ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).trim().to_owned())
+    }
+
+    /// Makes an empty database; returns its name.
+    ///
+    /// # Panics
+    /// If the server refuses.
+    #[must_use]
+    pub fn database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}")).expect("the server makes it");
+        name
+    }
+
+    /// The URL of a database.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        let host = self.directory.path().display().to_string().replace('/', "%2F");
+        format!("postgres://callboard@{host}/{database}")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end(Signal::QUIT);
+    }
+}
+
+/// The directory of the newest installed programs.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.map(|it| it.path()).max_by_key(|path| version(path));
+    newest.expect("PostgreSQL is installed (tests/postgres/install)").join("bin")
+}
+
+fn as_other(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    if let Some((user, group)) = other_user() {
+        command.uid(user).gid(group);
+    }
+    command
+}
+
+/// The user and group under which PostgreSQL runs, if this process is root.
+fn other_user() -> Option<(u32, u32)> {
+    if !getuid().is_root() {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let ids = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut fields = line.split(':').skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    Some(ids("postgres").or_else(|| ids("nobody")).unwrap_or((65_534, 65_534)))
+}
