@@ -66,6 +66,10 @@ pub struct Serve {
     /// Data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
+    /// A `PostgreSQL` database in place of the embedded store: `postgres://USER@HOST/DATABASE`. The password
+    /// can stand in PGPASSWORD.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -10,6 +10,7 @@ mod read;
 mod rule;
 mod smtp;
 mod source;
+mod store;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::{Quotas, Tier};
 use callboard_domain::worker::ConfidenceTrust;
+use callboard_store::postgres::Address;
 use ipnet::IpNet;
 use url::Url;
 
@@ -177,6 +179,8 @@ pub struct Auth {
 /// `[store]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
+    /// The PostgreSQL database of several nodes; `None` for the embedded store.
+    pub shared: Option<Address>,
     /// Memory for cached rows.
     pub cache_bytes: u64,
     /// The directory that gets a copy of the journal.
@@ -295,6 +299,8 @@ pub struct Flags {
     pub listen: Option<String>,
     /// `--data-dir`.
     pub data_dir: Option<String>,
+    /// `--store`.
+    pub store: Option<String>,
 }
 
 impl Config {
@@ -318,6 +324,9 @@ impl Config {
         }
         if let Some(data_dir) = flags.data_dir {
             source.add_flag("--data-dir", ("server", "data_dir"), data_dir);
+        }
+        if let Some(store) = flags.store {
+            source.add_flag("--store", ("store", "url"), store);
         }
         Self::read(&mut source)
     }

@@ -8,6 +8,7 @@
 pub mod auth;
 pub mod cli;
 pub mod config;
+pub mod engine;
 pub mod http;
 pub mod outbound;
 mod sandbox;

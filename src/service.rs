@@ -87,6 +87,9 @@ impl Service {
     pub async fn start(mut config: Config) -> Result<Self, Error> {
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
         check_exposure(&config, tls.as_ref())?;
+        if config.store.shared.is_some() {
+            return Err(Error("store.url: PostgreSQL cannot be served from yet".into()));
+        }
         // What is stored is for nobody else, whatever the umask was.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let dir = config.server.data_dir.clone();

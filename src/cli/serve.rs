@@ -29,6 +29,7 @@ pub(super) fn start(serve: &Serve) -> Result<Config, String> {
         config: serve.config.clone(),
         listen: serve.listen.map(|address| address.to_string()),
         data_dir: serve.data_dir.as_ref().map(|dir| dir.display().to_string()),
+        store: serve.store.clone(),
     };
     begin()?;
     Config::load(flags, Config::environment()).map_err(|error| error.to_string())

@@ -17,7 +17,7 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Audit, Auth, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics, MissingConfidence,
-    Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server, Store, Templates, Webhooks,
+    Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server, Templates, Webhooks,
     Worker,
 };
 use crate::http::body;
@@ -237,15 +237,6 @@ pub(super) fn secret(
         (None, Some(path)) => (place_of_path.clone(), read_file(&path, place_of_path)?),
     };
     Ok(Some((place, secret.trim_end_matches(['\r', '\n']).to_owned())))
-}
-
-impl Store {
-    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
-        Ok(Self {
-            cache_bytes: source.get("store", "cache_bytes", rule::whole(1_048_576..=1 << 50))?,
-            archive: source.optional("store", "archive", rule::path)?,
-        })
-    }
 }
 
 impl Events {

@@ -17,6 +17,9 @@ use super::rule::{self, Raw, Read};
 
 const PREFIX: &str = "CALLBOARD_";
 
+/// The variables of other programs that count here too.
+const FOREIGN: [&str; 1] = ["PGPASSWORD"];
+
 /// The file that has every default.
 const SHIPPED: &str = include_str!("../../config/callboard.toml");
 
@@ -28,14 +31,19 @@ type Key = (String, String);
 pub(super) struct Source {
     given: BTreeMap<Key, Vec<(Place, Raw)>>,
     variables: BTreeMap<String, String>,
+    foreign: BTreeMap<String, String>,
     asked: BTreeSet<Key>,
 }
 
 impl Source {
     /// The shipped file alone.
     pub(super) fn new() -> Result<Self, Error> {
-        let mut source =
-            Self { given: BTreeMap::new(), variables: BTreeMap::new(), asked: BTreeSet::new() };
+        let mut source = Self {
+            given: BTreeMap::new(),
+            variables: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+            asked: BTreeSet::new(),
+        };
         source.add_file("the built-in configuration", SHIPPED)?;
         Ok(source)
     }
@@ -61,6 +69,9 @@ impl Source {
     pub(super) fn add_variables(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
         for (name, value) in variables {
             let Some(rest) = name.strip_prefix(PREFIX) else {
+                if FOREIGN.contains(&name.as_str()) {
+                    self.foreign.insert(name, value);
+                }
                 continue;
             };
             if let Some((section, key)) = rest.split_once("__") {
@@ -167,6 +178,11 @@ impl Source {
     /// A variable that is no setting, such as `CALLBOARD_ADMIN_EMAIL`.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
+    }
+
+    /// A variable of other programs that counts here too.
+    pub(super) fn foreign(&self, name: &str) -> Option<&str> {
+        self.foreign.get(name).map(String::as_str)
     }
 
     /// Whether nothing was put over the shipped file's value.

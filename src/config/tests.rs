@@ -90,6 +90,7 @@ fn the_shipped_file_names_every_setting_with_a_comment_above_it() {
         ("oidc", "client_secret"),
         ("otel", "headers"),
         ("smtp", "password"),
+        ("store", "password"),
     ];
     let mut asked: Vec<_> = source.asked().filter(|setting| !secrets.contains(setting)).collect();
     asked.sort_unstable();

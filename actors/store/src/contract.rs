@@ -19,6 +19,12 @@ pub use nodes::*;
 
 /// A store that can be closed and opened again.
 pub trait Fixture: Sized {
+    /// The number of cases of the check with random batches.
+    const CASES: u32 = 24;
+
+    /// The number of threads that share them. A store mostly waits for its disk.
+    const THREADS: u32 = 4;
+
     /// An empty, open store.
     fn new() -> Self;
 

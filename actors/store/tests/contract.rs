@@ -116,6 +116,14 @@ impl ClusterFixture for MemoryNodes {
     async fn node(&self, id: NodeId) -> MemoryStore {
         self.0.node(id)
     }
+
+    fn expire(&self, id: NodeId) {
+        self.0.expire(id);
+    }
+
+    fn ripen(&self, id: NodeId) {
+        self.0.ripen(id);
+    }
 }
 
 ownership_tests!(memory_nodes, MemoryNodes);

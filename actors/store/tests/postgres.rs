@@ -1,14 +1,19 @@
 //! The contract on PostgreSQL, on a server of the test's own.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use callboard_postgres::Server;
 use callboard_store::contract::{ClusterFixture, Fixture};
 use callboard_store::ownership::NodeId;
 use callboard_store::postgres::{Address, PostgresOptions, PostgresStore};
-use callboard_store::{Ownership, PartitionSet, Store, contract_tests, ownership_tests};
+use callboard_store::{
+    Batch, BatchId, Key, LogId, Op, Outcome, Ownership, Partition, PartitionSet, Store,
+    contract_tests, ownership_tests,
+};
 
 /// Runs a future on a runtime and a thread of its own.
 fn apart<T: Send>(future: impl Future<Output = T> + Send) -> T {
@@ -53,10 +58,15 @@ thread_local! {
 }
 
 impl Fixture for Lone {
+    const CASES: u32 = 4;
+    const THREADS: u32 = 1;
+
     fn new() -> Self {
         let server = SERVER.with(Arc::clone);
-        let database = server.database();
-        Self::open(server, database)
+        // Quicker than a new database.
+        let emptied = server.psql("postgres", "DROP SCHEMA IF EXISTS callboard CASCADE");
+        emptied.expect("nobody uses the tables");
+        Self::open(server, "postgres".into())
     }
 
     fn store(&self) -> &dyn Store {
@@ -76,6 +86,13 @@ struct Nodes {
     term: Duration,
 }
 
+impl Nodes {
+    fn change(&self, id: NodeId, set: &str) {
+        let change = format!("UPDATE callboard.node SET {set} WHERE id = '{id}'");
+        self.server.psql(&self.database, &change).expect("the node has a row");
+    }
+}
+
 impl ClusterFixture for Nodes {
     type Node = PostgresStore;
 
@@ -88,6 +105,50 @@ impl ClusterFixture for Nodes {
     async fn node(&self, id: NodeId) -> PostgresStore {
         apart(open(&self.server, &self.database, id, self.term))
     }
+
+    fn expire(&self, id: NodeId) {
+        self.change(id, "expires = clock_timestamp()");
+    }
+
+    fn ripen(&self, id: NodeId) {
+        self.change(id, "since = since - interval '1 day'");
+    }
+}
+
+/// The number of batches in each wave of [`a_killed_server_loses_and_doubles_nothing`].
+const WAVE: u64 = 400;
+
+#[test]
+fn a_killed_server_loses_and_doubles_nothing() {
+    let log = LogId(1);
+    let fixture = Lone::new();
+    let append = |n: u64| {
+        let key = Key::new(1, 1, &n.to_be_bytes());
+        let record = Bytes::copy_from_slice(&n.to_be_bytes());
+        let ops =
+            vec![Op::Insert { key, value: Bytes::from_static(b"row") }, Op::Append { log, record }];
+        let guard = (Partition(7), fixture.store.epoch(Partition(7)).expect("the node owns it"));
+        fixture.store.commit(Batch { id: BatchId(n.into()), guards: vec![guard], ops })
+    };
+    apart(async {
+        for wave in 0..4 {
+            let mut tickets: VecDeque<_> = (0..WAVE).map(|n| append(wave * WAVE + n)).collect();
+            // Some groups are through, one is on its way.
+            for ticket in tickets.drain(..usize::try_from(wave * 30 + 1).expect("it is small")) {
+                assert!(matches!(ticket.await, Outcome::Committed));
+            }
+            fixture.server.kill();
+            fixture.server.resume();
+            for ticket in tickets {
+                let outcome = ticket.await;
+                assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
+            }
+        }
+        let records = fixture.store.read_log(log, 0, usize::MAX).await.expect("the store answers");
+        let found: Vec<_> = records.iter().map(|it| (it.sequence, it.bytes.clone())).collect();
+        let expected = (0..4 * WAVE).map(|n| (n + 1, Bytes::copy_from_slice(&n.to_be_bytes())));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    });
 }
 
 contract_tests!(together every_promise_of_a_store_holds, Lone);

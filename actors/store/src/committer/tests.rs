@@ -97,7 +97,7 @@ fn a_group_of_refused_batches_costs_no_sync() {
     let commits = Arc::new(AtomicU64::new(0));
     let engine = Fake { commits: commits.clone(), fails_at: 0, how: || Ok(()) };
     let mut committer = Committer::new(engine, Epoch(1), Arc::new(Shared::new(BTreeMap::new())));
-    let fenced = Batch { guards: vec![(crate::Partition(0), Epoch(2))], ..put(1) };
+    let fenced = Batch { guards: vec![(Partition(0), Epoch(2))], ..put(1) };
     assert!(matches!(committer.commit(&[fenced]).unwrap()[..], [Outcome::Fenced]));
     assert_eq!(commits.load(Ordering::SeqCst), 0);
 }

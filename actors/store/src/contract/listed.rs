@@ -216,9 +216,8 @@ fn questions() -> impl Strategy<Value = Vec<Query>> {
 }
 
 pub fn queries_agree_with_looking_at_every_row<F: Fixture>() -> Ready<()> {
-    // A store mostly waits for its disk.
-    const THREADS: u32 = 4;
-    let config = Config { failure_persistence: None, cases: 24 / THREADS, ..Config::default() };
+    let cases = F::CASES / F::THREADS;
+    let config = Config { failure_persistence: None, cases, ..Config::default() };
     let check = || {
         let mut runner = TestRunner::new(config.clone());
         runner.run(&(operations(), questions()), |(batches, questions)| {
@@ -228,7 +227,7 @@ pub fn queries_agree_with_looking_at_every_row<F: Fixture>() -> Ready<()> {
         })
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(check)).collect();
+        let threads: Vec<_> = (0..F::THREADS).map(|_| scope.spawn(check)).collect();
         for thread in threads {
             if let Err(failure) = thread.join().expect("a check returns its failure") {
                 panic!("{failure}");

@@ -37,6 +37,24 @@ impl Cluster {
         let process = database.processes.len() - 1;
         MemoryStore { id, process, database: Arc::clone(&self.0) }
     }
+
+    /// Lets the row of a node expire at once.
+    pub fn expire(&self, id: NodeId) {
+        self.with(id, |node, _| node.expires = Instant::now());
+    }
+
+    /// Lets the row of a node have been alive for a term.
+    pub fn ripen(&self, id: NodeId) {
+        self.with(id, |node, term| node.since = node.since.checked_sub(term).unwrap_or(node.since));
+    }
+
+    fn with(&self, id: NodeId, change: impl FnOnce(&mut Node, Duration)) {
+        let mut database = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let term = database.term;
+        if let Some(node) = database.nodes.get_mut(&id) {
+            change(node, term);
+        }
+    }
 }
 
 /// The state of a process's connection.

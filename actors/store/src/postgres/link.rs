@@ -33,6 +33,14 @@ pub struct Address {
     tls: Option<MakeRustlsConnect>,
 }
 
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.config == other.config
+    }
+}
+
+impl Eq for Address {}
+
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Address").field("config", &self.config).finish_non_exhaustive()

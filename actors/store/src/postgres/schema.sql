@@ -79,6 +79,9 @@ BEGIN
     ON CONFLICT (node) DO UPDATE SET incarnation = w.incarnation + 1, fence = w.fence + 1
     RETURNING w.incarnation, w.fence, w.number INTO joined, fenced, committed;
     UPDATE callboard.part SET owner = NULL WHERE owner = _node;
+    DELETE FROM callboard.node
+    WHERE expires < clock_timestamp() - interval '24 hours'
+        AND NOT EXISTS (SELECT FROM callboard.part WHERE owner = node.id);
     INSERT INTO callboard.node VALUES (
         _node, joined, _address, _version, false, clock_timestamp(), clock_timestamp() + _term, ''
     ) ON CONFLICT (id) DO UPDATE SET
