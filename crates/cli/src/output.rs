@@ -92,7 +92,7 @@ impl Output {
         }
     }
 
-    /// Writes one page of a list of `nouns`, such as "tasks". The first column holds the ids. Standard
+    /// Writes one page of a list of `nouns`, such as "tasks". Standard
     /// error gets a note if the list is empty or has more pages.
     pub(super) fn list(self, nouns: &str, page: &Page, columns: &[Column]) -> Result<(), Failure> {
         match self.format {
@@ -155,10 +155,13 @@ fn id(item: &Value) -> Option<&str> {
     ["id", "taskId", "batchId", "name"].iter().find_map(|name| item[name].as_str())
 }
 
+/// The ids of a list, one a line; of items without one, the first column.
 fn ids(page: &Page, columns: &[Column]) -> String {
-    let path = columns.first().map_or("id", |(_, path)| path);
-    page.data.iter().filter_map(|item| item[path].as_str()).fold(String::new(), |mut lines, id| {
-        let _ = writeln!(lines, "{}", escaped(id));
+    let first = columns.first().map_or("id", |(_, path)| path);
+    page.data.iter().fold(String::new(), |mut lines, item| {
+        let id = if item["id"].is_string() { &item["id"] } else { &item[first] };
+        let text = id.as_str().map_or_else(|| id.to_string(), escaped);
+        let _ = writeln!(lines, "{text}");
         lines
     })
 }
@@ -239,9 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_list_has_the_first_column_alone() {
+    fn a_quiet_list_has_ids_alone() {
         let data = vec![json!({"taskId": "a", "x": 1}), json!({"taskId": "b"})];
         let page = Page { data, pagination: json!({}) };
         assert_eq!(ids(&page, &[("TASK", "taskId"), ("X", "x")]), "a\nb\n");
+        let page = Page { data: vec![json!({"item": 3})], pagination: json!({}) };
+        assert_eq!(ids(&page, &[("ITEM", "item")]), "3\n");
+        let page =
+            Page { data: vec![json!({"id": "aud_1", "at": "10:00"})], pagination: json!({}) };
+        assert_eq!(ids(&page, &[("AT", "at")]), "aud_1\n");
     }
 }
