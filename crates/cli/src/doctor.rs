@@ -68,10 +68,8 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
         Ok(answer) => answer,
         Err(error) => {
             let failure = Failure::from(error);
-            let advice = format!(
-                "is it started (callboard serve), and is {server} its address? --server or \
-                 CALLBOARD_SERVER names another"
-            );
+            let advice = "start it with callboard serve, or name another server with --server or \
+                          CALLBOARD_SERVER";
             findings.push(Finding::fail("reachable", &failure, advice));
             return (findings, Some(failure));
         }
@@ -104,7 +102,7 @@ fn address(client: &Client) -> Finding {
     if server.is_local() || server.is_encrypted() {
         return Finding::ok("server", server.to_string());
     }
-    let advice = "put a proxy with TLS in front of it and use https";
+    let advice = "turn on TLS at the server or at a proxy before it, and use https";
     Finding::warn("server", format!("{server} is not encrypted: keys can be read"), advice)
 }
 
@@ -136,7 +134,7 @@ fn components(components: &Value) -> Vec<Finding> {
 fn clock(headers: &HeaderMap, now: Timestamp) -> Finding {
     let date = headers.get("date").and_then(|date| date.to_str().ok());
     let Some(date) = date.and_then(|date| rfc2822::parse(date).ok()) else {
-        return Finding::ok("clock", "the server does not tell its time");
+        return Finding::ok("clock", "the server sends no date");
     };
     let ahead = date.timestamp().as_millisecond() - now.as_millisecond();
     if ahead.abs() < SAME_CLOCK_MS {
@@ -144,7 +142,7 @@ fn clock(headers: &HeaderMap, now: Timestamp) -> Finding {
     }
     let seconds = ahead.abs() / 1000;
     let which = if ahead > 0 { "ahead of" } else { "behind" };
-    let advice = "tokens and deadlines count on both: let NTP set them";
+    let advice = "tokens and deadlines depend on both clocks: synchronise them with NTP";
     Finding::warn("clock", format!("the server's is {seconds} s {which} this one"), advice)
 }
 
