@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_cli::Loan;
-use callboard_cli::process::{announce, block_on, exit, signal};
+use callboard_cli::process::{Signals, announce, block_on, exit};
 use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
@@ -26,7 +26,7 @@ use callboard_runtime::{Handle, Owner};
 use callboard_worker::provider::Provider;
 use callboard_worker::{self as worker, Options};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 
 use super::Dev;
 use super::serve::start;
@@ -89,15 +89,9 @@ impl Prepared {
         let credentials = credentials(&handle, &keys).await?;
         let loan = signed_in(&service, &url).await;
         let link = link(&service);
-        let signal = signal()?;
-        let (stopping, listener) = watch::channel(false);
-        let wait = move || {
-            let mut stopped = listener.clone();
-            async move {
-                // Fails only if the sender is gone, and then it is time to stop as well.
-                let _ = stopped.wait_for(|stop| *stop).await;
-            }
-        };
+        let mut signals = Signals::listen()?;
+        let (leave, leaves) = oneshot::channel();
+        let (stop, stops) = oneshot::channel();
         let options = Options {
             server: url.clone(),
             key: credentials.worker_key.clone(),
@@ -109,8 +103,8 @@ impl Prepared {
             provider,
             spans: service.spans(),
         };
-        let server = tokio::spawn(service.serve(wait()));
-        let worker = tokio::spawn(worker::run(options, wait()));
+        let server = tokio::spawn(service.serve(told(stops)));
+        let worker = tokio::spawn(worker::run(options, told(leaves)));
         welcome(&url, &keys, password.as_deref(), &model, &dev);
         if let Some(link) = &link {
             announce(&format!("  dashboard  {}  (signs in once)", link.expose()));
@@ -129,21 +123,32 @@ impl Prepared {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = signal => {}
+            () = signals.first() => {}
             () = first => {}
         }
+        announce("stopping: running tasks have 25 s; Ctrl-C again ends at once");
         if let Some(loan) = loan
             && let Err(why) = loan.give_back().await
         {
             tracing::warn!(why, "the login of the command line stays");
         }
-        stopping.send_replace(true);
-        let _ = worker.await;
-        match server.await {
+        let stopped = async {
+            // The worker's last results need a server that listens. A send fails if the receiver has ended.
+            let _ = leave.send(());
+            let _ = worker.await;
+            let _ = stop.send(());
+            server.await
+        };
+        match signals.finish(stopped).await {
             Ok(outcome) => outcome.map_err(|error| error.to_string()),
             Err(error) => Err(format!("the server broke: {error}")),
         }
     }
+}
+
+/// Ready once the sender says so, or is gone.
+async fn told(word: oneshot::Receiver<()>) {
+    let _ = word.await;
 }
 
 /// Signs the command line in as the admin. The server runs without that too.

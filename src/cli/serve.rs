@@ -1,7 +1,10 @@
 //! `callboard serve`.
 
-use callboard_cli::process::{announce, block_on, exit, signal};
+use std::pin::pin;
+
+use callboard_cli::process::{Signals, announce, block_on, exit};
 use callboard_common::tls;
+use tokio::sync::oneshot;
 
 use super::Serve;
 use crate::config::{Config, Flags};
@@ -13,12 +16,22 @@ pub(super) fn run(serve: &Serve) -> u8 {
     exit(start(serve).and_then(|config| {
         block_on(async {
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
-            let signal = signal()?;
+            let mut signals = Signals::listen()?;
             announce(&format!("listening on {}", service.url()));
             if let Some(url) = service.setup_url() {
                 announce(&format!("setup at {}", url.expose()));
             }
-            service.serve(signal).await.map_err(|e| e.to_string())
+            let (stop, stops) = oneshot::channel();
+            // A send that fails finds a server that has ended, and so does a wait without a sender.
+            let served = service.serve(async move { drop(stops.await) });
+            let mut served = pin!(served);
+            tokio::select! {
+                served = served.as_mut() => return served.map_err(|e| e.to_string()),
+                () = signals.first() => {
+                    let _ = stop.send(());
+                }
+            }
+            signals.finish(served).await.map_err(|e| e.to_string())
         })
     }))
 }

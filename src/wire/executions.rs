@@ -17,7 +17,7 @@ mod list;
 mod start;
 mod step;
 
-pub use dry_run::{DryItemsBody, DryRunBody, DryStepBody, EstimateBody};
+pub use dry_run::{DryBudgetBody, DryItemsBody, DryRunBody, DryStepBody, EstimateBody};
 pub use items::{ItemBody, ItemCountsBody, ListItems};
 pub use list::ListExecutions;
 pub use start::{ExecutePlan, RunOptions};

@@ -2,6 +2,7 @@
 //! against one that answers as it is told.
 
 mod accounts;
+mod at_terminal;
 mod completions;
 mod control;
 mod dev;
@@ -14,5 +15,6 @@ mod reviews;
 mod runs;
 mod tasks;
 mod templates;
+mod terminal;
 mod tutorial;
 mod webhooks;

@@ -12,6 +12,7 @@
 //!
 //! Deliberately absent: prices, which [`crate::usage`] has, and the fate of a step that does not fit.
 
+use std::fmt;
 use std::ops::{Add, AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,12 @@ impl Money {
     #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} USD", self.as_usd())
     }
 }
 
@@ -134,6 +141,19 @@ impl Budget {
             }
             (Some(max), Some(worst)) if self.spent + worst <= max => Fit::Later(worst),
             (Some(_), Some(_)) => Fit::Never,
+        }
+    }
+
+    /// The reason why a dispatch of this worst case does not fit under the cap `max`; the text follows the
+    /// name of the step.
+    #[must_use]
+    pub fn refusal(&self, max: Option<Money>, worst: Option<Money>) -> String {
+        match (max, worst) {
+            (Some(max), Some(worst)) => {
+                let left = Money(max.0.saturating_sub(self.spent.0));
+                format!("may cost {worst}, and {left} is left of maxCost {max}")
+            }
+            (_, _) => "has a model without a price, so that maxCost cannot be kept".to_owned(),
         }
     }
 
@@ -203,6 +223,17 @@ mod tests {
         assert_eq!(Money::from_usd(f64::NAN), Money::ZERO);
         assert_eq!(Money::from_usd(-1.0), Money::ZERO);
         assert_eq!(Money::from_usd(f64::INFINITY) + CENT, Money::from_nanos(u64::MAX));
+    }
+
+    #[test]
+    fn a_refusal_has_the_amounts() {
+        let mut budget = Budget::default();
+        budget.charge(costing(0.004));
+        assert_eq!(
+            budget.refusal(Some(CENT), Some(Money::from_usd(0.015))),
+            "may cost 0.015 USD, and 0.006 USD is left of maxCost 0.01 USD"
+        );
+        assert!(budget.refusal(Some(CENT), None).starts_with("has a model without a price"));
     }
 
     #[test]

@@ -6,9 +6,10 @@
 //!    └── durationMs: along the critical path
 //! ```
 //!
-//! Every step counts, also one with a condition. Deliberately absent: retries, time in queues and
+//! Every step counts, also one with a condition, unless the condition is known to be false. Deliberately absent: retries, time in queues and
 //! reviews, which cannot be predicted, and the record of past runs.
 
+mod budget;
 mod dry_run;
 mod items;
 
@@ -20,7 +21,10 @@ use crate::usage::{Prices, Tokens, estimate_tokens};
 
 pub use items::DryItems;
 
-pub use dry_run::{DryRun, DryStep, GateKind, MAX_PROMPTS, StepDefaults, dry_run, is_brief};
+pub use budget::{DryBudget, OverBudget};
+pub use dry_run::{
+    ConditionState, DryRun, DryStep, GateKind, MAX_PROMPTS, StepDefaults, dry_run, is_brief,
+};
 
 /// The assumed output of a step without `maxTokens`, in tokens.
 const USUAL_OUTPUT_TOKENS: u64 = 1_000;
@@ -64,6 +68,20 @@ pub struct Estimate {
     pub basis: Basis,
     /// A model without a price takes part and counts as 0.
     pub price_unknown: bool,
+    /// A model without a price takes part, so that there is no worst case.
+    pub unbounded: bool,
+}
+
+impl Estimate {
+    /// Nothing runs, or nothing that costs.
+    const NOTHING: Self = Self {
+        cost: 0.0,
+        cost_high: 0.0,
+        duration_ms: 0,
+        basis: Basis::History,
+        price_unknown: false,
+        unbounded: false,
+    };
 }
 
 /// The estimate of one step: `prompt` is rendered as far as its values are known, `received` is the
@@ -79,8 +97,7 @@ pub fn of_step(
 ) -> Estimate {
     if step.wait().is_some() {
         // How long a signal takes cannot be predicted, and it costs nothing.
-        let basis = Basis::History;
-        return Estimate { cost: 0.0, cost_high: 0.0, duration_ms: 0, basis, price_unknown: false };
+        return Estimate::NOTHING;
     }
     let others = step.texts().skip(1).map(|text| estimate_tokens(text.source()));
     let input = others.fold(estimate_tokens(prompt), u64::saturating_add);
@@ -102,6 +119,7 @@ pub fn of_step(
         duration_ms,
         basis,
         price_unknown: usage.price_unknown && past.is_none(),
+        unbounded: worst.is_none(),
     }
 }
 
@@ -119,6 +137,7 @@ pub fn of_run(plan: &Plan, steps: &[Estimate]) -> Estimate {
             .duration_ms,
         basis: if all_past { Basis::History } else { Basis::Prices },
         price_unknown: steps.iter().any(|step| step.price_unknown),
+        unbounded: steps.iter().any(|step| step.unbounded),
     }
 }
 

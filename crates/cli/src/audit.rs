@@ -16,6 +16,7 @@ use super::access::Remote;
 use super::failure::Failure;
 use super::input::Window;
 use super::output::{Column, details};
+use super::people;
 
 const COLUMNS: [Column; 6] = [
     ("AT", "at"),
@@ -32,7 +33,7 @@ const PAGE: u64 = 100;
 pub enum Audit {
     /// List entries, the newest first.
     List {
-        /// By this actor: the id of a user or a key, anonymous, or system.
+        /// By this actor: the e-mail or id of a user, the id of a key, anonymous, or system.
         #[arg(long)]
         actor: Option<String>,
         /// Actions, separated by commas.
@@ -57,6 +58,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Audit>) -> Result<(),
     let client = access.client()?;
     match command {
         Audit::List { actor, action, since, until, window } => {
+            let actor = match actor {
+                Some(actor) if actor.contains('@') => Some(people::user(&client, actor).await?),
+                Some(_) | None => actor,
+            };
             let call = window.of(Call::get(&["audit"]));
             let call = call.query("actor", actor).query("action", action);
             let call = call.query("since", since).query("until", until);

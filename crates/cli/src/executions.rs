@@ -1,5 +1,6 @@
 //! `callboard executions`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use serde_json::Value;
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
+use super::hitl;
 use super::input::{self, Body};
-use super::output::{Column, Format, details, note, table};
+use super::output::{Column, Format, details, escaped, note, table};
 use super::wait::verdict;
 use super::watch::{self, View};
 
@@ -68,7 +70,7 @@ const ITEMS: [Column; 7] = [
     ("ERROR", "error.message"),
 ];
 
-const DRY_STEPS: [Column; 9] = [
+const DRY_STEPS: [Column; 10] = [
     ("LEVEL", "level"),
     ("STEP", "id"),
     ("ITEMS", "shownItems"),
@@ -76,14 +78,16 @@ const DRY_STEPS: [Column; 9] = [
     ("MODEL", "model"),
     ("QUEUE", "queue"),
     ("SIGNAL", "signal"),
+    ("CONDITION", "condition"),
     ("GATE", "gate"),
-    ("COST (USD)", "estimatedCost"),
+    ("COST (USD)", "shownCost"),
 ];
 
-const DRY_FIELDS: [Column; 5] = [
+const DRY_FIELDS: [Column; 6] = [
     ("critical path", "criticalPath"),
-    ("cost (USD)", "estimate.cost"),
-    ("  at worst", "estimate.costHigh"),
+    ("cost (USD)", "shownCost"),
+    ("  at worst", "shownWorst"),
+    ("budget (USD)", "budget.maxCost"),
     ("duration (ms)", "estimate.durationMs"),
     ("estimated from", "estimate.basis"),
 ];
@@ -232,7 +236,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
             access.output.list("executions", &client.page(call).await?, &COLUMNS)
         }
         Executions::Show { id } => {
-            let execution = client.data(Call::get(&["plans", "executions", &id])).await?;
+            let mut execution = client.data(Call::get(&["plans", "executions", &id])).await?;
+            if access.output == Format::Table {
+                enrich(&client, &mut execution).await;
+            }
             show(&access, &execution)
         }
         Executions::Items(wanted) => {
@@ -288,6 +295,52 @@ pub(super) async fn wait(
     verdict("execution", &execution)
 }
 
+/// How many steps of an execution are looked up.
+const LOOKED_UP: usize = 20;
+
+/// Adds the item of each step whose output waits for a reviewer, and the output of each that failed because
+/// of it, if the caller may see them.
+async fn enrich(client: &Client, execution: &mut Value) {
+    let steps = execution["steps"].as_object_mut().into_iter().flatten();
+    let missed = |step: &Value| {
+        matches!(step["error"]["code"].as_str(), Some("OUTPUT_INVALID" | "OUTPUT_TRUNCATED"))
+    };
+    let wanted = steps.filter(|(_, step)| step["awaitingApproval"] == true || missed(step));
+    for (_, step) in wanted.take(LOOKED_UP) {
+        let Some(task) = step["taskId"].as_str() else { continue };
+        if !missed(step) {
+            step["review"] = client.data(Call::get(&["hitl", task])).await.unwrap_or_default();
+        } else if step["output"].is_null() {
+            let task = client.data(Call::get(&["tasks", task])).await.unwrap_or_default();
+            step["missed"] = task["output"].clone();
+        }
+    }
+}
+
+/// The outputs that wait for a reviewer, each with the command that shows it.
+fn held(execution: &str, steps: &[Value]) -> String {
+    let mut shown = String::new();
+    for step in steps {
+        let id = escaped(step["id"].as_str().unwrap_or_default());
+        let items = step["items"]["awaitingApproval"].as_u64().unwrap_or(0);
+        if let (true, Some(task)) = (step["awaitingApproval"] == true, step["taskId"].as_str()) {
+            let waits = hitl::in_short(&step["review"]);
+            let task = escaped(task);
+            let _ = writeln!(shown, "{id} waits for a reviewer{waits}: callboard hitl show {task}");
+        } else if items > 0 {
+            let _ = writeln!(
+                shown,
+                "{items} items of {id} wait for a reviewer: callboard executions items {execution} \
+                 {id} --status pending"
+            );
+        }
+    }
+    if !shown.is_empty() {
+        shown.push_str("callboard hitl review goes through all that waits\n");
+    }
+    shown
+}
+
 /// Shows an execution.
 pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
     access.output.item(execution, |execution| {
@@ -306,9 +359,17 @@ pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
         if !steps.is_empty() {
             shown = format!("{shown}\n{}", table(&STEPS, &steps));
         }
+        let held = held(&escaped(execution["id"].as_str().unwrap_or_default()), &steps);
+        if !held.is_empty() {
+            shown = format!("{shown}\n{held}");
+        }
         for step in &steps {
             if let (Some(id), true) = (step["id"].as_str(), step["output"].is_string()) {
                 shown = format!("{shown}\n{}", details(step, &[], &[(id, "output")]));
+            }
+            if let (Some(id), true) = (step["id"].as_str(), step["missed"].is_string()) {
+                let heading = format!("{id} (does not count)");
+                shown = format!("{shown}\n{}", details(step, &[], &[(&heading, "missed")]));
             }
         }
         shown
@@ -318,12 +379,27 @@ pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
 /// Shows what would run.
 pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure> {
     access.output.item(plan, |plan| {
-        let mut steps = plan["steps"].as_array().cloned().unwrap_or_default();
-        for step in &mut steps {
+        let (mut plan, mut steps) = (plan.clone(), plan["steps"].as_array().cloned());
+        let steps = steps.get_or_insert_default();
+        for step in steps.iter_mut() {
             step["shownItems"] = expected(&step["items"]);
+            let is_known = step["priceUnknown"] != true;
+            step["shownCost"] =
+                if is_known { step["estimatedCost"].clone() } else { "unknown".into() };
         }
-        format!("{}\n{}", table(&DRY_STEPS, &steps), details(plan, &DRY_FIELDS, &[]))
-    })
+        let estimate = &plan["estimate"];
+        let [cost, worst] = if estimate["priceUnknown"] == true {
+            [format!("unknown, at least {}", estimate["cost"]).into(), "unknown".into()]
+        } else {
+            [estimate["cost"].clone(), estimate["costHigh"].clone()]
+        };
+        (plan["shownCost"], plan["shownWorst"]) = (cost, worst);
+        format!("{}\n{}", table(&DRY_STEPS, steps), details(&plan, &DRY_FIELDS, &[]))
+    })?;
+    match plan["budget"]["message"].as_str() {
+        Some(message) => Err(Failure::Other(format!("the budget would end the run: {message}"))),
+        None => Ok(()),
+    }
 }
 
 /// The items of a step in a few words: `120 of 1000, 8 running, 2 failed`; null for a step without.
@@ -381,6 +457,25 @@ mod tests {
         assert_eq!(counted(&Value::Null), Value::Null);
         assert_eq!(expected(&json!({"expected": 3, "maxItems": 10})), 3);
         assert_eq!(expected(&json!({"maxItems": 10})), "up to 10");
+    }
+
+    #[test]
+    fn what_waits_for_a_reviewer_is_named_with_the_next_command() {
+        let overdue = json!({"status": "expired", "waitingMs": 3_900_000});
+        let steps = [
+            json!({"id": "a", "status": "completed"}),
+            json!({"id": "b", "awaitingApproval": true, "taskId": "dt_task_1", "review": overdue}),
+            json!({"id": "c", "awaitingApproval": true, "taskId": "dt_task_2"}),
+            json!({"id": "d", "items": {"awaitingApproval": 3}}),
+        ];
+        let expected = "\
+b waits for a reviewer, 1 h 05 min, overdue: callboard hitl show dt_task_1
+c waits for a reviewer: callboard hitl show dt_task_2
+3 items of d wait for a reviewer: callboard executions items dt_exec_1 d --status pending
+callboard hitl review goes through all that waits
+";
+        assert_eq!(held("dt_exec_1", &steps), expected);
+        assert_eq!(held("dt_exec_1", &steps[..1]), "");
     }
 
     #[test]

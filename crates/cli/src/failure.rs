@@ -30,6 +30,10 @@ pub(super) enum Failure {
     NotSignedIn(String),
     /// The command line asks for something that makes no sense.
     Usage(String),
+    /// Somebody or something was first, as was found before anything was sent.
+    Conflict(String),
+    /// Something that the command line names does not exist.
+    Missing(String),
     /// What was to be sent has faults, which were found without the server.
     Invalid {
         /// What has them.
@@ -101,7 +105,9 @@ impl Failure {
             Self::OutputClosed => 0,
             Self::Other(_) => 1,
             Self::Usage(_) => 2,
+            Self::Missing(_) => 3,
             Self::NotSignedIn(_) => 4,
+            Self::Conflict(_) => 6,
             Self::Invalid { .. } => 5,
             Self::TimedOut(_) => 8,
             Self::Unreachable { .. } => 9,
@@ -143,6 +149,8 @@ impl Failure {
             | Self::WorkFailed(text)
             | Self::NotSignedIn(text)
             | Self::Usage(text)
+            | Self::Conflict(text)
+            | Self::Missing(text)
             | Self::Other(text) => escaped(text),
         }
     }
@@ -179,6 +187,9 @@ fn told(refusal: &ApiError) -> String {
     if text.is_empty() {
         text = format!("the server answered {}", refusal.status);
     }
+    if let Some(hint) = other_kind(refusal) {
+        let _ = write!(text, ": {hint}");
+    }
     let mut notes: Vec<String> = Vec::new();
     notes.extend((!refusal.code.is_empty()).then(|| escaped(&refusal.code)));
     notes.extend(decided(refusal).map(|(by, at)| format!("by {} at {}", escaped(by), escaped(at))));
@@ -191,6 +202,23 @@ fn told(refusal: &ApiError) -> String {
         text.push_str(&list(&faults));
     }
     text
+}
+
+/// The kinds of identifiers: how they begin, what they name, and the command that shows that.
+const KINDS: [(&str, &str, &str); 4] = [
+    ("dt_task_", "a task", "callboard tasks show"),
+    ("dt_plan_", "a plan", "callboard plans show"),
+    ("dt_exec_", "an execution", "callboard executions show"),
+    ("dt_batch_", "a batch", "callboard tasks batch"),
+];
+
+/// If the server does not know an identifier that is of another kind than was asked for: the kind, and
+/// the command for it.
+fn other_kind(refusal: &ApiError) -> Option<String> {
+    let (asked, id) = refusal.message.strip_suffix(" does not exist")?.rsplit_once(' ')?;
+    let (_, kind, command) = KINDS.iter().find(|(prefix, _, _)| id.starts_with(prefix))?;
+    let is_other = refusal.status == 404 && !kind.ends_with(asked);
+    is_other.then(|| format!("it is the identifier of {kind}; use {command} {}", escaped(id)))
 }
 
 fn list(faults: &[Fault]) -> String {
@@ -239,6 +267,25 @@ mod tests {
         let error = json!({"code": "ALREADY_DECIDED", "message": "too late", "details": details});
         let told = told(&ApiError::read(409, &json!({"error": error})));
         assert_eq!(told, "too late (ALREADY_DECIDED, by usr_1 at 2026-11-21T10:00:00.000Z)");
+    }
+
+    #[test]
+    fn an_identifier_of_another_kind_is_told_with_the_command_for_it() {
+        let told = |message: &str| {
+            let error = json!({"code": "NOT_FOUND", "message": message});
+            told(&ApiError::read(404, &json!({"error": error})))
+        };
+        assert_eq!(
+            told("task dt_plan_1 does not exist"),
+            "task dt_plan_1 does not exist: it is the identifier of a plan; use callboard plans show \
+             dt_plan_1 (NOT_FOUND)"
+        );
+        let known = "task dt_task_1 does not exist (NOT_FOUND)";
+        assert_eq!(told("task dt_task_1 does not exist"), known);
+        assert_eq!(
+            told("template mine-v1 does not exist"),
+            "template mine-v1 does not exist (NOT_FOUND)"
+        );
     }
 
     #[test]

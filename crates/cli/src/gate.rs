@@ -27,6 +27,16 @@ pub(super) struct Gate {
 }
 
 impl Gate {
+    /// What a task with these flags alone should be told: any of them gives it a gate with a threshold.
+    pub(super) fn implied(&self) -> Option<&'static str> {
+        let is_gated =
+            self.review_timeout.is_some() || self.sample_rate.is_some() || !self.notify.is_empty();
+        (is_gated && self.threshold.is_none()).then_some(
+            "the output waits for a reviewer if its confidence is below 0.85 or missing; --threshold \
+             sets another, --require-approval holds it in any case",
+        )
+    }
+
     /// As `hitl` of a body has it, beside what `body` says.
     pub(super) fn add_to(&self, body: Body) -> Body {
         body.set("confidenceThreshold", self.threshold)

@@ -4,11 +4,13 @@
 
 use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input;
-use super::output::{Column, Format, details};
+use super::output::{Column, Format, details, note};
+use super::people::People;
 
 mod backtest;
 mod decide;
@@ -37,7 +39,7 @@ const CLAIM: [Column; 3] =
 /// The commands on outputs that wait for a reviewer.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Hitl {
-    /// List outputs that wait for a reviewer, the newest first.
+    /// List outputs that wait for a reviewer, overdue ones too, the newest first.
     List(List),
     /// Show an output with its prompt, why it is held, and its history.
     Show {
@@ -90,13 +92,10 @@ pub struct List {
     /// Tags, separated by commas; an output must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// Assigned to this user.
+    /// Assigned to this user, by e-mail or id.
     #[arg(long, value_name = "USER")]
     reviewer: Option<String>,
-    /// Also those that nobody decided in time.
-    #[arg(long, conflicts_with_all = ["status", "all"])]
-    include_expired: bool,
-    /// Statuses, separated by commas: pending, assigned, escalated, expired, approved, rejected, cancelled.
+    /// Statuses, separated by commas: pending, assigned, escalated, overdue, approved, rejected, cancelled.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
     /// All outputs, decided ones included.
@@ -130,6 +129,13 @@ pub struct Backtest {
     model: Option<String>,
 }
 
+/// How long an item waits, and whether it is overdue; nothing of an item that is not known.
+pub(super) fn in_short(item: &Value) -> String {
+    let waits = item["waitingMs"].as_u64().map(|millis| format!(", {}", item::waited(millis)));
+    let overdue = if item::is_overdue(item) { ", overdue" } else { "" };
+    format!("{}{overdue}", waits.unwrap_or_default())
+}
+
 /// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), Failure> {
     let client = access.client()?;
@@ -142,35 +148,59 @@ pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), 
         Hitl::Reject(asked) => decide::reject(&client, &access, &asked).await,
         Hitl::History { task } => {
             let page = client.page(Call::get(&["hitl", &task, "history"])).await?;
-            history::list(&access, page)
+            history::list(&access, page, &People::known_reviewers(&client).await)
         }
-        Hitl::Stats => stats::show(&access, &client.data(Call::get(&["hitl", "stats"])).await?),
+        Hitl::Stats => {
+            let stats = client.data(Call::get(&["hitl", "stats"])).await?;
+            let overdue = overdue(&client, Call::get(&["hitl"])).await;
+            stats::show(&access, &stats, overdue)
+        }
         Hitl::Verify { task } => verify::run(&client, &access, task.as_deref()).await,
-        Hitl::Backtest(wanted) => {
-            let call = Call::get(&["hitl", "calibration"])
-                .query("templateId", wanted.template.as_ref())
-                .query("stepId", wanted.step.as_ref())
-                .query("method", wanted.method.as_ref())
-                .query("model", wanted.model.as_ref())
-                .query("threshold", Some(wanted.threshold));
-            backtest::show(&access, &client.data(call).await?)
-        }
+        Hitl::Backtest(wanted) => backtest::run(&client, &access, &wanted).await,
         Hitl::Review(wanted) => review::run(&client, &wanted).await,
     }
 }
 
 async fn list(client: &Client, access: &Access, wanted: &List) -> Result<(), Failure> {
-    let mut page = client.page(wanted.call()).await?;
-    if access.output == Format::Table {
-        page.data = page.data.iter().map(item::row).collect();
+    let reviewer = match &wanted.reviewer {
+        Some(user) => Some(People::reviewers(client).await?.named("reviewer", user)?),
+        None => None,
+    };
+    let mut page = client.page(wanted.call(reviewer.as_ref())).await?;
+    if access.output != Format::Table {
+        return access.output.list("outputs", &page, &COLUMNS);
     }
-    access.output.list("outputs", &page, &COLUMNS)
+    page.data = page.data.iter().map(item::row).collect();
+    let people = People::known_reviewers(client).await;
+    page.data.iter_mut().for_each(|row| people.show(row, &item::USERS));
+    access.output.list("outputs", &page, &COLUMNS)?;
+    if wanted.is_of_undecided() {
+        let call = wanted.filtered(Call::get(&["hitl"]), reviewer.as_ref());
+        match overdue(client, call).await {
+            None | Some(0) => {}
+            Some(1) => note("1 of them is overdue"),
+            Some(overdue) => note(&format!("{overdue} of them are overdue")),
+        }
+    }
+    Ok(())
+}
+
+/// How many of the items that `call` lists nobody decided in time; `None` if the server does not tell.
+async fn overdue(client: &Client, call: Call<'_>) -> Option<u64> {
+    let call = call.query("status", Some("expired")).query("limit", Some(1));
+    client.page(call).await.ok()?.pagination["total"].as_u64()
 }
 
 async fn show(client: &Client, access: &Access, task: &str) -> Result<(), Failure> {
     let mut item = client.data(Call::get(&["hitl", task])).await?;
     let entries = client.data(Call::get(&["hitl", task, "history"])).await?;
     item["entries"] = entries;
+    if access.output == Format::Table {
+        let people = People::known_reviewers(client).await;
+        people.show(&mut item, &item::USERS);
+        let entries = item["entries"].as_array_mut().into_iter().flatten();
+        entries.for_each(|entry| people.show(entry, &history::USERS));
+    }
     access.output.item(&item, |item| {
         format!("{}\n{}", item::shown(item), history::in_short(&item["entries"]))
     })
@@ -182,17 +212,29 @@ async fn claim(client: &Client, access: &Access, task: &str, what: &str) -> Resu
 }
 
 impl List {
-    fn call(&self) -> Call<'_> {
-        let call = if self.all || !self.status.is_empty() {
-            Call::get(&["hitl"]).commas("status", &self.status)
+    /// True if all that waits is listed.
+    const fn is_of_undecided(&self) -> bool {
+        !self.all && self.status.is_empty()
+    }
+
+    fn call<'c>(&'c self, reviewer: Option<&'c String>) -> Call<'c> {
+        let call = if self.is_of_undecided() {
+            // Time that ran out does not decide an item, so it still waits.
+            Call::get(&["hitl", "pending"]).query("includeExpired", Some(true))
         } else {
-            Call::get(&["hitl", "pending"])
+            let on_wire = |status: &String| match status.as_str() {
+                "overdue" => "expired".to_owned(),
+                _ => status.clone(),
+            };
+            let status: Vec<_> = self.status.iter().map(on_wire).collect();
+            Call::get(&["hitl"]).commas("status", &status)
         };
+        self.filtered(call, reviewer).query("limit", self.limit).query("offset", self.offset)
+    }
+
+    fn filtered<'c>(&'c self, call: Call<'c>, reviewer: Option<&'c String>) -> Call<'c> {
         call.query("queue", self.queue.as_ref())
             .commas("tags", &self.tags)
-            .query("reviewerId", self.reviewer.as_ref())
-            .query("includeExpired", self.include_expired.then_some(true))
-            .query("limit", self.limit)
-            .query("offset", self.offset)
+            .query("reviewerId", reviewer)
     }
 }

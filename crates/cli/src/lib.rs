@@ -26,6 +26,7 @@ mod keys;
 mod login;
 mod models;
 mod output;
+mod people;
 mod plans;
 pub mod process;
 mod queues;

@@ -1,7 +1,14 @@
 //! Helpers of the commands that run until a signal.
 
 use std::future::Future;
-use std::io::Write;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use tokio::signal::unix::{self, Signal, SignalKind};
+use tokio::time::Instant;
+
+/// The exit code of an interrupted command.
+const INTERRUPTED: i32 = 130;
 
 /// Runs `work` on all cores.
 ///
@@ -20,21 +27,74 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, S
 /// # Errors
 /// The system refuses to report signals.
 pub fn signal() -> Result<impl Future<Output = ()>, String> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let cannot = |error| format!("cannot listen for signals: {error}");
-    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
-    Ok(async move {
+    let mut signals = Signals::listen()?;
+    Ok(async move { signals.first().await })
+}
+
+/// How soon after a signal another kind of signal is the same wish: a terminal interrupts a script and its
+/// program, and the script passes that on as SIGTERM.
+const SAME_WISH: Duration = Duration::from_millis(500);
+
+/// SIGTERM and SIGINT: the first asks to end in order, the second to end at once.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    first: Option<(SignalKind, Instant)>,
+}
+
+impl Signals {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// The system refuses to report signals.
+    pub fn listen() -> Result<Self, String> {
+        let listen = |kind| {
+            unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
+        };
+        let (terminate, interrupt) =
+            (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+        Ok(Self { terminate, interrupt, first: None })
+    }
+
+    /// Waits for the signal that asks to end in order.
+    pub async fn first(&mut self) {
+        self.first = Some((self.next().await, Instant::now()));
+    }
+
+    /// Finishes `work`; a second signal ends the process at once, with the exit code of an interrupt.
+    pub async fn finish<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            done = work => done,
+            () = self.second() => {
+                let _ = writeln!(io::stderr(), "ended at once");
+                std::process::exit(INTERRUPTED)
+            }
         }
-    })
+    }
+
+    async fn second(&mut self) {
+        loop {
+            let kind = self.next().await;
+            let is_same_wish =
+                self.first.is_some_and(|(first, at)| first != kind && at.elapsed() < SAME_WISH);
+            if !is_same_wish {
+                return;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+        }
+    }
 }
 
 /// Writes a line to standard output. Nobody may be left to read it.
 pub fn announce(line: &str) {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -44,7 +104,7 @@ pub fn exit(outcome: Result<(), String>) -> u8 {
     match outcome {
         Ok(()) => 0,
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "callboard: {why}");
+            let _ = writeln!(io::stderr(), "callboard: {why}");
             1
         }
     }

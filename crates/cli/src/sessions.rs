@@ -7,6 +7,7 @@ use super::access::Remote;
 use super::failure::Failure;
 use super::input::{self, Window};
 use super::output::{Column, details};
+use super::people;
 
 const COLUMNS: [Column; 6] = [
     ("ID", "id"),
@@ -22,7 +23,7 @@ const COLUMNS: [Column; 6] = [
 pub enum Sessions {
     /// List open sessions, the newest first: your own, or as an admin those of all users.
     List {
-        /// Sessions of this user.
+        /// Sessions of this user, by e-mail or id.
         #[arg(long, value_parser = input::id)]
         user: Option<String>,
         /// The page of the list.
@@ -42,6 +43,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Sessions>) -> Result<
     let client = access.client()?;
     match command {
         Sessions::List { user, window } => {
+            let user = match user {
+                Some(user) => Some(people::user(&client, user).await?),
+                None => None,
+            };
             let call = window.of(Call::get(&["auth", "sessions"])).query("userId", user);
             access.output.list("sessions", &client.page(call).await?, &COLUMNS)
         }

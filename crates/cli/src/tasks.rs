@@ -11,7 +11,7 @@ use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};
-use super::output::{Column, Format, details};
+use super::output::{Column, Format, details, note};
 use super::wait;
 
 mod shape;
@@ -315,7 +315,10 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
             let call = Call::post(&["tasks", &id, "retry"]);
             let task = client.data(call.idempotency_key(idempotency_key.as_deref())?).await?;
             match task["id"].as_str() {
-                Some(id) if wait => ended(&client, &access, id, None).await,
+                Some(id) if wait => {
+                    note(&format!("{id} submitted"));
+                    ended(&client, &access, id, None).await
+                }
                 _ => access.output.item(&task, shown),
             }
         }
@@ -329,6 +332,9 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
 
 async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), Failure> {
     let body = asked.body()?;
+    if let Some(words) = asked.gate.implied().filter(|_| !asked.require_approval) {
+        note(words);
+    }
     let key = asked.idempotency_key.as_deref();
     let call = Call::post(&["tasks"]).json(&body).idempotency_key(key)?;
     if asked.stream {
@@ -342,7 +348,10 @@ async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), F
     }
     let task = client.data(call).await?;
     match task["id"].as_str() {
-        Some(id) if asked.wait => ended(client, access, id, asked.wait_timeout).await,
+        Some(id) if asked.wait => {
+            note(&format!("{id} submitted"));
+            ended(client, access, id, asked.wait_timeout).await
+        }
         _ => access.output.item(&task, shown),
     }
 }

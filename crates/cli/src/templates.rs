@@ -50,7 +50,7 @@ const STEPS: [Column; 6] = [
     ("AFTER", "dependsOn"),
     ("MODEL", "model"),
     ("QUEUE", "queue"),
-    ("APPROVAL", "requiresApproval"),
+    ("GATE", "gate"),
     ("CONDITION", "condition"),
 ];
 
@@ -225,9 +225,59 @@ async fn run_deploy(client: &Client, access: &Access, deploy: &Deploy) -> Result
 fn show(access: &Access, template: &Value) -> Result<(), Failure> {
     access.output.item(template, |template| {
         let shown = details(template, &FIELDS, &[("input", "inputSchema")]);
-        match template["steps"].as_array() {
-            Some(steps) => format!("{shown}\n{}", table(&STEPS, steps)),
-            None => shown,
-        }
+        let Some(steps) = template["steps"].as_array() else { return shown };
+        let steps: Vec<Value> = steps
+            .iter()
+            .map(|step| {
+                let mut step = step.clone();
+                step["gate"] = gate(&step, &template["hitl"]).into();
+                step
+            })
+            .collect();
+        format!("{shown}\n{}", table(&STEPS, &steps))
     })
+}
+
+/// When the output of a step waits for a reviewer, by the step and the `hitl` of its template.
+fn gate(step: &Value, hitl: &Value) -> String {
+    let required: Vec<_> = hitl["requiredFor"].as_array().into_iter().flatten().collect();
+    let is_required = required.iter().any(|id| **id == step["id"]);
+    if step["type"] == "wait" {
+        return String::new();
+    }
+    if step["requiresApproval"] == true || is_required {
+        return "always".into();
+    }
+    // With a list of steps, the threshold holds no other step.
+    if let (Some(threshold), true) = (hitl["confidenceThreshold"].as_f64(), required.is_empty()) {
+        return format!("below {threshold}");
+    }
+    let is_sampled = hitl["sampleRate"].as_f64().is_some_and(|rate| rate > 0.0);
+    if is_sampled { "sampled".into() } else { "none".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_gate_of_a_step_is_that_of_its_execution() {
+        let step = json!({"id": "judge", "requiresApproval": false});
+        let approved = json!({"id": "judge", "requiresApproval": true});
+        let wait = json!({"id": "judge", "type": "wait"});
+        for (step, hitl, shown) in [
+            (&step, json!(null), "none"),
+            (&approved, json!(null), "always"),
+            (&step, json!({"requiredFor": ["judge"], "confidenceThreshold": 0.85}), "always"),
+            (&step, json!({"requiredFor": ["other"], "confidenceThreshold": 0.85}), "none"),
+            (&step, json!({"requiredFor": [], "confidenceThreshold": 0.7}), "below 0.7"),
+            (&step, json!({"confidenceThreshold": 0.7}), "below 0.7"),
+            (&step, json!({"requiredFor": ["other"], "sampleRate": 0.1}), "sampled"),
+            (&wait, json!({"confidenceThreshold": 0.7}), ""),
+        ] {
+            assert_eq!(gate(step, &hitl), shown, "{step} {hitl}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use super::access::Remote;
 use super::failure::Failure;
 use super::input::{self, Body};
 use super::output::{Column, details};
+use super::people;
 use super::secret;
 
 const COLUMNS: [Column; 7] = [
@@ -37,16 +38,16 @@ pub enum Users {
     /// Change the role of a user.
     #[command(alias = "set-role")]
     Role {
-        /// The user's id.
-        #[arg(value_parser = input::id)]
+        /// The user, by e-mail or id.
+        #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
         /// Role: admin, operator, viewer or worker.
         role: String,
     },
     /// Change the rate limit plan of a user.
     Plan {
-        /// The user's id.
-        #[arg(value_parser = input::id)]
+        /// The user, by e-mail or id.
+        #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
         /// Rate limit plan: free, pro or enterprise.
         plan: String,
@@ -54,14 +55,14 @@ pub enum Users {
     /// Set a user's password, which the user must change first; it comes from
     /// `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Password {
-        /// The user's id.
-        #[arg(value_parser = input::id)]
+        /// The user, by e-mail or id.
+        #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
     },
     /// Delete a user, with all sessions and keys of the user.
     Delete {
-        /// The user's id.
-        #[arg(value_parser = input::id)]
+        /// The user, by e-mail or id.
+        #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
     },
 }
@@ -106,17 +107,22 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
         Users::Role { id, role } => change(&client, &id, &json!({"role": role})).await?,
         Users::Plan { id, plan } => change(&client, &id, &json!({"plan": plan})).await?,
         Users::Password { id } => {
+            let id = people::user(&client, id).await?;
             let password =
                 secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
             change(&client, &id, &json!({"password": password.expose()})).await?
         }
-        Users::Delete { id } => client.data(Call::delete(&["auth", "users", &id])).await?,
+        Users::Delete { id } => {
+            let id = people::user(&client, id).await?;
+            client.data(Call::delete(&["auth", "users", &id])).await?
+        }
     };
     access.output.item(&user, shown)
 }
 
-async fn change(client: &Client, id: &str, body: &Value) -> Result<Value, Failure> {
-    Ok(client.data(Call::patch(&["auth", "users", id]).json(body)).await?)
+async fn change(client: &Client, user: &str, body: &Value) -> Result<Value, Failure> {
+    let id = people::user(client, user.to_owned()).await?;
+    Ok(client.data(Call::patch(&["auth", "users", &id]).json(body)).await?)
 }
 
 fn shown(user: &Value) -> String {

@@ -3,6 +3,7 @@
 //! A server that is away for a moment (a restart, a network that hiccups) is waited for as well:
 //! the work goes on there. Deliberately absent: the progress of an execution, which is `watch`.
 
+use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
 use callboard_client::{Call, Client};
@@ -11,6 +12,10 @@ use tokio::time::Instant;
 
 use super::failure::Failure;
 use super::output::note;
+
+mod progress;
+
+use progress::Progress;
 
 /// How long a server may be away.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -29,40 +34,61 @@ impl Outage {
         self.since = None;
     }
 
-    /// It did not, and may be back in a moment; an error once that takes too long or cannot be.
-    pub(super) fn goes_on(&mut self, failure: Failure) -> Result<(), Failure> {
+    /// It did not, and may be back in a moment; an error once that takes too long or cannot be. Returns
+    /// what the user is told, once.
+    pub(super) fn goes_on(&mut self, failure: Failure) -> Result<Vec<String>, Failure> {
         let first = self.since.is_none();
         let since = *self.since.get_or_insert_with(Instant::now);
         if !failure.may_pass() || since.elapsed() > PATIENCE {
             return Err(failure);
         }
-        if first {
-            failure.tell();
-            note("trying again for a minute");
+        if !first {
+            return Ok(Vec::new());
         }
-        Ok(())
+        Ok(vec![format!("callboard: {}", failure.words()), "trying again for a minute".into()])
     }
 }
 
-/// The task once it has ended.
+/// The task once it has ended; says on standard error what it waits for, and at Ctrl-C how to go on.
 pub(super) async fn task(
     client: &Client,
     id: &str,
     limit: Option<Duration>,
 ) -> Result<Value, Failure> {
+    tokio::select! {
+        ended = task_end(client, id, limit) => ended,
+        _ = tokio::signal::ctrl_c() => Err(continues("tasks wait", id)),
+    }
+}
+
+/// Says how to go on waiting for work that goes on, and returns the quiet end of an interrupted command.
+pub(super) fn continues(command: &str, id: &str) -> Failure {
+    if stderr().is_terminal() {
+        // The terminal shows `^C` at the beginning of the line.
+        let _ = writeln!(stderr());
+    }
+    note(&format!("{id} continues; callboard {command} {id}"));
+    Failure::Interrupted
+}
+
+async fn task_end(client: &Client, id: &str, limit: Option<Duration>) -> Result<Value, Failure> {
     let deadline = limit.map(|limit| Instant::now() + limit);
-    let (mut outage, mut pause, mut held) = (Outage::default(), FIRST_PAUSE, false);
+    let (mut outage, mut pause, mut progress) =
+        (Outage::default(), FIRST_PAUSE, Progress::default());
     loop {
         match client.data(Call::get(&["tasks", id])).await {
             Ok(task) if has_ended(&task) => return Ok(task),
             Ok(task) => {
                 outage.over();
-                let holds = task["awaitingApproval"] == true;
-                if holds && !std::mem::replace(&mut held, holds) {
-                    note(&format!("{id} waits for a reviewer's approval"));
+                if let Some(state) = progress.news(&task, Instant::now()) {
+                    note(&progress::words(client, &task, state).await);
                 }
             }
-            Err(error) => outage.goes_on(error.into())?,
+            Err(error) => {
+                for line in outage.goes_on(error.into())? {
+                    note(&line);
+                }
+            }
         }
         let until = Instant::now() + pause;
         if deadline.is_some_and(|deadline| deadline <= until) {

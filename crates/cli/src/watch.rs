@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub(super) use view::View;
 
 use super::failure::Failure;
-use super::wait::{Outage, has_ended, still_under_way};
+use super::wait::{Outage, continues, has_ended, still_under_way};
 use event::{is_end, is_news};
 
 /// The state is read again at the latest after this, with a stream and without.
@@ -36,8 +36,20 @@ const BURST: Duration = Duration::from_millis(300);
 /// How long the last events may lag behind the state.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
-/// Shows an execution until it has ended, and returns it.
+/// Shows an execution until it has ended, and returns it; says at Ctrl-C how to go on.
 pub(super) async fn follow(
+    client: &Client,
+    id: &str,
+    view: &mut View,
+    limit: Option<Duration>,
+) -> Result<Value, Failure> {
+    tokio::select! {
+        ended = until_end(client, id, view, limit) => ended,
+        _ = tokio::signal::ctrl_c() => Err(continues("executions watch", id)),
+    }
+}
+
+async fn until_end(
     client: &Client,
     id: &str,
     view: &mut View,
@@ -65,7 +77,7 @@ pub(super) async fn follow(
                         return Ok(execution);
                     }
                 }
-                Err(error) => outage.goes_on(error.into())?,
+                Err(error) => view.interrupted(&outage.goes_on(error.into())?)?,
             }
             due = Instant::now() + if stream.is_open() { QUIET } else { POLL };
         }
@@ -86,6 +98,7 @@ pub(super) async fn follow(
             }
             Ok(StreamItem::Broken) => {
                 heard = false;
+                view.deaf();
                 due = due.min(Instant::now() + POLL);
             }
             Err(_) => view.redraw()?,

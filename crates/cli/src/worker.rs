@@ -1,6 +1,7 @@
 //! `callboard worker`.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use callboard_domain::usage::Prices;
 use callboard_otlp::Exporter;
 use callboard_worker::{Identity, Options, provider};
 use clap::{Args, ValueEnum};
+use tokio::sync::oneshot;
 use url::Url;
 
-use super::process::{block_on, signal};
+use super::process::{Signals, block_on};
 use super::secret::api_key;
 
 const OPENAI: &str = "https://api.openai.com/v1";
@@ -106,10 +108,20 @@ pub fn run(worker: Worker) -> Result<(), String> {
         spans: None,
     };
     block_on(async {
-        let signal = signal()?;
+        let mut signals = Signals::listen()?;
         let exporter = exporter(otel)?;
         options.spans = exporter.as_ref().map(Exporter::spans);
-        let ended = callboard_worker::run(options, signal).await;
+        let (leave, leaves) = oneshot::channel();
+        // A send that fails finds a worker that has ended, and so does a wait without a sender.
+        let work = callboard_worker::run(options, async move { drop(leaves.await) });
+        let mut work = pin!(work);
+        let ended = tokio::select! {
+            ended = work.as_mut() => ended,
+            () = signals.first() => {
+                let _ = leave.send(());
+                signals.finish(work).await
+            }
+        };
         if let Some(exporter) = exporter {
             exporter.finish().await;
         }

@@ -74,11 +74,13 @@ pub struct ReviewerNameBody<'a> {
     id: Text<UserId>,
     /// The name.
     name: &'a str,
+    /// Its e-mail address.
+    email: &'a str,
 }
 
 impl<'a> From<&'a User> for ReviewerNameBody<'a> {
     fn from(user: &'a User) -> Self {
-        Self { id: Text(user.id), name: &user.name }
+        Self { id: Text(user.id), name: &user.name, email: user.email.as_str() }
     }
 }
 

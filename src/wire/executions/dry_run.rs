@@ -1,6 +1,6 @@
 //! What an execution would do (PROTOCOL.md 4, `options.dryRun`).
 
-use callboard_domain::estimate::{DryRun, DryStep, Estimate};
+use callboard_domain::estimate::{ConditionState, DryBudget, DryRun, DryStep, Estimate};
 use callboard_domain::id::PlanId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -26,6 +26,26 @@ pub struct DryRunBody<'a> {
     critical_path: &'a [String],
     /// The estimated usage.
     estimate: EstimateBody,
+    /// The run under `options.maxCost`, if that is given. A run of which no first step fits is refused with
+    /// `BUDGET_EXCEEDED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<DryBudgetBody<'a>>,
+}
+
+/// A run under `options.maxCost`, if each step costs what is likely.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DryBudgetBody<'a> {
+    /// The most that the run may cost, in USD.
+    max_cost: f64,
+    /// Whether every step fits.
+    fits: bool,
+    /// The first step that would not be dispatched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<&'a str>,
+    /// The reason, with the amounts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
 }
 
 /// A step as it would run.
@@ -57,6 +77,13 @@ pub struct DryStepBody<'a> {
     gate: &'static str,
     /// The estimated cost, in USD.
     estimated_cost: f64,
+    /// The model has no price, which counts as 0.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    price_unknown: bool,
+    /// The state of its condition with this input: runs, skips, fails, or unknown if it needs an output.
+    /// Left out without a condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<&'static str>,
     /// The items of a step with forEach.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<DryItemsBody>,
@@ -106,7 +133,7 @@ impl<'a> DryRunBody<'a> {
         Self { template_id: Some(template), ..Self::of(run) }
     }
 
-    fn of(DryRun { steps, critical_path, estimate }: &'a DryRun) -> Self {
+    fn of(DryRun { steps, critical_path, estimate, budget }: &'a DryRun) -> Self {
         Self {
             status: "dry_run",
             plan_id: None,
@@ -114,6 +141,19 @@ impl<'a> DryRunBody<'a> {
             steps: steps.iter().map(DryStepBody::of).collect(),
             critical_path,
             estimate: EstimateBody::of(estimate),
+            budget: budget.as_ref().map(DryBudgetBody::of),
+        }
+    }
+}
+
+impl<'a> DryBudgetBody<'a> {
+    fn of(DryBudget { max, over }: &'a DryBudget) -> Self {
+        let over = over.as_ref();
+        Self {
+            max_cost: max.as_usd(),
+            fits: over.is_none(),
+            step_id: over.map(|over| over.step.as_str()),
+            message: over.map(|over| over.message.as_str()),
         }
     }
 }
@@ -132,6 +172,8 @@ impl<'a> DryStepBody<'a> {
             depends_on: &step.depends_on,
             gate: step.gate.as_str(),
             estimated_cost: step.estimated_cost,
+            price_unknown: step.price_unknown,
+            condition: step.condition.map(ConditionState::as_str),
             items: step.items.map(|items| DryItemsBody {
                 expected: items.expected,
                 max_items: items.most,
@@ -143,7 +185,7 @@ impl<'a> DryStepBody<'a> {
 
 impl EstimateBody {
     const fn of(estimate: &Estimate) -> Self {
-        let Estimate { cost, cost_high, duration_ms, basis, price_unknown } = *estimate;
+        let Estimate { cost, cost_high, duration_ms, basis, price_unknown, .. } = *estimate;
         Self { cost, cost_high, duration_ms, basis: basis.as_str(), price_unknown }
     }
 }

@@ -1,17 +1,26 @@
 //! `callboard dev` as a user starts it: the command line is signed in meanwhile.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
 use super::program::{Home, mode};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 /// A running `callboard dev`, and its address.
 async fn dev(home: &Home, directory: &str) -> (Child, String) {
+    dev_with(home, directory, "0").await
+}
+
+/// The same with a model that takes so many milliseconds to answer.
+async fn dev_with(home: &Home, directory: &str, delay: &str) -> (Child, String) {
     let arguments = [
         "dev",
         "--simulated",
+        "--simulated-delay",
+        delay,
         "--first-prompt",
         "",
         "--listen",
@@ -36,10 +45,24 @@ async fn dev(home: &Home, directory: &str) -> (Child, String) {
     }
 }
 
-async fn stop(mut child: Child) {
+async fn signal(child: &Child, name: &str) {
     let id = child.id().expect("it runs").to_string();
-    let sent = tokio::process::Command::new("kill").args(["-TERM", &id]).status().await;
+    let sent = tokio::process::Command::new("kill").args([name, &id]).status().await;
     assert!(sent.expect("kill runs").success());
+}
+
+/// The id of a task that is running.
+async fn running(home: &Home, prompt: &str) -> String {
+    let (code, text) = run(home, &["tasks", "submit", prompt, "-o", "json"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let task: Value = serde_json::from_str(&text).expect("JSON");
+    let id = task["id"].as_str().expect("an id").to_owned();
+    until("it runs", async || run(home, &["tasks", "show", &id]).await.1.contains("running")).await;
+    id
+}
+
+async fn stop(mut child: Child) {
+    signal(&child, "-TERM").await;
     assert!(child.wait().await.expect("it ends").success());
 }
 
@@ -136,4 +159,38 @@ async fn the_readme_shows_the_lines_that_dev_prints() {
     stop(child).await;
     let readme = include_str!("../../../README.md");
     assert_eq!(frame(readme.lines()), frame(printed.iter().map(String::as_str)));
+}
+
+#[tokio::test]
+async fn a_running_task_is_delivered_before_the_server_goes() {
+    let home = Home::new("");
+    let data = tempfile::tempdir().expect("a directory");
+    let directory = data.path().join("data").display().to_string();
+    let (child, _) = dev_with(&home, &directory, "1500").await;
+    let task = running(&home, "Say hello.").await;
+    let begun = Instant::now();
+    stop(child).await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let (child, _) = dev(&home, &directory).await;
+    let (_, shown) = run(&home, &["tasks", "show", &task]).await;
+    assert!(shown.contains("completed") && shown.contains("simulated answer"), "{shown}");
+    assert!(shown.contains("attempt     1"), "{shown}");
+    stop(child).await;
+}
+
+#[tokio::test]
+async fn a_second_interrupt_ends_at_once() {
+    let home = Home::new("");
+    let data = tempfile::tempdir().expect("a directory");
+    let directory = data.path().join("data").display().to_string();
+    let (mut child, _) = dev_with(&home, &directory, "60000").await;
+    running(&home, "Say hello.").await;
+    signal(&child, "-INT").await;
+    // A script passes the first one on: still the first.
+    signal(&child, "-TERM").await;
+    until("it stops", async || run(&home, &["tasks", "list"]).await.0 != Some(0)).await;
+    assert_eq!(child.try_wait().expect("it is ours"), None, "the task has its time");
+    signal(&child, "-INT").await;
+    let ended = tokio::time::timeout(Duration::from_secs(10), child.wait()).await;
+    assert_eq!(ended.expect("in time").expect("it ends").code(), Some(130));
 }

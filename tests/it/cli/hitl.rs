@@ -51,6 +51,10 @@ async fn board() -> Fake {
             "" if query.contains("offset=1") => Told::Page(vec![second.0, first.0]),
             "" => Told::PageOf(2, vec![first.0]),
             "/pending" => Told::Page(vec![first.0]),
+            "/reviewers" => {
+                let ann = json!({"id": "usr_1", "name": "ann", "email": "ann@callboard.example"});
+                Told::Page(vec![ann])
+            }
             path => {
                 let (task, what) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
                 let is_first = task == FIRST.to_string();
@@ -75,10 +79,15 @@ async fn what_waits_is_listed_with_what_a_reviewer_needs() {
     assert!(table.contains("below the threshold  0.71 < 0.85  1 min"), "{table}");
     assert_eq!(home.json(&["hitl", "list"]).await["data"][0]["confidence"], 0.71);
 
-    let flags = ["--queue", "q", "--tag", "a,b", "--reviewer", "usr_1", "--limit", "5"];
-    home.run(&[&["hitl", "list", "--include-expired"][..], &flags].concat()).await.ok();
+    let flags =
+        ["--queue", "q", "--tag", "a,b", "--reviewer", "ann@callboard.example", "--limit", "5"];
+    home.run(&[&["hitl", "list"][..], &flags].concat()).await.ok();
     let query = "queue=q&tags=a%2Cb&reviewerId=usr_1";
-    fake.asked_for(&format!("GET /api/hitl/pending?{query}&includeExpired=true&limit=5"));
+    fake.asked_for(&format!("GET /api/hitl/pending?includeExpired=true&{query}&limit=5"));
+    fake.asked_for(&format!("GET /api/hitl?{query}&status=expired&limit=1"));
+    home.run(&["hitl", "list", "--reviewer", "nobody"]).await.failed(3);
+    home.run(&["hitl", "list", "--status", "overdue"]).await.ok();
+    fake.asked_for("GET /api/hitl?status=expired");
     home.run(&["hitl", "list", "--status", "approved,rejected"]).await.ok();
     fake.asked_for("GET /api/hitl?status=approved%2Crejected");
     home.run(&["hitl", "list", "--all", "--offset", "1"]).await.ok();
@@ -130,6 +139,9 @@ async fn every_history_is_recomputed_and_a_broken_one_is_1() {
 async fn a_decision_is_sent_as_it_was_made() {
     let fake = Fake::start(|asked, _| match asked.line.rsplit_once('/') {
         Some((_, "approve")) => Told::Data(json!({"taskId": "t", "approvedBy": "usr_1"})),
+        Some((_, path)) if path.starts_with("calibration") => {
+            Told::Data(json!({"deciles": [{"from": 0.7, "to": 0.8, "approved": 1}]}))
+        }
         Some((_, "reject")) => Told::Data(json!({"taskId": "t", "retryTaskId": "dt_task_9"})),
         _ => Told::Data(json!({"taskId": "t", "claimedBy": "usr_1"})),
     })

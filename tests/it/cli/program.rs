@@ -59,15 +59,24 @@ impl Home {
         path.display().to_string()
     }
 
+    /// What the environment of a command says.
+    pub(super) fn environment(&self) -> Vec<(&str, String)> {
+        let home = self.dir.path().display();
+        let mut environment = vec![
+            ("HOME", home.to_string()),
+            ("XDG_CONFIG_HOME", format!("{home}/config")),
+            ("CALLBOARD_SERVER", self.server.clone()),
+        ];
+        environment.extend(self.environment.iter().map(|(name, value)| (*name, value.clone())));
+        environment
+    }
+
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command
             .args(arguments)
             .env_clear()
-            .env("HOME", self.dir.path())
-            .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
-            .env("CALLBOARD_SERVER", &self.server)
-            .envs(self.environment.iter().map(|(name, value)| (*name, value)))
+            .envs(self.environment())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

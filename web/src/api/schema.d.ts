@@ -1951,6 +1951,20 @@ export interface components {
             /** @description Where a webhook goes, as it was given. */
             url?: string;
         };
+        /** @description A run under `options.maxCost`, if each step costs what is likely. */
+        DryBudget: {
+            /** @description Whether every step fits. */
+            fits: boolean;
+            /**
+             * Format: double
+             * @description The most that the run may cost, in USD.
+             */
+            maxCost: number;
+            /** @description The reason, with the amounts. */
+            message?: string;
+            /** @description The first step that would not be dispatched. */
+            stepId?: string;
+        };
         /** @description The items of a step as it would run. */
         DryItems: {
             /**
@@ -1971,6 +1985,11 @@ export interface components {
         };
         /** @description The dry run of an execution; nothing is stored or started. */
         DryRun: {
+            /**
+             * @description The run under `options.maxCost`, if that is given. A run of which no first step fits is refused with
+             *     `BUDGET_EXCEEDED`.
+             */
+            budget?: components["schemas"]["DryBudget"];
             /** @description The ids of the steps that the run cannot be shorter than, first to last. */
             criticalPath: string[];
             /** @description The estimated usage. */
@@ -1986,6 +2005,11 @@ export interface components {
         };
         /** @description A step as it would run. */
         DryStep: {
+            /**
+             * @description The state of its condition with this input: runs, skips, fails, or unknown if it needs an output.
+             *     Left out without a condition.
+             */
+            condition?: string;
             /** @description The reason that it waits. */
             dependsOn: string[];
             /**
@@ -2003,6 +2027,8 @@ export interface components {
             level: number;
             /** @description The model that it would run on; empty for a wait. */
             model: string;
+            /** @description The model has no price, which counts as 0. */
+            priceUnknown?: boolean;
             /** @description The prompt, rendered; what needs an output stays as it was written. Empty for a wait. */
             prompt: string;
             /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts. */
@@ -2711,6 +2737,8 @@ export interface components {
         };
         /** @description A user who decides. */
         ReviewerName: {
+            /** @description Its e-mail address. */
+            email: string;
             /** @description `usr_…`, as approvals and histories name it. */
             id: string;
             /** @description The name. */

@@ -115,16 +115,22 @@ impl Backtest {
         });
         let unknown = bins.iter().enumerate().skip(at);
         let unknown = unknown.filter(|(bin, _)| deciles[decile_of(*bin)].reviewed() == 0);
+        let outputs = |outcomes: &Outcomes| outcomes.reviewed() + outcomes.unreviewed();
+        let missed_share = if outputs(&below) + outputs(&above) == 0 {
+            MissRate::UNKNOWN
+        } else {
+            MissRate::of(
+                (f64::from(below.rejected), hidden(bins, 0..at, deciles)),
+                (f64::from(above.rejected), hidden(bins, at..BINS, deciles)),
+            )
+        };
         Self {
             threshold,
             reviews: below.reviewed() + below.unreviewed(),
             reviews_saved: above.reviewed(),
             rejections: below.rejected + above.rejected,
             rejections_missed: above.rejected,
-            missed_share: MissRate::of(
-                (f64::from(below.rejected), hidden(bins, 0..at, deciles)),
-                (f64::from(above.rejected), hidden(bins, at..BINS, deciles)),
-            ),
+            missed_share,
             unreviewed: above.unreviewed(),
             unknown_unreviewed: unknown.map(|(_, outcomes)| outcomes.unreviewed()).sum(),
         }
@@ -132,6 +138,9 @@ impl Backtest {
 }
 
 impl MissRate {
+    /// The share where there are no outputs at all.
+    const UNKNOWN: Self = Self { low: 0.0, expected: None, high: 1.0 };
+
     /// From the known and the hidden rejections, below the threshold and from it on.
     fn of(below: (f64, Hidden), above: (f64, Hidden)) -> Self {
         let share = |missed: f64, caught: f64| {

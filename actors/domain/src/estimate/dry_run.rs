@@ -2,11 +2,18 @@
 //!
 //! Deliberately absent: outputs; a placeholder for one stays in the prompt as written.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
 use super::items::{self, DryItems};
-use super::{Estimate, PastRun, of_run, of_step, received};
+use super::{DryBudget, Estimate, PastRun, of_run, of_step, received};
+use crate::budget::Money;
+use crate::condition;
+use crate::fuel::Fuel;
 use crate::names::names;
 use crate::plan::{HitlSource, ListError, Plan, Step, gate_of};
-use crate::render::{self, Scope};
+use crate::render::{self, Meta, Output, Scope};
 use crate::task::Hold;
 use crate::usage::Prices;
 
@@ -16,6 +23,9 @@ pub const MAX_PROMPTS: usize = 2 << 20;
 /// The most work of one dry run, as the weight of its texts ([`render::PromptTemplate::weight`]): the texts
 /// of later steps stay as written, and count as cut.
 const MAX_WEIGHT: usize = (1 << 30) + (64 << 20);
+
+/// The fuel of all conditions of a dry run: those beyond it are unknown.
+const MAX_CONDITIONS: u64 = 4 * condition::FUEL;
 
 /// The weight of the texts of a brief dry run.
 const BRIEF_WEIGHT: usize = 256 << 10;
@@ -38,6 +48,8 @@ pub struct DryRun {
     pub critical_path: Vec<String>,
     /// The estimate of the whole run.
     pub estimate: Estimate,
+    /// The run under a budget, if [`DryRun::under`] was asked.
+    pub budget: Option<DryBudget>,
 }
 
 /// A step of a dry run.
@@ -61,10 +73,30 @@ pub struct DryStep {
     pub gate: GateKind,
     /// The likely cost in USD.
     pub estimated_cost: f64,
+    /// True if the model has no price, so that the cost counts as 0.
+    pub price_unknown: bool,
+    /// The highest cost; `None` if a model has no price.
+    pub worst: Option<Money>,
+    /// What is known of the condition; `None` without one.
+    pub condition: Option<ConditionState>,
     /// The items of a step with a list.
     pub items: Option<DryItems>,
     /// The signal that a wait step waits for; its prompt, model and queue are empty.
     pub signal: Option<String>,
+}
+
+names! {
+    /// What is known of a step's condition before the run.
+    ConditionState {
+        /// It is true.
+        Runs = "runs",
+        /// It is false.
+        Skips = "skips",
+        /// It cannot be evaluated with this input.
+        Fails = "fails",
+        /// It needs an output.
+        Unknown = "unknown",
+    }
 }
 
 names! {
@@ -82,8 +114,9 @@ names! {
 /// True if a dry run takes about a millisecond.
 #[must_use]
 pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
-    // A list is the larger part of the work, and is not read to find that out.
-    if plan.steps().iter().any(|step| step.for_each().is_some()) {
+    // A list is the larger part of the work, and is not read to find that out; nor is a condition evaluated.
+    let takes_time = |step: &Step| step.for_each().is_some() || step.condition().is_some();
+    if plan.steps().iter().any(takes_time) {
         return false;
     }
     let texts = plan.steps().iter().flat_map(Step::texts);
@@ -106,6 +139,10 @@ pub fn dry_run(
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
     let (mut left, mut weight) = (MAX_PROMPTS, 0);
+    let conditions = conditions(plan, scope);
+    let skipped = conditions.iter().filter(|(_, state)| **state == ConditionState::Skips);
+    let skipped: BTreeSet<_> = skipped.map(|(step, _)| *step).collect();
+    let scope = &WithSkipped { scope, skipped: &skipped };
     for (index, step) in (0..).zip(plan.steps()) {
         let failed = |error: render::Error| (step.id().to_owned(), ListError::Render(error));
         weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
@@ -123,8 +160,10 @@ pub fn dry_run(
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
         let waits = step.wait();
         let of = |prompt: &str| of_step(step, model, prompt, received(plan, step), past, prices);
-        let (mut estimate, mut dry_items) = (of(&prompt), None);
-        if let Some(each) = step.for_each() {
+        let is_skipped = skipped.contains(step.id());
+        let known = if is_skipped { Estimate::NOTHING } else { of(&prompt) };
+        let (mut estimate, mut dry_items) = (known, None);
+        if let Some(each) = step.for_each().filter(|_| !is_skipped) {
             let known = items::known(each, scope).map_err(|error| (step.id().to_owned(), error))?;
             let most = usize::from(each.max_items());
             let count = known.as_ref().map_or(most, Vec::len);
@@ -169,12 +208,71 @@ pub fn dry_run(
                 Some(Hold::Never) | None => GateKind::None,
             },
             estimated_cost: estimate.cost,
+            price_unknown: estimate.price_unknown,
+            worst: (!estimate.unbounded).then(|| Money::from_usd(estimate.cost_high)),
+            condition: conditions.get(step.id()).copied(),
             items: dry_items,
             signal: waits.map(|wait| wait.signal.clone()),
         });
     }
     let path = plan.graph().critical_path(|step| estimates[usize::from(step)].duration_ms);
-    Ok(DryRun { steps, critical_path: ids(plan, path.steps), estimate: of_run(plan, &estimates) })
+    Ok(DryRun {
+        steps,
+        critical_path: ids(plan, path.steps),
+        estimate: of_run(plan, &estimates),
+        budget: None,
+    })
+}
+
+/// What is known of the steps' conditions, by step: a step that is skipped may decide others.
+fn conditions<'p>(plan: &'p Plan, scope: &impl Scope) -> BTreeMap<&'p str, ConditionState> {
+    let mut order: Vec<_> = (0..).zip(plan.steps()).collect();
+    order.sort_by_key(|(index, _)| plan.graph().level(*index));
+    let (mut states, mut skipped) = (BTreeMap::new(), BTreeSet::new());
+    let mut fuel = Fuel::new(MAX_CONDITIONS);
+    for (_, step) in order {
+        let Some(condition) = step.condition() else { continue };
+        let scope = WithSkipped { scope, skipped: &skipped };
+        let state = match condition.evaluate(&scope, &mut fuel) {
+            Ok(true) => ConditionState::Runs,
+            Ok(false) => ConditionState::Skips,
+            Err(condition::Error::Unfinished(_) | condition::Error::OutOfFuel) => {
+                ConditionState::Unknown
+            }
+            Err(condition::Error::Failed(_) | condition::Error::NotBoolean) => {
+                ConditionState::Fails
+            }
+        };
+        if state == ConditionState::Skips {
+            skipped.insert(step.id());
+        }
+        states.insert(step.id(), state);
+    }
+    states
+}
+
+/// The values of a start, and the steps that are known to be skipped.
+struct WithSkipped<'a, S> {
+    scope: &'a S,
+    skipped: &'a BTreeSet<&'a str>,
+}
+
+impl<S: Scope> Scope for WithSkipped<'_, S> {
+    fn input(&self) -> &Map<String, Value> {
+        self.scope.input()
+    }
+
+    fn output(&self, step: &str) -> Output<'_> {
+        if self.skipped.contains(step) { Output::Skipped } else { self.scope.output(step) }
+    }
+
+    fn env(&self, name: &str) -> Option<&str> {
+        self.scope.env(name)
+    }
+
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        self.scope.meta(meta)
+    }
 }
 
 fn ids(plan: &Plan, steps: impl IntoIterator<Item = u16>) -> Vec<String> {

@@ -54,6 +54,7 @@ pub(super) fn sum(
                 cost_high: sum.cost_high + one.cost_high,
                 duration_ms: sum.duration_ms.saturating_add(one.duration_ms),
                 price_unknown: sum.price_unknown || one.price_unknown,
+                unbounded: sum.unbounded || one.unbounded,
                 ..sum
             },
         });

@@ -1,3 +1,4 @@
+use crate::budget::Money;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -194,4 +195,54 @@ fn a_dry_run_counts_the_items_and_what_each_costs() {
         (&*step, &*error.to_string()),
         ("each", "forEach: {{input.docs}} is a number, not a list")
     );
+}
+
+fn conditional(condition: &str) -> DryRun {
+    let step = |id: &str, depends_on: &[&str], condition: Option<&str>| StepSource {
+        id: id.to_owned(),
+        prompt: "x".repeat(40),
+        depends_on: depends_on.iter().map(|&id| id.to_owned()).collect(),
+        condition: condition.map(str::to_owned),
+        max_tokens: Some(5),
+        ..StepSource::default()
+    };
+    let steps = vec![
+        step("last", &["deep"], Some(r#"steps["deep"].status == "skipped""#)),
+        step("deep", &[], Some(condition)),
+        step("other", &["last"], Some(r#"steps["last"].output == "yes""#)),
+    ];
+    let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
+    let start = Start(json!({"depth": "quick"}).as_object().cloned().unwrap());
+    let plan = Plan::compile(plan, &[]).unwrap();
+    dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap()
+}
+
+#[test]
+fn a_condition_is_evaluated_as_far_as_it_can_be_and_a_skipped_step_costs_nothing() {
+    let states = |run: &DryRun| -> Vec<_> {
+        run.steps.iter().map(|step| step.condition.unwrap().as_str()).collect()
+    };
+    let run = conditional(r#"input.depth == "deep""#);
+    assert_eq!(states(&run), ["runs", "skips", "unknown"]);
+    assert!(close(run.steps[1].estimated_cost, 0.0) && close(run.estimate.cost, 120.0), "{run:?}");
+    assert_eq!(states(&conditional(r#"input.depth == "quick""#)), ["unknown", "runs", "unknown"]);
+    assert_eq!(states(&conditional("input.depth > 3")), ["unknown", "fails", "unknown"]);
+}
+
+#[test]
+fn a_budget_says_which_step_it_would_end_and_with_which_amounts() {
+    let run = dry(|_, _| None);
+    let over = |max: f64| run.under(Money::from_usd(max)).over;
+    // a costs 60 at worst, b 29 behind it; c has no price.
+    let unpriced = over(1000.0).unwrap();
+    assert_eq!((unpriced.step.as_str(), unpriced.at_start), ("c", false));
+    let at_start = over(10.0).unwrap();
+    assert_eq!(at_start.message, "step `a` may cost 60 USD, and 10 USD is left of maxCost 10 USD");
+    assert!(at_start.at_start, "nothing else fits either");
+    let run = conditional(r#"input.depth == "deep""#);
+    let over = |max: f64| run.under(Money::from_usd(max)).over;
+    assert_eq!(over(120.0), None);
+    let later = over(119.0).unwrap();
+    assert_eq!((later.step.as_str(), later.at_start), ("other", false));
+    assert!(over(59.0).unwrap().at_start, "the first step that is not skipped is `last`");
 }

@@ -51,8 +51,10 @@ impl Turn {
         match self.fit(worst) {
             Fit::Now(reserved) => self.out(step, task, reserved),
             Fit::Later(worst) => self.hold(step, worst),
-            Fit::Never => self.over_budget(step, "costs more at worst than is left of maxCost"),
-            Fit::Unpriced => self.over_budget(step, "has a model without a price under maxCost"),
+            Fit::Never | Fit::Unpriced => {
+                let why = self.refusal(worst);
+                self.over_budget(step, &why);
+            }
         }
     }
 
@@ -104,6 +106,10 @@ impl Turn {
 
     fn fit(&self, worst: Option<Money>) -> Fit {
         self.next.head.budget.fit(self.next.head.spec.max_cost, worst)
+    }
+
+    pub(super) fn refusal(&self, worst: Option<Money>) -> String {
+        self.next.head.budget.refusal(self.next.head.spec.max_cost, worst)
     }
 
     fn out(&mut self, step: u16, task: TaskId, reserved: Money) {
@@ -158,7 +164,8 @@ impl Turn {
             return self.out(step, task, reserved);
         }
         self.stop(step, task);
-        self.over_budget(step, "was to be tried again, which does not fit into maxCost");
+        let why = format!("was to be tried again, but {}", self.refusal(worst_cost));
+        self.over_budget(step, &why);
     }
 
     pub(super) fn cancelled_alone(&mut self, step: u16, report: &Report) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_domain::access::Role;
+use callboard_domain::budget::Money;
 use callboard_domain::estimate::{self, DryRun, Estimate, StepDefaults};
 use callboard_domain::execution;
 use callboard_domain::fuel::{Fuel, OutOfFuel};
@@ -153,8 +154,9 @@ impl Handle {
     /// As [`Self::execute`], and a prompt that cannot be rendered.
     pub async fn dry_run(&self, owner: &Owner, id: PlanId, start: Start) -> Result<DryRun, Error> {
         let plan = self.plan(owner.environment, id).await?;
+        let max_cost = start.options.max_cost;
         let prepared = self.of_plan(owner.role, plan, start).await?;
-        self.would(owner.environment, prepared).await
+        self.would(owner.environment, prepared, max_cost).await
     }
 
     /// Deploys a template: makes a plan of it and starts that. After `Ok` both survive a power cut.
@@ -192,8 +194,9 @@ impl Handle {
         id: &str,
         deploy: Deploy,
     ) -> Result<DryRun, Error> {
+        let max_cost = deploy.start.options.max_cost;
         let (_, prepared) = self.prepared(environment, caller, id, deploy).await?;
-        self.would(environment, prepared).await
+        self.would(environment, prepared, max_cost).await
     }
 
     pub(super) async fn prepared(
@@ -287,7 +290,12 @@ impl Handle {
         }
     }
 
-    async fn would(&self, environment: Environment, run: Prepared) -> Result<DryRun, Error> {
+    async fn would(
+        &self,
+        environment: Environment,
+        run: Prepared,
+        max_cost: Option<Money>,
+    ) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
         let usual = &self.node.settings.task_defaults;
         let id = ExecutionId::from_u128(self.node.fresh_id(self.node.now(), 0));
@@ -305,10 +313,15 @@ impl Handle {
         };
         let run =
             self.node.compute.run_unless(is_brief, dry_run).await.map_err(|_| Error::Internal)?;
-        run.map_err(|(step, error)| {
+        let run = run.map_err(|(step, error)| {
             let message = format!("the prompt of step {step} cannot be rendered: {error}");
             Error::invalid("input", Rule::Placeholder, message)
-        })
+        })?;
+        let budget = max_cost.map(|max| run.under(max));
+        match budget.as_ref().and_then(|budget| budget.over.as_ref()) {
+            Some(over) if over.at_start => Err(Error::BudgetExceeded(over.message.clone())),
+            Some(_) | None => Ok(DryRun { budget, ..run }),
+        }
     }
 
     /// An execution with its steps and outputs.
@@ -467,9 +480,16 @@ impl Handle {
         version: Option<&str>,
     ) -> Result<Arc<Published>, Error> {
         let missing = || Error::not_found("template", id);
-        let version: Option<Version> =
-            version.map(|version| version.parse().map_err(|_| missing())).transpose()?;
-        let found = self.node.catalog.template(environment, id, version);
+        let wanted: Option<Version> = match version {
+            Some(version) => Some(version.parse().map_err(|_| missing())?),
+            None => None,
+        };
+        let found = self.node.catalog.template(environment, id, wanted);
+        if let (None, Some(version)) = (&found, version) {
+            // Says which of the two is missing, if the caller may see the template.
+            self.template(environment, caller, id, None)?;
+            return Err(Error::not_found("version", format!("{version} of template {id}")));
+        }
         let seen = |found: &Arc<Published>| {
             may_see(found.template.visibility(), found.owner.as_deref(), caller)
         };

@@ -10,7 +10,7 @@ use super::server::List;
 const TASK: &[&str] = &["pending", "running", "completed", "failed", "cancelled", "rejected"];
 const EXECUTION: &[&str] = &["running", "completed", "failed", "cancelled"];
 const APPROVAL: &[&str] =
-    &["pending", "assigned", "escalated", "expired", "approved", "rejected", "cancelled"];
+    &["pending", "assigned", "escalated", "overdue", "approved", "rejected", "cancelled"];
 const ROLES: &[&str] = &["admin", "operator", "viewer", "worker"];
 const TIERS: &[&str] = &["free", "pro", "enterprise"];
 

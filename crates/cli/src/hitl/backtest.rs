@@ -5,11 +5,13 @@
 
 use std::fmt::Write as _;
 
+use callboard_client::{Call, Client};
 use serde_json::{Value, json};
 
+use super::Backtest;
 use crate::access::Access;
 use crate::failure::Failure;
-use crate::output::{Column, table};
+use crate::output::{Column, Format, table};
 
 const COLUMNS: [Column; 7] = [
     ("THRESHOLD", "threshold"),
@@ -21,9 +23,57 @@ const COLUMNS: [Column; 7] = [
     ("UNREVIEWED", "unreviewed"),
 ];
 
-/// Writes the answer of `GET /api/hitl/calibration`.
-pub(super) fn show(access: &Access, data: &Value) -> Result<(), Failure> {
-    access.output.item(data, shown)
+/// Asks the server and writes its answer; without any output to judge by that is a failure.
+pub(super) async fn run(
+    client: &Client,
+    access: &Access,
+    wanted: &Backtest,
+) -> Result<(), Failure> {
+    let call = Call::get(&["hitl", "calibration"])
+        .query("templateId", wanted.template.as_ref())
+        .query("stepId", wanted.step.as_ref())
+        .query("method", wanted.method.as_ref())
+        .query("model", wanted.model.as_ref())
+        .query("threshold", Some(wanted.threshold));
+    let data = client.data(call).await?;
+    if outputs(&data) > 0 {
+        return access.output.item(&data, shown);
+    }
+    // Of a deleted template there may be outputs, so it is looked for only where there are none.
+    if let Some(id) = &wanted.template {
+        let template = client.data(Call::get(&["templates", id])).await?;
+        known_step(id, &template, wanted.step.as_deref())?;
+    }
+    if access.output != Format::Table {
+        access.output.item(&data, shown)?;
+    }
+    Err(Failure::Other(
+        "no data: no output of these was reviewed or passed a gate, so nothing is known of a \
+         threshold"
+            .into(),
+    ))
+}
+
+/// The failure that a template has no such step.
+fn known_step(id: &str, template: &Value, step: Option<&str>) -> Result<(), Failure> {
+    let steps = template["steps"].as_array().into_iter().flatten();
+    let steps: Vec<_> = steps.filter_map(|step| step["id"].as_str()).collect();
+    match step {
+        Some(step) if !steps.contains(&step) => {
+            let steps = steps.join(", ");
+            Err(Failure::Missing(format!("template {id} has no step {step}; its steps: {steps}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// How many outputs the answer counts, with a confidence or without.
+fn outputs(data: &Value) -> u64 {
+    let kinds = ["approved", "edited", "rejected", "unreviewed", "undecided"];
+    let of =
+        |outcomes: &Value| -> u64 { kinds.iter().filter_map(|kind| outcomes[kind].as_u64()).sum() };
+    let deciles = data["deciles"].as_array().into_iter().flatten();
+    deciles.map(of).sum::<u64>() + of(&data["noConfidence"])
 }
 
 fn shown(data: &Value) -> String {
@@ -198,6 +248,19 @@ each range of confidences taken with 95 % certainty.
 Not counted here: 1 output without a confidence. No threshold tells which of them are good.
 ";
         assert_eq!(shown(&calibration(90, 0, 5, &share)), expected);
+    }
+
+    #[test]
+    fn outputs_without_a_confidence_count_as_data_and_an_unknown_step_is_told() {
+        let share = json!({"low": 0.1, "expected": 0.25, "high": 0.5});
+        assert_eq!(outputs(&calibration(90, 0, 5, &share)), 134);
+        let nothing = json!({"deciles": [{"approved": 0, "unreviewed": 0}], "noConfidence": {}});
+        assert_eq!(outputs(&nothing), 0);
+        let template = json!({"steps": [{"id": "extract"}, {"id": "judge"}]});
+        known_step("t-v1", &template, Some("judge")).unwrap();
+        let failure = known_step("t-v1", &template, Some("nope")).unwrap_err();
+        assert_eq!(failure.words(), "template t-v1 has no step nope; its steps: extract, judge");
+        assert_eq!(failure.exit_code(), 3);
     }
 
     #[test]

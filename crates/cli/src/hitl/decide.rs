@@ -13,7 +13,8 @@ use super::{editor, item};
 use crate::access::Access;
 use crate::failure::Failure;
 use crate::input::{self, Body};
-use crate::output::{Column, details, note};
+use crate::output::{Column, Format, details, note};
+use crate::people::People;
 
 const FIELDS: [Column; 10] = [
     ("task", "taskId"),
@@ -43,7 +44,7 @@ pub struct Approve {
     /// File with the text that replaces the output; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
-    /// Record the decision as this user.
+    /// Record the decision as this user, by e-mail or id.
     #[arg(long, value_name = "USER")]
     reviewer: Option<String>,
 }
@@ -66,7 +67,7 @@ pub struct Reject {
     /// File with the prompt of the new task; `-` reads standard input.
     #[arg(long, value_name = "FILE", requires = "retry")]
     retry_prompt_file: Option<PathBuf>,
-    /// Record the decision as this user.
+    /// Record the decision as this user, by e-mail or id.
     #[arg(long, value_name = "USER")]
     reviewer: Option<String>,
 }
@@ -84,10 +85,13 @@ pub(super) async fn approve(
     };
     let body = Body::default()
         .set("comment", asked.comment.clone())
-        .set("modifiedOutput", modified)
-        .set("reviewerId", asked.reviewer.clone());
-    let decided = send(client, &asked.task, "approve", body).await?;
-    access.output.item(&decided, shown)
+        .set("modifiedOutput", modified.clone())
+        .set("reviewerId", reviewer(client, asked.reviewer.as_deref()).await);
+    let sent = send(client, &asked.task, "approve", body).await;
+    if let (Err(_), true, Some(text)) = (&sent, asked.edit, &modified) {
+        editor::keep(&asked.task, text);
+    }
+    show(client, access, sent?).await
 }
 
 /// Does not let an output pass.
@@ -104,8 +108,24 @@ pub(super) async fn reject(
         .set("reason", Some(asked.reason.clone()))
         .flag("retry", asked.retry)
         .set("retryPrompt", prompt)
-        .set("reviewerId", asked.reviewer.clone());
+        .set("reviewerId", reviewer(client, asked.reviewer.as_deref()).await);
     let decided = send(client, &asked.task, "reject", body).await?;
+    show(client, access, decided).await
+}
+
+/// The identifier of the user in whose name the decision is made. A name that no user has goes to the
+/// server as it is: a key may record a person of another system.
+async fn reviewer(client: &Client, named: Option<&str>) -> Option<String> {
+    let named = named?;
+    let people = People::known_reviewers(client).await;
+    Some(people.id(named).unwrap_or(named).to_owned())
+}
+
+async fn show(client: &Client, access: &Access, mut decided: Value) -> Result<(), Failure> {
+    if access.output == Format::Table {
+        let people = People::known_reviewers(client).await;
+        people.show(&mut decided, &["approvedBy", "rejectedBy"]);
+    }
     access.output.item(&decided, shown)
 }
 
@@ -123,8 +143,11 @@ pub(super) async fn send(
 async fn edited(client: &Client, task: &str) -> Result<Option<String>, Failure> {
     editor::needs_terminal("--edit")?;
     let item = client.data(Call::get(&["hitl", task])).await?;
+    if item::is_decided(&item) {
+        return Err(Failure::Conflict(format!("{}: nothing to edit", item::over(&item))));
+    }
     let before = item::output(&item);
-    let after = editor::edit(before).await?;
+    let after = editor::edit(task, before).await?;
     if after.is_empty() {
         return Err(Failure::Other("the edited text is empty: nothing was decided".into()));
     }

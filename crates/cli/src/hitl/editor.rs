@@ -1,18 +1,19 @@
 //! A text in the user's editor: `$VISUAL`, else `$EDITOR`, else vi, as other programs do.
 //!
-//! The text lies in a directory that nobody else may enter, and is gone afterwards. Deliberately
-//! absent: a draft that outlives the program.
+//! The text lies in a directory that nobody else may enter, and is gone afterwards, except one that could
+//! not be sent: [`keep`] writes that to a file. Deliberately absent: how an edit is compared and confirmed.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, IsTerminal};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
+use crate::output::note;
 
 /// Says so where there is no terminal.
 ///
@@ -25,17 +26,58 @@ pub(super) fn needs_terminal(what: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{what} needs a terminal")))
 }
 
-/// What the user makes of a text.
+/// What the user makes of the output of a task.
 ///
 /// # Errors
-/// The editor cannot be started, or ended badly.
-pub(super) async fn edit(before: &str) -> Result<String, Failure> {
-    let given = |name| std::env::var(name).ok().filter(|editor: &String| !editor.is_empty());
-    let editor = given("VISUAL").or_else(|| given("EDITOR")).unwrap_or_else(|| "vi".into());
-    edit_with(&editor, before).await
+/// The editor cannot be started, or ended badly; then a text that was changed is kept.
+pub(super) async fn edit(task: &str, before: &str) -> Result<String, Failure> {
+    let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".into());
+    edit_with(&editor, before, |text| keep(task, text)).await
 }
 
-async fn edit_with(editor: &str, before: &str) -> Result<String, Failure> {
+/// Writes a text that was not sent to a file, and says where. The reader wrote it, so it must not be lost.
+pub(super) fn keep(task: &str, text: &str) {
+    let directory = set("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/state")))
+        .unwrap_or_else(std::env::temp_dir)
+        .join("callboard/edits");
+    match kept(&directory, task, text) {
+        Ok(file) => note(&format!("your text is kept in {}", file.display())),
+        Err(error) => {
+            note(&format!("your text cannot be kept in {}: {error}", directory.display()));
+        }
+    }
+}
+
+/// The file that a text was written to; an earlier text of the task stays.
+fn kept(directory: &Path, task: &str, text: &str) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let name = |number: u32| match number {
+        1 => format!("{task}.txt"),
+        _ => format!("{task}-{number}.txt"),
+    };
+    // The task's identifier comes from the command line, and must not name another directory.
+    let safe = |name: String| name.replace(std::path::is_separator, "_");
+    for number in 1.. {
+        let file = directory.join(safe(name(number)));
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
+            Ok(mut opened) => {
+                opened.write_all(text.as_bytes())?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+async fn edit_with(editor: &str, before: &str, keep: impl FnOnce(&str)) -> Result<String, Failure> {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::Other(format!("the text cannot be edited with {editor}: {error}"))
     };
@@ -52,6 +94,9 @@ async fn edit_with(editor: &str, before: &str) -> Result<String, Failure> {
     drop((modes, interrupts));
     let status = ended.map_err(|error| cannot(&error))?;
     if !status.success() {
+        if let Some(text) = fs::read_to_string(&file).ok().filter(|text| text != before) {
+            keep(&without_last_break(text, before));
+        }
         return Err(cannot(&format!("it ended with {status}")));
     }
     let after = fs::read(&file).map_err(|error| cannot(&error))?;
@@ -109,12 +154,28 @@ mod tests {
 
     #[tokio::test]
     async fn an_editor_is_a_command_line_and_its_last_line_break_does_not_count() {
-        assert_eq!(edit_with("true", "as it was").await.unwrap(), "as it was");
-        assert_eq!(edit_with("echo more >>", "one\n").await.unwrap(), "one\nmore\n");
-        assert_eq!(edit_with("printf 'b\\n' >", "a").await.unwrap(), "b");
-        let failure = edit_with("false", "x").await.unwrap_err();
+        let edit = async |editor, before| edit_with(editor, before, |_| unreachable!()).await;
+        assert_eq!(edit("true", "as it was").await.unwrap(), "as it was");
+        assert_eq!(edit("echo more >>", "one\n").await.unwrap(), "one\nmore\n");
+        assert_eq!(edit("printf 'b\\n' >", "a").await.unwrap(), "b");
+        let failure = edit("false", "x").await.unwrap_err();
         assert!(format!("{failure:?}").contains("false"), "{failure:?}");
-        assert!(edit_with("no-such-editor", "x").await.is_err());
+        assert!(edit("no-such-editor", "x").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_text_whose_editor_ended_badly_is_kept_and_none_before_it_is_lost() {
+        let place = Place::make().unwrap();
+        let directory = place.0.join("edits");
+        for name in ["dt_task_1.txt", "dt_task_1-2.txt"] {
+            let mut file = PathBuf::new();
+            let keep = |text: &str| file = kept(&directory, "dt_task_1", text).unwrap();
+            edit_with("sh -c 'echo better > \"$0\"; exit 1'", "x", keep).await.unwrap_err();
+            assert_eq!(file, directory.join(name));
+            assert_eq!(fs::read_to_string(&file).unwrap(), "better");
+        }
+        let elsewhere = kept(&directory, "../up", "x").unwrap();
+        assert_eq!(elsewhere, directory.join(".._up.txt"));
     }
 
     #[test]

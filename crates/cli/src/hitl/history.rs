@@ -9,6 +9,7 @@ use super::item::text;
 use crate::access::Access;
 use crate::failure::Failure;
 use crate::output::{Column, Format, table};
+use crate::people::People;
 
 const COLUMNS: [Column; 6] = [
     ("NO", "number"),
@@ -19,9 +20,13 @@ const COLUMNS: [Column; 6] = [
     ("HASH", "hash"),
 ];
 
+/// The members that name users.
+pub(super) const USERS: [&str; 5] = ["actor", "reviewerId", "assignedTo", "from", "to"];
+
 /// Lists the entries.
-pub(super) fn list(access: &Access, mut page: Page) -> Result<(), Failure> {
+pub(super) fn list(access: &Access, mut page: Page, people: &People) -> Result<(), Failure> {
     if access.output == Format::Table {
+        page.data.iter_mut().for_each(|entry| people.show(entry, &USERS));
         page.data = page.data.iter().map(row).collect();
     }
     access.output.list("entries", &page, &COLUMNS)

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::output::{Column, details};
+use crate::output::{Column, details, escaped};
 
 const FIELDS: [Column; 24] = [
     ("task", "taskId"),
@@ -32,6 +32,9 @@ const FIELDS: [Column; 24] = [
     ("  comment", "decision.comment"),
     ("tried again as", "decision.retryTaskId"),
 ];
+
+/// The members that name users.
+pub(super) const USERS: [&str; 3] = ["assignedTo", "claimedBy", "decision.by"];
 
 const TEXTS: [Column; 4] = [
     ("summary", "summary"),
@@ -79,9 +82,33 @@ pub(super) fn row(item: &Value) -> Value {
     for name in COPIED {
         row[name] = item[name].clone();
     }
+    if is_overdue(item) {
+        row["status"] = "overdue".into();
+    }
     row["confidence"] = confidence(item).into();
     row["waiting"] = item["waitingMs"].as_u64().map(waited).into();
     row
+}
+
+/// True if nobody decided in time; the item still can be decided.
+pub(super) fn is_overdue(item: &Value) -> bool {
+    item["status"] == "expired"
+}
+
+/// True if nothing can be decided any more.
+pub(super) fn is_decided(item: &Value) -> bool {
+    matches!(item["status"].as_str(), Some("approved" | "rejected" | "cancelled"))
+}
+
+/// Why an item cannot be decided any more; safe to show.
+pub(super) fn over(item: &Value) -> String {
+    let (task, decision) = (escaped(text(item, "taskId")), &item["decision"]);
+    let (by, at) = (escaped(text(decision, "by")), escaped(text(decision, "at")));
+    let status = escaped(text(item, "status"));
+    if by.is_empty() {
+        return format!("{task} is {status} meanwhile");
+    }
+    format!("{task} was {status} by {by} at {at}")
 }
 
 /// Why it is held.
@@ -161,6 +188,23 @@ mod tests {
         assert_eq!(held("sampled", json!(0.5)), words("a sample of what passes", "0.71 ≥ 0.50"));
         assert_eq!(held("below_threshold", json!(0.7101)).1, "0.71 < 0.7101");
         assert_eq!(held("required", Value::Null), words("review required", "0.71"));
+    }
+
+    #[test]
+    fn an_item_that_nobody_decided_in_time_is_marked_overdue() {
+        assert_eq!(row(&json!({"status": "expired"}))["status"], "overdue");
+        assert_eq!(row(&json!({"status": "escalated"}))["status"], "escalated");
+    }
+
+    #[test]
+    fn who_decided_is_named_where_nothing_can_be_decided_any_more() {
+        let mut item = json!({"taskId": "dt_task_1", "status": "cancelled"});
+        assert!(is_decided(&item));
+        assert_eq!(over(&item), "dt_task_1 is cancelled meanwhile");
+        item["status"] = "approved".into();
+        item["decision"] = json!({"by": "usr_1", "at": "10:01"});
+        assert_eq!(over(&item), "dt_task_1 was approved by usr_1 at 10:01");
+        assert!(!is_decided(&json!({"status": "expired"})));
     }
 
     #[test]

@@ -23,13 +23,14 @@ use callboard_client::{ApiError, Call, Client};
 use clap::Args;
 
 use self::desk::{Desk, Terminal};
-use self::dialogue::{Dialogue, Next};
-use self::gather::Material;
-use super::item::output;
+use self::dialogue::{Decision, Dialogue, Next};
+use self::gather::{Material, Waiting};
+use super::item::{USERS, is_decided, output, over};
 use super::{decide, editor};
 use crate::failure::{Failure, decided};
 use crate::input::Body;
 use crate::output::escaped;
+use crate::people::People;
 
 /// A claim lasts five minutes (PROTOCOL.md 6); a long read renews it.
 const RENEWAL: Duration = Duration::from_mins(2);
@@ -54,7 +55,8 @@ pub struct Wanted {
 pub(super) async fn run(client: &Client, wanted: &Wanted) -> Result<(), Failure> {
     editor::needs_terminal("hitl review")?;
     let me = gather::me(client).await;
-    Review { client, desk: Terminal, wanted, me, tally: Tally::default() }.run().await
+    let people = People::known_reviewers(client).await;
+    Review { client, desk: Terminal, wanted, me, people, tally: Tally::default() }.run().await
 }
 
 /// A reader's way through the queue.
@@ -64,6 +66,8 @@ struct Review<'c, D> {
     wanted: &'c Wanted,
     /// The user who is signed in; a key is nobody's reviewer.
     me: Option<String>,
+    /// The reviewers, who are shown by e-mail.
+    people: People,
     tally: Tally,
 }
 
@@ -88,7 +92,12 @@ impl<D: Desk> Review<'_, D> {
         let mut seen = BTreeSet::new();
         'queue: loop {
             let waiting = gather::waiting(self.client, self.wanted, self.me.as_deref()).await?;
-            let fresh: Vec<_> = waiting.into_iter().filter(|task| !seen.contains(task)).collect();
+            let Waiting { tasks, overdue } = waiting;
+            if seen.is_empty() && overdue > 0 {
+                let count = tasks.len();
+                self.desk.say(&format!("{count} waiting for a reviewer, {overdue} overdue\n"))?;
+            }
+            let fresh: Vec<_> = tasks.into_iter().filter(|task| !seen.contains(task)).collect();
             if fresh.is_empty() {
                 let else_ = if seen.is_empty() { "" } else { " else" };
                 self.desk.say(&format!("nothing{else_} waits for a reviewer\n"))?;
@@ -128,18 +137,37 @@ impl<D: Desk> Review<'_, D> {
     async fn talk(&mut self, task: &str, claimed: bool) -> Result<End, Failure> {
         // Read after the claim: what it says is as new as can be.
         let material = match Material::of(self.client, task).await {
-            Ok(material) => material,
+            Ok(mut material) => {
+                self.people.show(&mut material.item, &USERS);
+                material
+            }
             Err(failure) => return self.passed_over(failure),
         };
-        if gather::is_over(&material.item) {
-            self.desk.say(&format!("{}\n", view::over(&material.item)))?;
+        if is_decided(&material.item) {
+            self.desk.say(&format!("{}\n", over(&material.item)))?;
             return Ok(End::Left);
         }
-        let (rows, columns) = self.desk.size();
         self.desk.say(&view::shown(&material, view::Length::Short))?;
         self.desk.forget();
-        let mut dialogue = if claimed { Dialogue::Menu } else { view::warning(&material.item) };
-        let mut draft: Option<String> = None;
+        let dialogue = if claimed { Dialogue::Menu } else { view::warning(&material.item) };
+        let mut draft = None;
+        let end = self.decides(task, claimed, &material, dialogue, &mut draft).await;
+        if let (Some(text), false) = (draft, matches!(end, Ok(End::Decided))) {
+            self.desk.keep(task, &text);
+        }
+        end
+    }
+
+    /// The reader's answers about one item, until one ends the talk; `draft` is the latest edited text.
+    async fn decides(
+        &mut self,
+        task: &str,
+        claimed: bool,
+        material: &Material,
+        mut dialogue: Dialogue,
+        draft: &mut Option<String>,
+    ) -> Result<End, Failure> {
+        let (rows, columns) = self.desk.size();
         loop {
             let question = dialogue.question();
             let answer = self.ask(task, claimed, &question).await?;
@@ -147,7 +175,7 @@ impl<D: Desk> Review<'_, D> {
             dialogue = match dialogue.answered(&answer) {
                 Next::Ask(next) => next,
                 Next::ShowAll => {
-                    let whole = view::shown(&material, view::Length::Whole);
+                    let whole = view::shown(material, view::Length::Whole);
                     self.pages(task, claimed, &view::pages(&whole, rows, columns)).await?;
                     Dialogue::Menu
                 }
@@ -156,25 +184,15 @@ impl<D: Desk> Review<'_, D> {
                     let start = draft.as_deref().unwrap_or(before).to_owned();
                     let edited = self.edit(task, claimed, &start).await;
                     let next = self.compared(before, edited)?;
-                    if let Dialogue::Confirm { edit } = &next {
-                        draft = Some(edit.clone());
+                    if let Dialogue::Comment { edit: Some(edit) } = &next {
+                        *draft = Some(edit.clone());
                     }
                     next
                 }
-                Next::Approve { comment, edit } => {
-                    let body = Body::default().set("comment", comment).set("modifiedOutput", edit);
-                    match self.decide(task, "approve", body).await? {
-                        Some(end) => return Ok(end),
-                        None => Dialogue::Menu,
-                    }
-                }
-                Next::Reject { reason, retry } => {
-                    let body = Body::default().set("reason", Some(reason)).flag("retry", retry);
-                    match self.decide(task, "reject", body).await? {
-                        Some(end) => return Ok(end),
-                        None => Dialogue::Menu,
-                    }
-                }
+                Next::Decide(decision) => match self.decide(task, decision).await? {
+                    Some(end) => return Ok(end),
+                    None => Dialogue::Menu,
+                },
                 Next::Skip => {
                     self.tally.skipped += 1;
                     return Ok(End::Left);
@@ -185,10 +203,20 @@ impl<D: Desk> Review<'_, D> {
     }
 
     /// Sends a decision. `None` if it was refused and can be made in another way.
-    async fn decide(&mut self, task: &str, what: &str, body: Body) -> Result<Option<End>, Failure> {
-        match decide::send(self.client, task, what, body).await {
+    async fn decide(&mut self, task: &str, decision: Decision) -> Result<Option<End>, Failure> {
+        let approved = matches!(decision, Decision::Approve { .. });
+        let sent = match decision {
+            Decision::Approve { comment, edit } => {
+                let body = Body::default().set("comment", comment).set("modifiedOutput", edit);
+                decide::send(self.client, task, "approve", body).await
+            }
+            Decision::Reject { reason, retry } => {
+                let body = Body::default().set("reason", Some(reason)).flag("retry", retry);
+                decide::send(self.client, task, "reject", body).await
+            }
+        };
+        match sent {
             Ok(decided) => {
-                let approved = what == "approve";
                 let count =
                     if approved { &mut self.tally.approved } else { &mut self.tally.rejected };
                 *count += 1;
@@ -229,7 +257,7 @@ impl<D: Desk> Review<'_, D> {
             return Ok(Dialogue::Comment { edit: None });
         }
         self.desk.say(&diff::of(before, &edit, DIFF_LINES))?;
-        Ok(Dialogue::Confirm { edit })
+        Ok(Dialogue::Comment { edit: Some(edit) })
     }
 
     /// Another reviewer was first, or the item is gone: the next one.
@@ -268,7 +296,7 @@ impl<D: Desk> Review<'_, D> {
     }
 
     async fn edit(&mut self, task: &str, claimed: bool, text: &str) -> Result<String, Failure> {
-        keeping(self.client, task, claimed, self.desk.edit(text)).await
+        keeping(self.client, task, claimed, self.desk.edit(task, text)).await
     }
 }
 

@@ -9,8 +9,9 @@ use crate::access::Access;
 use crate::failure::Failure;
 use crate::output::{Column, details, table};
 
-const FIELDS: [Column; 6] = [
+const FIELDS: [Column; 7] = [
     ("pending", "pending"),
+    ("overdue", "overdue"),
     ("approved today", "approvedToday"),
     ("rejected today", "rejectedToday"),
     ("average wait", "wait"),
@@ -21,12 +22,12 @@ const FIELDS: [Column; 6] = [
 const REVIEWERS: [Column; 3] =
     [("REVIEWER", "id"), ("APPROVED", "approvals"), ("REJECTED", "rejections")];
 
-/// Shows the statistics.
-pub(super) fn show(access: &Access, stats: &Value) -> Result<(), Failure> {
-    access.output.item(stats, shown)
+/// Shows the statistics, and how many items are overdue, which the server counts apart.
+pub(super) fn show(access: &Access, stats: &Value, overdue: Option<u64>) -> Result<(), Failure> {
+    access.output.item(stats, |stats| shown(stats, overdue))
 }
 
-fn shown(stats: &Value) -> String {
+fn shown(stats: &Value, overdue: Option<u64>) -> String {
     // Averages over 30 days come with more digits than anybody reads.
     let rounded = |value: &Value| value.as_f64().map(|figure| format!("{figure:.2}"));
     let percent = |value: &Value| value.as_f64().map(|share| format!("{:.1} %", share * 100.0));
@@ -37,6 +38,7 @@ fn shown(stats: &Value) -> String {
     let wait = millis(&stats["avgWaitTimeMs"]).and_then(|wait| u64::try_from(wait).ok());
     let fields = json!({
         "pending": stats["pending"],
+        "overdue": overdue,
         "approvedToday": stats["approvedToday"],
         "rejectedToday": stats["rejectedToday"],
         "wait": wait.map(waited),
@@ -64,8 +66,8 @@ mod tests {
             "topReviewers": [{"id": "usr_1", "approvals": 2, "rejections": 0}],
         });
         assert_eq!(
-            shown(&stats),
-            "pending             3\napproved today      2\nrejected today      0\n\
+            shown(&stats, Some(1)),
+            "pending             3\noverdue             1\napproved today      2\nrejected today      0\n\
              average wait        12 min\naverage confidence  0.71\nescalated           12.5 %\n\n\
              REVIEWER  APPROVED  REJECTED\nusr_1     2         0\n"
         );

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::{Format, escaped, note, print};
-use crate::wait::Outage;
+use crate::wait::{Outage, continues};
 
 /// How long a broken stream rests before it is opened again.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -49,10 +49,23 @@ impl Printed {
 pub(super) async fn follow(
     client: &Client,
     format: Format,
-    mut stream: EventStream,
+    stream: EventStream,
 ) -> Result<Value, Failure> {
-    let mut printed = Printed::default();
-    let (mut id, mut outage) = (String::new(), Outage::default());
+    let mut id = String::new();
+    let ended = tokio::select! {
+        ended = print_until_end(client, format, stream, &mut id) => Some(ended),
+        _ = tokio::signal::ctrl_c() => None,
+    };
+    ended.unwrap_or_else(|| Err(continues("tasks wait", &id)))
+}
+
+async fn print_until_end(
+    client: &Client,
+    format: Format,
+    mut stream: EventStream,
+    id: &mut String,
+) -> Result<Value, Failure> {
+    let (mut printed, mut outage) = (Printed::default(), Outage::default());
     loop {
         while let Some(event) = stream.next().await {
             outage.over();
@@ -60,7 +73,11 @@ pub(super) async fn follow(
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let (said, shown) = match event.name.as_str() {
                 "snapshot" => {
-                    id = text(&data["id"]);
+                    let is_first = id.is_empty();
+                    *id = text(&data["id"]);
+                    if is_first {
+                        note(&format!("{id} submitted"));
+                    }
                     printed.becomes(&text(&data["output"]))
                 }
                 "delta" => {
@@ -86,10 +103,14 @@ pub(super) async fn follow(
         }
         loop {
             tokio::time::sleep(PAUSE).await;
-            let call = Call::get(&["tasks", &id, "stream"]).events_after(None);
+            let call = Call::get(&["tasks", id, "stream"]).events_after(None);
             match EventStream::open(client, &call).await {
                 Ok(again) => break stream = again,
-                Err(error) => outage.goes_on(error.into())?,
+                Err(error) => {
+                    for line in outage.goes_on(error.into())? {
+                        note(&line);
+                    }
+                }
             }
         }
     }

@@ -22,29 +22,42 @@ impl Board {
         tcgetwinsize(io::stderr()).is_ok_and(|size| steps + 2 < usize::from(size.ws_row))
     }
 
-    /// Draws the steps over those drawn last, and `summary` below them.
-    pub(super) fn draw(&mut self, steps: &[Step], summary: &str) -> Result<(), Failure> {
+    /// Draws the steps over those drawn last, and `below` under them, each on a line of its own.
+    pub(super) fn draw(&mut self, steps: &[Step], below: &[String]) -> Result<(), Failure> {
         let width = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col)).max(20);
-        let text = drawn(self.lines, steps, summary, width);
-        self.lines = steps.len() + 1;
-        let mut terminal = io::stderr().lock();
-        let written = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
-        written.map_err(|_| Failure::OutputClosed)
+        let text = drawn(self.lines, steps, below, width);
+        self.lines = steps.len() + below.len();
+        write(&text)
+    }
+
+    /// Takes the steps away, so that other lines can be written.
+    pub(super) fn clear(&mut self) -> Result<(), Failure> {
+        let lines = std::mem::take(&mut self.lines);
+        if lines == 0 { Ok(()) } else { write(&format!("\u{1b}[{lines}A\r\u{1b}[J")) }
     }
 }
 
-/// Up to the first of the lines drawn before, then every line in place of an old one.
-fn drawn(before: usize, steps: &[Step], summary: &str, width: usize) -> String {
+fn write(text: &str) -> Result<(), Failure> {
+    let mut terminal = io::stderr().lock();
+    let written = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
+    written.map_err(|_| Failure::OutputClosed)
+}
+
+/// Up to the first of the lines drawn before, then every line in place of an old one, and nothing below.
+fn drawn(before: usize, steps: &[Step], below: &[String], width: usize) -> String {
     let widest = steps.iter().map(|step| step.id.chars().count()).max().unwrap_or(0);
     let mut text = if before == 0 { String::new() } else { format!("\u{1b}[{before}A") };
     for step in steps {
-        let Step { id, status, duration, error } = step;
+        let Step { id, status, duration, error, .. } = step;
         let duration = duration.as_deref().unwrap_or_default();
         let error = error.as_deref().unwrap_or_default();
         let line = format!("{id:widest$}  {status:18}  {duration:>12}  {error}");
         text.push_str(&cleared(&line, width));
     }
-    text.push_str(&cleared(summary, width));
+    for line in below {
+        text.push_str(&cleared(line, width));
+    }
+    text.push_str("\u{1b}[J");
     text
 }
 
@@ -65,9 +78,13 @@ mod tests {
             status: "failed".into(),
             duration: Some("1.0 s".into()),
             error: Some("\u{1b}]0;title\u{7} and much more that does not fit".into()),
+            since: None,
+            next: None,
         };
-        let text = drawn(2, &[step], "1 of 1", 60);
+        let text = drawn(2, &[step], &["1 of 1".into()], 60);
         assert!(text.starts_with("\u{1b}[2A\r\u{1b}[2Kextract  failed "), "{text:?}");
+        assert!(text.ends_with("1 of 1\n\u{1b}[J"), "older lines below are erased: {text:?}");
+        let text = text.trim_end_matches("\u{1b}[J");
         assert_eq!(text.lines().count(), 2);
         assert!(!text.contains('\u{7}') && !text.contains("\u{1b}]"));
         let longest = text.lines().map(|line| line.trim_start_matches("\u{1b}[2A").len());

@@ -1,12 +1,15 @@
 //! One step of an execution as it is shown.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 /// What stands for a step that a reviewer must see.
 pub(super) const WAITS: &str = "waits for approval";
+
+/// The steps that events say wait for approval, and since when.
+pub(super) type Held = BTreeMap<String, Option<Timestamp>>;
 
 /// What stands for a step that waits for a signal.
 const AWAITS: &str = "waits for signal";
@@ -22,12 +25,33 @@ pub(super) struct Step {
     pub(super) duration: Option<String>,
     /// Why it failed.
     pub(super) error: Option<String>,
+    /// When its status began, if the execution says so.
+    pub(super) since: Option<Timestamp>,
+    /// The command that shows the output which waits for a reviewer.
+    pub(super) next: Option<String>,
 }
 
-/// The steps of an execution, in its order; `held` are those that events say wait for approval.
-pub(super) fn steps(execution: &Value, held: &BTreeSet<String>, now: Timestamp) -> Vec<Step> {
+/// The steps of an execution, in its order; `held` are those that events say wait for approval, and since
+/// when.
+pub(super) fn steps(execution: &Value, held: &Held, now: Timestamp) -> Vec<Step> {
+    let items = |id: &str| {
+        let execution = execution["id"].as_str().unwrap_or_default();
+        format!("callboard executions items {execution} {id} --status pending")
+    };
     let steps = execution["steps"].as_object().into_iter().flatten();
-    steps.map(|(id, step)| Step::read(id, step, held.contains(id), now)).collect()
+    steps
+        .map(|(id, step)| {
+            let mut shown = Step::read(id, step, held.contains_key(id), now);
+            if shown.status == WAITS {
+                shown.since = held.get(id).copied().flatten();
+                let task = step["taskId"].as_str();
+                shown.next = task.map(|task| format!("callboard hitl show {task}"));
+            } else if step["items"]["awaitingApproval"].as_u64().is_some_and(|count| count > 0) {
+                shown.next = Some(items(id));
+            }
+            shown
+        })
+        .collect()
 }
 
 /// How many steps wait for approval, says the execution.
@@ -85,6 +109,10 @@ impl Step {
             u64::try_from(now.as_millisecond() - start.as_millisecond()).ok()
         };
         let millis = step["durationMs"].as_u64().or_else(so_far);
+        let since = match status {
+            "running" => instant("startedAt"),
+            _ => instant("completedAt"),
+        };
         let error = &step["error"];
         let error = error["message"].as_str().or(error["code"].as_str());
         Self {
@@ -92,6 +120,8 @@ impl Step {
             status: status.to_owned(),
             duration: millis.map(duration),
             error: error.map(str::to_owned),
+            since,
+            next: None,
         }
     }
 }
@@ -121,12 +151,18 @@ mod tests {
     fn a_step_says_how_long_it_runs_and_that_it_waits_for_approval() {
         let execution = json!({"steps": {
             "b": {"status": "running", "startedAt": "2026-11-21T10:00:00.000Z"},
-            "a": {"status": "pending", "awaitingApproval": true, "durationMs": 2000},
+            "a": {"status": "pending", "awaitingApproval": true, "durationMs": 2000,
+                  "taskId": "dt_task_1", "startedAt": "2026-11-21T09:59:00.000Z"},
             "c": {"status": "pending"},
             "d": {"status": "running", "items": {"completed": 120, "total": 1000}},
         }});
         let now = "2026-11-21T10:00:03Z".parse().unwrap();
-        let shown: Vec<_> = steps(&execution, &BTreeSet::from(["c".into()]), now)
+        let since = "2026-11-21T10:00:02Z".parse().ok();
+        let shown = steps(&execution, &Held::from([("c".into(), since)]), now);
+        assert_eq!(shown[1].next.as_deref(), Some("callboard hitl show dt_task_1"));
+        let times: Vec<_> = shown.iter().map(|step| step.since).collect();
+        assert_eq!(times, ["2026-11-21T10:00:00Z".parse().ok(), None, since, None]);
+        let shown: Vec<_> = shown
             .into_iter()
             .map(|step| (step.id, step.status, step.duration.unwrap_or_default()))
             .collect();

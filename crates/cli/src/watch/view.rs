@@ -1,6 +1,6 @@
 //! What an execution looks like while it runs: a board, lines, events, or nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::board::Board;
 use super::event::{is_end, step as step_of};
-use super::step::{Step, WAITS, steps, summary, waiting};
+use super::step::{Held, Step, WAITS, steps, summary, waiting};
 use crate::failure::Failure;
 use crate::output::{Format, escaped, note, print};
 
@@ -19,8 +19,8 @@ use crate::output::{Format, escaped, note, print};
 pub(crate) struct View {
     style: Style,
     last: Value,
-    /// Steps that wait for approval, say the events.
-    held: BTreeSet<String>,
+    /// Steps that wait for approval, say the events, and since when.
+    held: Held,
     /// What was shown of each step.
     shown: BTreeMap<String, String>,
     told_waiting: u64,
@@ -61,7 +61,7 @@ impl View {
         Self {
             style,
             last: Value::Null,
-            held: BTreeSet::new(),
+            held: Held::new(),
             shown: BTreeMap::new(),
             told_waiting: 0,
             told_end: false,
@@ -85,7 +85,8 @@ impl View {
     pub(super) fn event(&mut self, event: &Event) -> Result<(), Failure> {
         if let Some(step) = step_of(event) {
             if event.name == "step.awaiting_approval" {
-                self.held.insert(step.to_owned());
+                let at = event.body["at"].as_str().and_then(|at| at.parse().ok());
+                self.held.insert(step.to_owned(), at);
             } else if event.name.starts_with("step.") {
                 self.held.remove(step);
             }
@@ -97,25 +98,47 @@ impl View {
         Ok(())
     }
 
+    /// Events may have been missed, so that only the state says which steps wait.
+    pub(super) fn deaf(&mut self) {
+        self.held.clear();
+    }
+
+    /// The server was away, or is back: lines for the user, above the steps.
+    pub(super) fn interrupted(&mut self, lines: &[String]) -> Result<(), Failure> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        if let Style::Board(board) = &mut self.style {
+            board.clear()?;
+        }
+        for line in lines {
+            note(line);
+        }
+        self.redraw()
+    }
+
     /// The state was read; `heard` says whether events tell of it as well. In doubt they do not:
     /// a change told twice does less harm than one that is not told.
     pub(super) fn state(&mut self, execution: &Value, heard: bool) -> Result<(), Failure> {
-        self.last = execution.clone();
         let steps = steps(execution, &self.held, Timestamp::now());
         if matches!(self.style, Style::Board(_)) && !Board::has_room_for(steps.len()) {
             self.style = Style::Notes;
         }
-        let changed: Vec<&Step> = steps
+        let is_first = self.last.is_null();
+        self.last = execution.clone();
+        let mut changed: Vec<&Step> = steps
             .iter()
             .filter(|step| {
                 let before = self.shown.insert(step.id.clone(), step.status.clone());
                 before.unwrap_or_else(|| "pending".into()) != step.status
             })
             .collect();
+        // What happened before has its own time and order; what happens now is told as it is seen.
+        changed.sort_by_key(|step| step.since);
         for step in changed {
             match self.style {
-                Style::Lines => print(&format!("{}\n", line(step)))?,
-                Style::Notes => note(&line(step)),
+                Style::Lines => print(&format!("{}\n", line(step, is_first)))?,
+                Style::Notes => note(&line(step, is_first)),
                 // What happened before the stream opened stands in no event of it.
                 Style::Events if !heard => print(&format!("{}\n", made_up(execution, step)))?,
                 Style::Events | Style::Board(_) | Style::Nothing => {}
@@ -129,10 +152,10 @@ impl View {
     pub(super) fn redraw(&mut self) -> Result<(), Failure> {
         let Style::Board(board) = &mut self.style else { return Ok(()) };
         let steps = steps(&self.last, &self.held, Timestamp::now());
-        let mut below = summary(&self.last);
-        if let Some(told) = approval(&self.last, &steps) {
-            below = format!("{below}; {told}");
-        }
+        let mut below = vec![summary(&self.last)];
+        below.extend(approval(&self.last, &steps));
+        // A terminal has few lines, and `hitl review` goes through all of them.
+        below.extend(steps.iter().filter_map(|step| step.next.clone()).take(3));
         board.draw(&steps, &below)
     }
 
@@ -183,12 +206,15 @@ fn approval(execution: &Value, steps: &[Step]) -> Option<String> {
     }
 }
 
-fn line(step: &Step) -> String {
-    let now = Timestamp::now().strftime("%H:%M:%SZ");
-    let Step { id, status, duration, error } = step;
-    let parts = [Some(id), Some(status), duration.as_ref(), error.as_ref()];
+/// A change of a step: when it happened, or was seen; no time if it happened before and nobody knows when.
+fn line(step: &Step, is_past: bool) -> String {
+    let seen = (!is_past).then(Timestamp::now);
+    let time = step.since.or(seen).map(|time| time.strftime("%H:%M:%SZ").to_string());
+    let time = time.unwrap_or_else(|| "  earlier".into());
+    let Step { id, status, duration, error, next, .. } = step;
+    let parts = [Some(id), Some(status), duration.as_ref(), error.as_ref(), next.as_ref()];
     let parts: Vec<_> = parts.into_iter().flatten().map(|part| escaped(part)).collect();
-    format!("{now}  {}", parts.join("  "))
+    format!("{time}  {}", parts.join("  "))
 }
 
 /// A change that was seen and not heard, in the form of an event without a cursor.
@@ -196,6 +222,10 @@ fn made_up(execution: &Value, step: &Step) -> Value {
     let status = if step.status == WAITS { "awaiting_approval" } else { step.status.as_str() };
     let status = if status == "running" { "started" } else { status };
     let resource = json!({"kind": "step", "id": step.id, "executionId": execution["id"]});
-    json!({"event": format!("step.{status}"), "resource": resource,
-           "data": execution["steps"][&step.id]})
+    let mut event = json!({"event": format!("step.{status}"), "resource": resource,
+                           "data": execution["steps"][&step.id]});
+    if let Some(since) = step.since {
+        event["at"] = format!("{since:.3}").into();
+    }
+    event
 }

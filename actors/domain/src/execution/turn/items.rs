@@ -16,8 +16,10 @@ impl Turn {
         match self.fit(expansion.worst_cost) {
             Fit::Now(reserved) => self.expand(step, expansion, reserved),
             Fit::Later(worst) => self.hold(step, worst),
-            Fit::Never => self.over_budget(step, "has items dearer than what is left of maxCost"),
-            Fit::Unpriced => self.over_budget(step, "has a model without a price under maxCost"),
+            Fit::Never | Fit::Unpriced => {
+                let why = self.refusal(expansion.worst_cost);
+                self.over_budget(step, &why);
+            }
         }
     }
 
@@ -53,7 +55,8 @@ impl Turn {
                 items.tally.held.insert(item);
             }
             (_, Fit::Never | Fit::Unpriced) => {
-                self.item_over_budget(step, item, "costs more at worst than is left of maxCost");
+                let why = self.refusal(worst);
+                self.item_over_budget(step, item, &why);
             }
         }
     }
@@ -90,7 +93,8 @@ impl Turn {
             return self.item_out(step, item, task, reserved);
         }
         self.stop_item_task(step, item, task);
-        self.item_over_budget(step, item, "was to be tried again, which does not fit into maxCost");
+        let why = format!("was to be tried again, but {}", self.refusal(worst_cost));
+        self.item_over_budget(step, item, &why);
     }
 
     pub(super) fn item_cancelled(&mut self, step: u16, item: u16, report: &Report) {

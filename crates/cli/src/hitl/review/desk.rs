@@ -24,8 +24,11 @@ pub(super) trait Desk {
     /// The answer to a question; `None` when there will be none any more.
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure>;
 
-    /// What the reader makes of a text.
-    async fn edit(&mut self, text: &str) -> Result<String, Failure>;
+    /// What the reader makes of the output of a task.
+    async fn edit(&mut self, task: &str, text: &str) -> Result<String, Failure>;
+
+    /// Keeps a text that was not sent.
+    fn keep(&mut self, task: &str, text: &str);
 }
 
 /// The terminal that the program runs in, and the user's editor.
@@ -73,8 +76,12 @@ impl Desk for Terminal {
         }
     }
 
-    async fn edit(&mut self, text: &str) -> Result<String, Failure> {
-        editor::edit(text).await
+    async fn edit(&mut self, task: &str, text: &str) -> Result<String, Failure> {
+        editor::edit(task, text).await
+    }
+
+    fn keep(&mut self, task: &str, text: &str) {
+        editor::keep(task, text);
     }
 }
 

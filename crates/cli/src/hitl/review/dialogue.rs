@@ -1,13 +1,16 @@
 //! What the reader of an item is asked, and what an answer means.
 //!
 //! ```text
-//! Taken ─ y ─▶ Menu ─ a ─────────────────────▶ Comment ─▶ Approve
-//!    └── n ─▶ Skip │─ e ─▶ (editor) ─▶ Confirm ─ y ─┘
-//!                  │─ r ─▶ Reason ─▶ Retry ─▶ Reject
+//! Taken ─ y ─▶ Menu ─ a ──────────────▶ Comment ─▶ Sure ─ y ─▶ Approve
+//!    └── n ─▶ Skip │─ e ─▶ (editor) ───────┘
+//!                  │─ r ─▶ Reason ─▶ Retry ─────▶ Sure ─ y ─▶ Reject
 //!                  └─ m, s, q
 //! ```
 //!
-//! Every question leads back to the menu. Deliberately absent: the terminal, the server.
+//! `q` and `.` lead back to the menu from every question, and a decision is sent after a yes alone.
+//! Deliberately absent: the terminal, the server.
+
+use crate::output::escaped;
 
 /// What the reader is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,22 +22,38 @@ pub(super) enum Dialogue {
     },
     /// What is to be done.
     Menu,
-    /// What they have to say.
+    /// The comment on an approval.
     Comment {
         /// The text that replaces the output.
         edit: Option<String>,
     },
-    /// Whether the change is meant.
-    Confirm {
-        /// The text that replaces the output.
-        edit: String,
-    },
-    /// Why it does not pass.
+    /// The reason of a rejection.
     Reason,
-    /// Whether it is tried again.
+    /// Whether the model tries again.
     Retry {
-        /// Why it does not pass.
+        /// The reason of the rejection.
         reason: String,
+    },
+    /// Whether the decision is meant.
+    Sure(Decision),
+}
+
+/// A decision on an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// The output passes.
+    Approve {
+        /// The comment.
+        comment: Option<String>,
+        /// The text that replaces the output.
+        edit: Option<String>,
+    },
+    /// The output does not pass.
+    Reject {
+        /// The reason.
+        reason: String,
+        /// Whether the model tries again.
+        retry: bool,
     },
 }
 
@@ -47,20 +66,8 @@ pub(super) enum Next {
     ShowAll,
     /// The output is to be edited.
     Edit,
-    /// It passes.
-    Approve {
-        /// What they have to say.
-        comment: Option<String>,
-        /// The text that replaces the output.
-        edit: Option<String>,
-    },
-    /// It does not pass.
-    Reject {
-        /// Why.
-        reason: String,
-        /// Whether it is tried again.
-        retry: bool,
-    },
+    /// The decision is sent.
+    Decide(Decision),
     /// The next item.
     Skip,
     /// The end.
@@ -75,15 +82,15 @@ impl Dialogue {
             Self::Menu => {
                 "a approve  e edit and approve  r reject  m show all  s skip  q quit".into()
             }
-            Self::Comment { edit: None } => "Comment (may be empty; . goes back)".into(),
+            Self::Comment { edit: None } => "Comment (may be empty; q goes back)".into(),
             Self::Comment { edit: Some(_) } => {
-                "Comment on your change (may be empty; . goes back)".into()
+                "Comment on your change (may be empty; q goes back)".into()
             }
-            Self::Confirm { .. } => "Approve with this text? [y/N]".into(),
-            Self::Reason => "Reason (empty goes back)".into(),
+            Self::Reason => "Reason (q goes back)".into(),
             Self::Retry { .. } => {
-                "Let the model try again with your reason? [y/N] (. goes back)".into()
+                "Let the model try again with your reason? [y/N] (q goes back)".into()
             }
+            Self::Sure(decision) => format!("{}? [y/N]", decision.words()),
         }
     }
 
@@ -104,16 +111,41 @@ impl Dialogue {
                 "q" => Next::Quit,
                 _ => back,
             },
-            Self::Confirm { edit } if yes => Next::Ask(Self::Comment { edit: Some(edit) }),
-            Self::Confirm { .. } => back,
-            Self::Comment { .. } | Self::Retry { .. } if answer == "." => back,
+            Self::Sure(decision) if yes => Next::Decide(decision),
+            Self::Sure(_) => back,
+            Self::Comment { .. } | Self::Reason | Self::Retry { .. } if goes_back(answer) => back,
             Self::Comment { edit } => {
                 let comment = (!answer.is_empty()).then(|| answer.to_owned());
-                Next::Approve { comment, edit }
+                Next::Ask(Self::Sure(Decision::Approve { comment, edit }))
             }
             Self::Reason if answer.is_empty() => back,
             Self::Reason => Next::Ask(Self::Retry { reason: answer.to_owned() }),
-            Self::Retry { reason } => Next::Reject { reason, retry: yes },
+            Self::Retry { reason } => {
+                Next::Ask(Self::Sure(Decision::Reject { reason, retry: yes }))
+            }
+        }
+    }
+}
+
+/// True for the answers that undo a choice; typed from habit, they are never a comment or a reason.
+fn goes_back(answer: &str) -> bool {
+    matches!(answer, "q" | "Q" | ".")
+}
+
+impl Decision {
+    fn words(&self) -> String {
+        match self {
+            Self::Approve { comment, edit } => {
+                let output = if edit.is_some() { "with your text" } else { "the output as it is" };
+                match comment {
+                    Some(comment) => format!("Approve {output}, comment \"{}\"", escaped(comment)),
+                    None => format!("Approve {output}"),
+                }
+            }
+            Self::Reject { reason, retry } => {
+                let then = if *retry { "and try again" } else { "for good" };
+                format!("Reject {then}, reason \"{}\"", escaped(reason))
+            }
         }
     }
 }
@@ -126,44 +158,64 @@ mod tests {
     fn talk(start: Dialogue, answers: &[&str]) -> Next {
         answers.iter().fold(Next::Ask(start), |next, answer| match next {
             Next::Ask(dialogue) => dialogue.answered(answer),
-            Next::ShowAll
-            | Next::Edit
-            | Next::Approve { .. }
-            | Next::Reject { .. }
-            | Next::Skip
-            | Next::Quit => panic!("{next:?} asks nothing, and {answer} was said"),
+            Next::ShowAll | Next::Edit | Next::Decide(_) | Next::Skip | Next::Quit => {
+                panic!("{next:?} asks nothing, and {answer} was said")
+            }
         })
     }
 
     fn approve(comment: Option<&str>, edit: Option<&str>) -> Next {
-        Next::Approve { comment: comment.map(Into::into), edit: edit.map(Into::into) }
+        let (comment, edit) = (comment.map(Into::into), edit.map(Into::into));
+        Next::Decide(Decision::Approve { comment, edit })
     }
 
     #[test]
     fn a_comment_is_optional_and_a_reason_is_not() {
-        assert_eq!(talk(Dialogue::Menu, &["a", ""]), approve(None, None));
-        assert_eq!(talk(Dialogue::Menu, &["a", " fine "]), approve(Some("fine"), None));
+        assert_eq!(talk(Dialogue::Menu, &["a", "", "y"]), approve(None, None));
+        assert_eq!(talk(Dialogue::Menu, &["a", " fine ", "y"]), approve(Some("fine"), None));
         assert_eq!(talk(Dialogue::Menu, &["r", ""]), Next::Ask(Dialogue::Menu));
-        let reject = |retry| Next::Reject { reason: "wrong".into(), retry };
-        assert_eq!(talk(Dialogue::Menu, &["r", "wrong", "y"]), reject(true));
-        assert_eq!(talk(Dialogue::Menu, &["r", "wrong", ""]), reject(false));
+        let reject = |retry| Next::Decide(Decision::Reject { reason: "wrong".into(), retry });
+        assert_eq!(talk(Dialogue::Menu, &["r", "wrong", "y", "y"]), reject(true));
+        assert_eq!(talk(Dialogue::Menu, &["r", "wrong", "", "yes"]), reject(false));
     }
 
     #[test]
-    fn an_edit_is_sent_only_after_a_yes() {
-        let confirm = || Dialogue::Confirm { edit: "better".into() };
-        assert_eq!(talk(confirm(), &["y", ""]), approve(None, Some("better")));
-        assert_eq!(talk(confirm(), &[""]), Next::Ask(Dialogue::Menu));
-        assert_eq!(talk(confirm(), &["a"]), Next::Ask(Dialogue::Menu));
-    }
-
-    #[test]
-    fn whoever_goes_back_or_mistypes_has_decided_nothing() {
-        for answers in [&["a", "."][..], &["r", "wrong", "."], &["x"], &["approve"], &[""]] {
-            assert_eq!(talk(Dialogue::Menu, answers), Next::Ask(Dialogue::Menu), "{answers:?}");
+    fn nothing_is_decided_without_a_yes_to_the_words_of_the_decision() {
+        let comment = || Dialogue::Comment { edit: Some("better".into()) };
+        assert_eq!(talk(comment(), &["", "y"]), approve(None, Some("better")));
+        for answer in ["", "n", "q", ".", "a"] {
+            assert_eq!(talk(comment(), &["fine", answer]), Next::Ask(Dialogue::Menu), "{answer}");
         }
+        let asked = |answers: &[&str]| {
+            let Next::Ask(dialogue) = talk(Dialogue::Menu, answers) else { panic!("{answers:?}") };
+            dialogue.question()
+        };
+        assert_eq!(asked(&["a", "ok"]), "Approve the output as it is, comment \"ok\"? [y/N]");
+        assert_eq!(asked(&["r", "bad", "y"]), "Reject and try again, reason \"bad\"? [y/N]");
+    }
+
+    #[test]
+    fn every_question_can_be_gone_back_from() {
+        for back in ["q", "."] {
+            for before in
+                [&["a"][..], &["a", "fine"], &["r"], &["r", "wrong"], &["r", "wrong", "y"]]
+            {
+                let answers = [before, &[back]].concat();
+                assert_eq!(
+                    talk(Dialogue::Menu, &answers),
+                    Next::Ask(Dialogue::Menu),
+                    "{answers:?}"
+                );
+            }
+        }
+        for answer in ["x", "approve", "", "."] {
+            assert_eq!(talk(Dialogue::Menu, &[answer]), Next::Ask(Dialogue::Menu), "{answer}");
+        }
+        assert_eq!(talk(Dialogue::Menu, &["q"]), Next::Quit);
         let taken = Dialogue::Taken { words: "ann looks at it".into() };
-        assert_eq!(talk(taken.clone(), &[""]), Next::Skip);
+        for answer in ["", "q", "."] {
+            assert_eq!(talk(taken.clone(), &[answer]), Next::Skip);
+        }
         assert_eq!(talk(taken, &["y"]), Next::Ask(Dialogue::Menu));
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Wanted;
 use crate::failure::Failure;
-use crate::hitl::item::text;
+use crate::hitl::item::{is_overdue, text};
 
 /// Items hold their texts, so a page is small; who decided a thousand may look again.
 const PAGE: u64 = 50;
@@ -55,29 +55,40 @@ impl Material {
     }
 }
 
-/// The tasks whose outputs wait: those of the signed-in user first, then whatever ends sooner.
+/// The outputs that wait.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// Their tasks: those of the signed-in user first, then whatever ends sooner.
+    pub(super) tasks: Vec<String>,
+    /// How many of them nobody decided in time.
+    pub(super) overdue: usize,
+}
+
+/// The tasks whose outputs wait, overdue ones too.
 pub(super) async fn waiting(
     client: &Client,
     wanted: &Wanted,
     me: Option<&str>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Waiting, Failure> {
     if wanted.mine && me.is_none() {
         let told = "--mine needs a login: nothing is assigned to a key";
         return Err(Failure::Usage(told.into()));
     }
-    let mut found: Vec<(bool, String, String)> = Vec::new();
+    let mut found: Vec<(bool, String, String, bool)> = Vec::new();
     let mut offset = 0;
     loop {
         let call = Call::get(&["hitl", "pending"])
             .query("queue", wanted.queue.as_ref())
             .commas("tags", &wanted.tags)
             .query("reviewerId", me.filter(|_| wanted.mine))
+            .query("includeExpired", Some(true))
             .query("limit", Some(PAGE))
             .query("offset", Some(offset));
         let page = client.page(call).await?;
         found.extend(page.data.iter().map(|item| {
             let others = me.is_none() || item["assignedTo"].as_str() != me;
-            (others, text(item, "timeoutAt").to_owned(), text(item, "taskId").to_owned())
+            let (until, task) = (text(item, "timeoutAt"), text(item, "taskId"));
+            (others, until.to_owned(), task.to_owned(), is_overdue(item))
         }));
         offset += page.data.len() as u64;
         let more = page.pagination["hasMore"] == true && !page.data.is_empty();
@@ -87,12 +98,8 @@ pub(super) async fn waiting(
     }
     found.sort();
     found.dedup();
-    Ok(found.into_iter().map(|(_, _, task)| task).collect())
-}
-
-/// Whether nothing can be decided any more.
-pub(super) fn is_over(item: &Value) -> bool {
-    matches!(item["status"].as_str(), Some("approved" | "rejected" | "cancelled"))
+    let overdue = found.iter().filter(|(_, _, _, is_overdue)| *is_overdue).count();
+    Ok(Waiting { tasks: found.into_iter().map(|(_, _, task, _)| task).collect(), overdue })
 }
 
 /// The user who is signed in, as the access token says. It is not checked: only the order goes by

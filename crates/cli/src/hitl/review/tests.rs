@@ -38,7 +38,11 @@ impl Desk for &mut Scripted {
         Ok(answer.map(str::to_owned))
     }
 
-    async fn edit(&mut self, text: &str) -> Result<String, Failure> {
+    fn keep(&mut self, task: &str, text: &str) {
+        let _ = writeln!(self.seen, "({text} of {task} is kept)");
+    }
+
+    async fn edit(&mut self, _: &str, text: &str) -> Result<String, Failure> {
         let _ = writeln!(self.seen, "(editing {text})");
         self.edits.pop_front().map(str::to_owned).ok_or_else(|| Failure::Other("no vi".into()))
     }
@@ -116,8 +120,8 @@ async fn review(
     };
     let wanted = Wanted::default();
     let me = me.map(str::to_owned);
-    let review = Review { client, desk: &mut desk, wanted: &wanted, me, tally: Tally::default() };
-    let mut review = review;
+    let (reader, people, tally) = (&mut desk, People::default(), Tally::default());
+    let mut review = Review { client, desk: reader, wanted: &wanted, me, people, tally };
     let ended = review.run().await;
     (ended, desk.seen)
 }
@@ -139,7 +143,7 @@ fn call(line: &str) -> (String, Value) {
 #[tokio::test]
 async fn what_ends_sooner_comes_first_and_each_is_claimed_decided_or_given_back() {
     let (client, asked) = serve(|_, _| None).await;
-    let (ended, seen) = review(&client, None, &["a", "fine", "s"], &[]).await;
+    let (ended, seen) = review(&client, None, &["a", "fine", "y", "s"], &[]).await;
     ended.unwrap();
     assert_eq!(
         sent(&asked),
@@ -165,7 +169,7 @@ async fn what_is_assigned_to_the_reader_comes_before_what_ends_sooner() {
         (line == "GET /api/hitl/pending").then(|| (200, json!([item("dt_task_1"), mine])))
     })
     .await;
-    let (ended, seen) = review(&client, Some("usr_1"), &["r", "wrong", "y", "q"], &[]).await;
+    let (ended, seen) = review(&client, Some("usr_1"), &["r", "wrong", "y", "y", "q"], &[]).await;
     ended.unwrap();
     let reject = json!({"reason": "wrong", "retry": true});
     let rejected = ("2/reject".to_owned(), reject);
@@ -177,7 +181,7 @@ async fn what_is_assigned_to_the_reader_comes_before_what_ends_sooner() {
 #[tokio::test]
 async fn an_edited_output_is_compared_confirmed_and_sent() {
     let (client, asked) = serve(|_, _| None).await;
-    let answers = ["e", "n", "e", "y", "", "e", ""];
+    let answers = ["e", "q", "e", "", "y", "e", "", "y"];
     let edits = ["better", "best", "said\u{1b}[2J"];
     let (ended, seen) = review(&client, None, &answers, &edits).await;
     ended.unwrap();
@@ -198,11 +202,44 @@ async fn another_reviewer_who_was_first_is_named_and_the_next_item_comes() {
         (line == "POST /api/hitl/dt_task_1/approve").then_some((409, first))
     })
     .await;
-    let (ended, seen) = review(&client, None, &["a", "", "q"], &[]).await;
+    let (ended, seen) = review(&client, None, &["a", "", "y", "q"], &[]).await;
     ended.unwrap();
     assert!(seen.contains("usr_ann was first: decided at 10:01\n"), "{seen}");
     assert!(sent(&asked).ends_with(&[call("2/claim"), call("2/release")]), "{:?}", sent(&asked));
     assert!(seen.ends_with("0 approved, 0 rejected, 0 skipped\n"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_text_that_was_not_sent_is_kept() {
+    let (client, _) = serve(|line, _| {
+        let first = json!({"code": "ALREADY_DECIDED", "message": "no"});
+        (line == "POST /api/hitl/dt_task_1/approve").then_some((409, first))
+    })
+    .await;
+    let answers = ["e", "", "y", "e", "q", "q"];
+    let (ended, seen) = review(&client, None, &answers, &["better", "best"]).await;
+    ended.unwrap();
+    assert!(seen.contains("(better of dt_task_1 is kept)"), "{seen}");
+    assert!(seen.contains("(best of dt_task_2 is kept)"), "{seen}");
+}
+
+#[tokio::test]
+async fn overdue_outputs_are_gone_through_too_and_counted() {
+    let (client, asked) = serve(|line, _| {
+        let mut late = item("dt_task_1");
+        late["status"] = "expired".into();
+        match line {
+            "GET /api/hitl/pending" => Some((200, json!([item("dt_task_2"), late]))),
+            "GET /api/hitl/dt_task_1" => Some((200, late)),
+            _ => None,
+        }
+    })
+    .await;
+    let (ended, seen) = review(&client, None, &["a", "", "y", "q"], &[]).await;
+    ended.unwrap();
+    assert!(seen.starts_with("2 waiting for a reviewer, 1 overdue\n"), "{seen}");
+    assert!(seen.contains("status        overdue"), "{seen}");
+    assert_eq!(sent(&asked)[1], ("1/approve".into(), json!({})));
 }
 
 #[tokio::test]
@@ -216,7 +253,7 @@ async fn what_somebody_else_looks_at_is_touched_only_after_a_yes() {
         Some((200, taken))
     })
     .await;
-    let (ended, seen) = review(&client, None, &["", "y", "a", ""], &[]).await;
+    let (ended, seen) = review(&client, None, &["", "y", "a", "", "y"], &[]).await;
     ended.unwrap();
     assert!(seen.contains("usr_ann looks at it. Review it anyway?"), "{seen}");
     let approved = ("2/approve".to_owned(), json!({}));
@@ -230,7 +267,7 @@ async fn a_decision_that_the_server_did_not_take_is_asked_for_again() {
         (line.ends_with("/approve") && before == 0).then_some((503, away))
     })
     .await;
-    let (ended, seen) = review(&client, None, &["a", "x", "a", "y"], &[]).await;
+    let (ended, seen) = review(&client, None, &["a", "x", "y", "a", "z", "y"], &[]).await;
     ended.unwrap();
     assert!(seen.contains("draining (UNAVAILABLE)"), "{seen}");
     // The end of the answers is the end of the talk.

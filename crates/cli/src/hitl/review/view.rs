@@ -87,17 +87,6 @@ pub(super) fn warning(item: &Value) -> Dialogue {
     Dialogue::Taken { words }
 }
 
-/// Why an item is not asked about after all.
-pub(super) fn over(item: &Value) -> String {
-    let (task, decision) = (escaped(text(item, "taskId")), &item["decision"]);
-    let (by, at) = (escaped(text(decision, "by")), escaped(text(decision, "at")));
-    let status = escaped(text(item, "status"));
-    if by.is_empty() {
-        return format!("{task} is {status} meanwhile");
-    }
-    format!("{task} was {status} by {by} at {at}")
-}
-
 /// What was decided.
 pub(super) fn decided(decided: &Value, approved: bool) -> String {
     let retry = escaped(text(decided, "retryTaskId"));
@@ -210,10 +199,5 @@ mod tests {
         let until = json!({"claimedBy": "usr_1\u{7}", "claimedUntil": "10:05"});
         assert!(words(until).starts_with("usr_1\\u{7} looks at it until 10:05. Review it"));
         assert!(words(json!({})).starts_with("another reviewer looks at it. "));
-        let mut item = json!({"taskId": "dt_task_1", "status": "cancelled"});
-        assert_eq!(over(&item), "dt_task_1 is cancelled meanwhile");
-        item["status"] = "approved".into();
-        item["decision"] = json!({"by": "usr_1", "at": "10:01"});
-        assert_eq!(over(&item), "dt_task_1 was approved by usr_1 at 10:01");
     }
 }

@@ -1,0 +1,63 @@
+//! A dry run under `options.maxCost`: the step at which the budget would end the run.
+//!
+//! Steps that run before are assumed to cost what is likely, as the real ones are charged. Deliberately
+//! absent: retries, and the order of parallel steps, which changes nothing but the time.
+
+use std::collections::BTreeSet;
+
+use super::{ConditionState, DryRun};
+use crate::budget::{Budget, Fit, Money};
+use crate::usage::Usage;
+
+/// A dry run under a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DryBudget {
+    /// The most that the run may cost.
+    pub max: Money,
+    /// The end that the budget would put to it; `None` if the run fits.
+    pub over: Option<OverBudget>,
+}
+
+/// The end that a budget would put to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverBudget {
+    /// The id of the step that would not be dispatched.
+    pub step: String,
+    /// The reason, with the amounts.
+    pub message: String,
+    /// True if no first step fits, so that the run is refused.
+    pub at_start: bool,
+}
+
+impl DryRun {
+    /// The run under the budget `max`.
+    #[must_use]
+    pub fn under(&self, max: Money) -> DryBudget {
+        let mut steps: Vec<_> = self.steps.iter().collect();
+        steps.sort_by_key(|step| step.level);
+        let (mut budget, mut over, mut begins) = (Budget::default(), None, false);
+        // Steps that are skipped at the start, so that the steps behind them are first ones too.
+        let mut passed = BTreeSet::new();
+        for step in steps {
+            let is_first = step.depends_on.iter().all(|id| passed.contains(id.as_str()));
+            if step.condition == Some(ConditionState::Skips) {
+                if is_first {
+                    passed.insert(step.id.as_str());
+                }
+                continue;
+            }
+            let fits = step.signal.is_some()
+                || matches!(budget.fit(Some(max), step.worst), Fit::Now(_) | Fit::Later(_));
+            begins |= is_first && fits;
+            if fits {
+                budget.charge(Usage { total_cost: step.estimated_cost, ..Usage::default() });
+            } else if over.is_none() {
+                let why = budget.refusal(Some(max), step.worst);
+                let message = format!("step `{}` {why}", step.id);
+                over = Some(OverBudget { step: step.id.clone(), message, at_start: is_first });
+            }
+        }
+        let at_start = |over: OverBudget| OverBudget { at_start: over.at_start && !begins, ..over };
+        DryBudget { max, over: over.map(at_start) }
+    }
+}
