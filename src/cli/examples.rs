@@ -192,13 +192,11 @@ fn of(path: &str) -> &'static [&'static str] {
         ],
         "users list" => &["users list", "users list --limit 100 -o json"],
         "users create" => &["users create --email ann@example.com --role operator --name Ann"],
-        "users role" => &["users role usr_01m7ydhr2c7n0k4q8w3e5rtv6p viewer"],
-        "users plan" => &["users plan usr_01m7ydhr2c7n0k4q8w3e5rtv6p pro"],
-        "users password" => &["users password usr_01m7ydhr2c7n0k4q8w3e5rtv6p"],
-        "users delete" => &["users delete usr_01m7ydhr2c7n0k4q8w3e5rtv6p"],
-        "sessions list" => {
-            &["sessions list", "sessions list --user usr_01m7ydhr2c7n0k4q8w3e5rtv6p"]
-        }
+        "users role" => &["users role ann@example.com viewer"],
+        "users plan" => &["users plan ann@example.com pro"],
+        "users password" => &["users password ann@example.com"],
+        "users delete" => &["users delete ann@example.com"],
+        "sessions list" => &["sessions list", "sessions list --user ann@example.com"],
         "sessions end" => &["sessions end ses_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "audit list" => &[
             "audit list --since 2026-11-21T00:00:00Z",

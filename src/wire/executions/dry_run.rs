@@ -38,7 +38,7 @@ pub struct DryRunBody<'a> {
 pub struct DryBudgetBody<'a> {
     /// The most that the run may cost, in USD.
     max_cost: f64,
-    /// Whether every step fits.
+    /// True if every step fits.
     fits: bool,
     /// The first step that would not be dispatched.
     #[serde(skip_serializing_if = "Option::is_none")]

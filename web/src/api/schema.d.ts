@@ -1953,7 +1953,7 @@ export interface components {
         };
         /** @description A run under `options.maxCost`, if each step costs what is likely. */
         DryBudget: {
-            /** @description Whether every step fits. */
+            /** @description True if every step fits. */
             fits: boolean;
             /**
              * Format: double

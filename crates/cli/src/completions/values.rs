@@ -24,7 +24,7 @@ const PLANS: Source = list(&["plans"], "id", "name");
 const TEMPLATES: Source = list(&["templates"], "id", "name");
 const QUEUES: Source = list(&["queues"], "name", "");
 const MODELS: Source = list(&["models"], "name", "");
-const USERS: Source = list(&["auth", "users"], "id", "email");
+const USERS: Source = list(&["auth", "users"], "email", "role");
 
 /// Where candidates come from.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,67 @@
+//! Lists on a terminal: within its width, with relative times and colours; in a pipe exact.
+
+use serde_json::json;
+
+use super::program::Home;
+use super::terminal::Terminal;
+use crate::support::{FakeWorker, Server};
+
+const LISTS: [&[&str]; 11] = [
+    &["tasks", "list"],
+    &["executions", "list"],
+    &["plans", "list"],
+    &["templates", "list"],
+    &["hitl", "list"],
+    &["keys", "list"],
+    &["users", "list"],
+    &["sessions", "list"],
+    &["workers", "list"],
+    &["audit", "list", "--limit", "5"],
+    &["budgets", "list"],
+];
+
+/// The text without the sequences that colour it.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[tokio::test]
+async fn every_list_fits_terminals_of_80_and_120_columns() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let client = server.client("operator").await;
+    let task = json!({
+        "prompt": "Say it.", "hitl": {"required": true}, "tags": ["a-long-tag-of-a-user", "another"],
+        "model": "a-vendor/a-model-with-a-long-name:latest", "queue": "default",
+    });
+    let held = client.submit(&task).await;
+    let assigned = worker.assignment().await;
+    worker.complete(&assigned["lease"], "said").await;
+    client.task_when(&held, |task| task["awaitingApproval"] == true).await;
+    home.run(&["templates", "deploy", "contract-review-v1", "--sample"]).await.ok();
+    home.run(&["budgets", "create", "50", "--period", "month", "--tag", "team:search"]).await.ok();
+
+    for columns in [80, 120] {
+        for arguments in LISTS {
+            let (code, seen) = Terminal::sized(&home, arguments, columns).ends().await;
+            assert_eq!(code, Some(0), "{arguments:?}: {seen}");
+            let seen = plain(&seen);
+            assert!(seen.lines().count() >= 2, "{arguments:?}: {seen}");
+            for line in seen.lines() {
+                let wide = line.chars().count();
+                assert!(wide <= columns.into(), "{arguments:?} at {columns}: {wide}: {line}");
+            }
+        }
+    }
+    let (_, seen) = Terminal::sized(&home, &["tasks", "list"], 100).ends().await;
+    assert!(seen.contains("\u{1b}[1mID") && seen.contains(" s ago"), "{seen:?}");
+    let home = home.with("NO_COLOR", "1");
+    let (_, seen) = Terminal::sized(&home, &["tasks", "list"], 100).ends().await;
+    assert!(!seen.contains("\u{1b}["), "{seen:?}");
+    let piped = home.run(&["tasks", "list"]).await.ok();
+    assert!(piped.contains("a-vendor/a-model-with-a-long-name:latest"), "{piped}");
+    assert!(!piped.contains(" ago"), "{piped}");
+}
