@@ -8,6 +8,7 @@ mod error;
 mod oidc;
 mod read;
 mod rule;
+mod shown;
 mod smtp;
 mod source;
 mod store;

@@ -362,28 +362,12 @@ fn setup_link(config: &Config, now: Timestamp, base: &str) -> Result<(Setup, Sec
     Ok((setup, Secret::new(format!("{base}/setup#token={}", token.expose()))))
 }
 
-/// The settings at start, as far as they decide who may do what and what is kept; no secret.
+/// The settings at start; no secret.
 fn started(config: &Config, signing_keys: &SigningKeys) -> Record {
-    let Config { server, auth, limits, hitl, retention, audit, webhooks, .. } = config;
-    let shown = |value: &dyn std::fmt::Debug| format!("{value:?}");
-    Record::new(Action::ServerStarted, By::SYSTEM)
+    let record = Record::new(Action::ServerStarted, By::SYSTEM)
         .with("version", env!("CARGO_PKG_VERSION"))
-        .with("server.listen", server.listen)
-        .with("server.trusted_proxies", shown(&server.trusted_proxies))
-        .with("auth.access_token_ttl", shown(&auth.access_token_ttl))
-        .with("auth.refresh_token_ttl", shown(&auth.refresh_token_ttl))
-        .with("auth.password_min_length", auth.password_min_length)
-        .with("auth.signing_key", signing_keys.current)
-        .with("limits.plan", limits.plan.as_str())
-        .with("hitl.missing_confidence", shown(&hitl.missing_confidence))
-        .with("hitl.on_timeout", shown(&hitl.on_timeout))
-        .with("hitl.four_eyes", hitl.four_eyes)
-        .with("worker.trust_confidence", shown(&config.worker.trust_confidence))
-        .with("retention.ended", shown(&retention.ended))
-        .with("retention.history", shown(&retention.history))
-        .with("audit.keep", shown(&audit.keep))
-        .with("webhooks.allow", shown(&webhooks.allow))
-        .with("templates.env_allow", config.templates.env_allow.join(", "))
+        .with("auth.signing_key", signing_keys.current);
+    config.shown().into_iter().fold(record, |record, (name, value)| record.with(name, value))
 }
 
 fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Error> {

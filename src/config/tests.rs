@@ -417,3 +417,33 @@ fn a_model_has_limits_in_a_section_of_its_name() {
     let wrong = load(Some("[models.limits.m]\nper_minute = 5\n"), &[]).expect_err("no setting");
     assert!(wrong.contains("unknown setting models.limits.m.per_minute"), "{wrong}");
 }
+
+#[test]
+fn settings_are_shown_as_the_file_writes_them_and_without_secrets() {
+    let secret = "a-signing-key-of-at-least-32-bytes-in-all";
+    let smtp = [
+        ("CALLBOARD_AUTH__SIGNING_KEY", secret),
+        ("CALLBOARD_SMTP__HOST", "mail.example.com"),
+        ("CALLBOARD_SMTP__FROM", "callboard@example.com"),
+        ("CALLBOARD_SMTP__USERNAME", "callboard"),
+        ("CALLBOARD_SMTP__PASSWORD", "hunter2hunter2"),
+    ];
+    let shown = load(None, &smtp).expect("the settings are right").shown();
+    let value =
+        |name: &str| shown.iter().find(|(it, _)| *it == name).map(|(_, value)| value.as_str());
+    for (name, expected) in [
+        ("auth.access_token_ttl", "1d"),
+        ("retention.ended", "30d"),
+        ("retention.history", "forever"),
+        ("limits.stored_bytes", "unlimited"),
+        ("hitl.on_timeout", "wait"),
+        ("worker.trust_confidence", "all"),
+        ("webhooks.events", "task.completed"),
+        ("smtp.host", "mail.example.com:587"),
+        ("oidc.issuer", "off"),
+    ] {
+        assert_eq!(value(name), Some(expected), "{name}");
+    }
+    let all = format!("{shown:?}");
+    assert!(!all.contains(secret) && !all.contains("hunter2"), "{all}");
+}

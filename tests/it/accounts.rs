@@ -454,7 +454,7 @@ async fn the_log_tells_who_did_what_from_where_and_its_chain_holds() {
     assert_eq!((text(cancelled, "actor"), text(cancelled, "target")), (&*ada.id, &*task));
     let changed = &entries[10]["details"];
     assert_eq!((text(changed, "role"), text(changed, "previousRole")), ("viewer", "operator"));
-    assert_eq!(text(&entries[1]["details"], "audit.keep"), "Some(31536000s)");
+    assert_eq!(text(&entries[1]["details"], "audit.keep"), "365d");
     let mut previous = "0".repeat(64);
     for entry in &entries {
         assert_eq!(text(entry, "previousHash"), previous);

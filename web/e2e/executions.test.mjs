@@ -1,8 +1,8 @@
 // Executions: the graph is what REST says, one selection in three views, retry, comparison, many steps, many runs.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
-import { startServer } from "./support/server.mjs";
+import { accessible, close, launch, live, looksOf, open, shot } from "./support/browser.mjs";
+import { allowed, startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -247,18 +247,7 @@ test("the list filters by the address, counts what is there, and follows what ha
   const { id: planId } = await plan("Just now", [{ id: "only", prompt: say({ say: "x", after: 300 }) }]);
   const { id } = await execute(planId);
   await page.locator(`.table-row[data-key="${id}"] [data-state="completed"]`).first().waitFor();
-  for (const theme of ["light", "dark"]) {
-    const other = await open(browser, server, "/executions", { theme });
-    await other.getByRole("link", { name: /Just now/ }).waitFor();
-    await accessible(other, `list ${theme}`);
-    await shot(other, `executions-${theme}`);
-    await close(other);
-  }
-  const phone = await open(browser, server, "/executions", { phone: true });
-  await phone.getByRole("link", { name: /Just now/ }).waitFor();
-  await accessible(phone, "list on a phone");
-  await shot(phone, "executions-phone");
-  await close(phone);
+  await looksOf(page, "executions");
   await page.goto("/executions?planId=nothing-like-it");
   await page.getByText("No execution matches").or(page.getByRole("alert")).waitFor();
   await shot(page, "executions-none");
@@ -286,3 +275,58 @@ test("outputs of every kind stay text in the graph's drawer", async () => {
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const sorted = (record) => Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1));
+
+test("10,000 executions are listed: the number at once, rows as they are scrolled to, and what happens meanwhile", async (context) => {
+  const { id: planId } = await plan("Many", [{ id: "go", type: "wait", signal: "go" }]);
+  let left = 10_000;
+  const begun = Date.now();
+  const lane = async () => {
+    while (left-- > 0) await execute(planId);
+  };
+  await Promise.all(Array.from({ length: 32 }, lane));
+  context.diagnostic(`10,000 executions made in ${Date.now() - begun} ms`);
+
+  const page = await open(browser, server, null);
+  await page.goto(`/executions?planId=${planId}`);
+  await page.getByText("10,000 executions").waitFor();
+  await page.locator(".table-body .table-row").nth(10).waitFor();
+  const usable = Math.round(await page.evaluate(() => performance.now()));
+  context.diagnostic(`10,000 executions usable after ${usable} ms`);
+  assert.ok(usable < allowed(2_000), `usable after ${usable} ms`);
+  await live(page);
+
+  const asked = [];
+  page.on("request", (request) => {
+    if (request.url().includes("/api/plans/executions?")) asked.push(new URL(request.url()).searchParams);
+  });
+  const scroller = page.locator(".table-scroll");
+  await scroller.hover();
+  for (let index = 0; index < 1_500; ) {
+    await scroller.evaluate((it) => it.scrollTo(0, it.scrollHeight));
+    await page.waitForFunction(
+      (before) => Number([...document.querySelectorAll(".table-row")].at(-1)?.ariaRowIndex) > before,
+      index + 2,
+    );
+    index = await page
+      .locator(".table-body .table-row")
+      .last()
+      .evaluate((it) => Number(it.dataset.index));
+  }
+  assert.ok(
+    (await page.locator(".table-body .table-row").count()) < 80,
+    "only rows in view are in the document",
+  );
+  const table = page.getByRole("table", { name: "Executions" });
+  assert.equal(await table.getAttribute("aria-rowcount"), "10001");
+  await shot(page, "executions-10000");
+
+  // Much happens, far away from what is shown: the rows stay, and the pages read so far are not asked for each time.
+  const top = () => page.locator(".table-body .table-row").nth(20).getAttribute("data-key");
+  const before = await top();
+  asked.length = 0;
+  for (let index = 0; index < 40; index++) await execute(planId);
+  await page.waitForTimeout(1_500);
+  assert.equal(await top(), before, "a row moved under the pointer");
+  assert.ok(asked.length < 20, `${asked.length} pages were read again`);
+  await close(page);
+});

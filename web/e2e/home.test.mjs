@@ -1,8 +1,10 @@
 // The overview: what needs attention, and nothing that does not.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
-import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
-import { allowed, startServer } from "./support/server.mjs";
+import { promisify } from "node:util";
+import { accessible, close, launch, live, looksOf, open, shot } from "./support/browser.mjs";
+import { allowed, program, startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -23,6 +25,51 @@ test("an empty server teaches: no worker, nothing waits, and the commands", asyn
   await page.getByText("None failed.").waitFor();
   await accessible(page, "empty");
   await shot(page, "home-empty");
+  await close(page);
+});
+
+test("every empty page has a command that the program understands, and a button that runs the example", async () => {
+  const page = await open(browser, server, null);
+  const buttons = [];
+  for (const path of [
+    "/",
+    "/review",
+    "/executions",
+    "/tasks",
+    "/plans",
+    "/workers",
+    "/queues",
+    "/insights",
+    "/insights?tab=cost",
+    "/insights?tab=latency",
+    "/admin/keys",
+    "/admin/deliveries",
+  ]) {
+    await page.goto(path);
+    const command = page.locator("main .command code").first();
+    await command.waitFor();
+    const text = await command.textContent();
+    if ((await page.getByRole("button", { name: "Run an example" }).count()) > 0) buttons.push(path);
+    if (text.startsWith("curl ")) continue;
+    const words = [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c);
+    assert.equal(words.shift(), "callboard", path);
+    await promisify(execFile)(program, [...words, "--help"]).catch(({ stderr }) =>
+      assert.fail(`${path}: ${text}: ${stderr}`),
+    );
+  }
+  assert.deepEqual(buttons, [
+    "/",
+    "/review",
+    "/executions",
+    "/queues",
+    "/insights?tab=cost",
+    "/insights?tab=latency",
+  ]);
+  await page.goto("/executions");
+  await page.getByRole("button", { name: "Run an example" }).click();
+  await page.locator(".executions-node").first().waitFor();
+  const [execution] = await server.call("GET", "/api/plans/executions");
+  await server.call("DELETE", `/api/plans/executions/${execution.id}`);
   await close(page);
 });
 
@@ -49,18 +96,10 @@ test("what happens is shown as it happens: reviews, failures by template, the we
     await server.call("POST", `/api/templates/${id}/deploy`, { input: { who } });
   await page.getByText("2 of 2 failed").waitFor();
   await page.getByText(/no ink for/).waitFor();
-  for (const theme of ["light", "dark"]) {
-    const other = await open(browser, server, "/", { theme });
-    await other.getByText("2 of 2 failed").waitFor();
-    await other.getByText("Failed today").waitFor();
-    await accessible(other, theme);
-    await shot(other, `home-${theme}`);
-    await close(other);
-  }
+  await page.getByText("Tasks today, against the week").waitFor();
+  await looksOf(page, "home");
   const phone = await open(browser, server, "/", { phone: true });
   await phone.getByText("2 of 2 failed").waitFor();
-  await accessible(phone, "phone");
-  await shot(phone, "home-phone");
   await phone.getByRole("button", { name: "Menu" }).click();
   const review = phone.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: /^Review/ });
   await review.waitFor();
@@ -71,7 +110,7 @@ test("what happens is shown as it happens: reviews, failures by template, the we
   await close(phone);
   worker.stop();
   await page.getByText(/is silent/).waitFor({ timeout: allowed(40_000) });
-  assert.equal(await page.getByText("Failed today").count(), 1);
+  assert.equal(await page.locator(".home-figures dt").getByText("Failed").count(), 1);
   await close(page);
 });
 

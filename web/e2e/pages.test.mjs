@@ -1,7 +1,7 @@
 // Templates and plans, workers and queues, insights, administration, documentation.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
+import { accessible, close, launch, live, looks, open, shot } from "./support/browser.mjs";
 import { startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
@@ -60,24 +60,6 @@ after(async () => {
   await server?.stop();
 });
 
-/** The page without a fault of axe in both themes and as a phone shows it, with pictures. */
-async function looks(path, ready, name, user) {
-  for (const theme of ["light", "dark"]) {
-    const page = await open(browser, server, path, { theme, ...(user && { user }) });
-    await ready(page);
-    await live(page);
-    await accessible(page, `${path} ${theme}`);
-    await shot(page, `${name}-${theme}`);
-    await close(page);
-  }
-  const phone = await open(browser, server, path, { phone: true, ...(user && { user }) });
-  await ready(phone);
-  const wide = await phone.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  assert.ok(wide <= 1, `${path} is ${wide} px wider than a phone`);
-  await shot(phone, `${name}-phone`);
-  await close(phone);
-}
-
 test("templates are searched, and the search stands in the address", async () => {
   const page = await open(browser, server, "/templates");
   await page.getByRole("link", { name: "Due Diligence" }).waitFor();
@@ -92,7 +74,13 @@ test("templates are searched, and the search stands in the address", async () =>
   await page.getByRole("button", { name: "Show all" }).click();
   await page.getByRole("link", { name: "Due Diligence" }).waitFor();
   await close(page);
-  await looks("/templates", (it) => it.getByRole("link", { name: "Parcel Reply" }).waitFor(), "templates");
+  await looks(
+    browser,
+    server,
+    "/templates",
+    (it) => it.getByRole("link", { name: "Parcel Reply" }).waitFor(),
+    "templates",
+  );
 });
 
 test("two versions are compared by step and by line", async () => {
@@ -107,9 +95,9 @@ test("two versions are compared by step and by line", async () => {
   await page.getByText("They are the same.").waitFor();
   await close(page);
   const ready = (it) => it.getByText("step check").waitFor();
-  await looks("/templates/parcel-reply-v1?tab=versions", ready, "template-versions");
+  await looks(browser, server, "/templates/parcel-reply-v1?tab=versions", ready, "template-versions");
   const steps = (it) => it.getByText("always reviewed").waitFor();
-  await looks("/templates/parcel-reply-v1", steps, "template-steps");
+  await looks(browser, server, "/templates/parcel-reply-v1", steps, "template-steps");
 });
 
 test("a template is deployed from its form, after a dry run that says the cost and the critical path", async () => {
@@ -154,7 +142,7 @@ test("a template is deployed from its form, after a dry run that says the cost a
   assert.equal(execution.templateVersion, "1.1.0");
   await close(page);
   const ready = (it) => it.getByLabel("question (required)").waitFor();
-  await looks("/templates/parcel-reply-v1?tab=deploy", ready, "deploy");
+  await looks(browser, server, "/templates/parcel-reply-v1?tab=deploy", ready, "deploy");
 });
 
 test("the editor shows the server's faults at their lines, and publishes without one", async () => {
@@ -239,14 +227,20 @@ test("a plan is written, run, and listed", async () => {
   await page.getByRole("button", { name: /^Run ·/ }).click();
   await page.waitForURL(/\/executions\/dt_exec_/);
   await close(page);
-  await looks("/plans", (it) => it.getByRole("link", { name: "My plan" }).waitFor(), "plans");
+  await looks(
+    browser,
+    server,
+    "/plans",
+    (it) => it.getByRole("link", { name: "My plan" }).waitFor(),
+    "plans",
+  );
 });
 
 test("workers are there while they are, and drain", async () => {
   const second = await startWorker(server, { name: "scenario-2", queues: ["slow"], concurrency: 2 });
   await server.call("POST", "/api/tasks", { prompt: JSON.stringify({ hang: true }), queue: "slow" });
   const ready = (it) => it.getByRole("table", { name: "Running tasks" }).getByText("scenario-2").waitFor();
-  await looks("/workers", ready, "workers");
+  await looks(browser, server, "/workers", ready, "workers");
   const page = await open(browser, server, "/workers");
   const row = page.getByRole("row").filter({ hasText: "scenario-2" }).first();
   await row.getByText("1 of 2").waitFor();
@@ -267,12 +261,60 @@ test("queues show their depth as it changes", async () => {
   await row.getByText("no worker").waitFor();
   await row.getByRole("cell").nth(2).getByText("3", { exact: true }).waitFor();
   await close(page);
-  await looks("/queues", (it) => it.getByText("unserved").waitFor(), "queues");
+  await looks(browser, server, "/queues", (it) => it.getByText("unserved").waitFor(), "queues");
+});
+
+test("a queue is paused, goes on, and is limited; a viewer may do none of it", async () => {
+  const queue = async () =>
+    (await server.call("GET", "/api/queues?limit=100")).find(({ name }) => name === "settings");
+  await server.call("POST", "/api/tasks", { prompt: "x", queue: "settings" });
+  const page = await open(browser, server, "/queues");
+  await live(page);
+  const row = page.getByRole("row").filter({ hasText: "settings" });
+  await row.getByRole("button", { name: "Pause" }).click();
+  await page.getByText("settings gives out no task. What runs goes on.").waitFor();
+  await row.getByText("paused").waitFor();
+  assert.equal((await queue()).paused, true);
+  // A worker that comes gets nothing while the queue is paused.
+  const helper = await startWorker(server, { name: "helper", queues: ["settings"] });
+  await row.getByRole("cell").nth(5).getByText("1", { exact: true }).waitFor();
+  assert.equal(helper.asked.length, 0);
+  await row.getByRole("button", { name: "Resume" }).click();
+  await server.until(() => helper.asked.length === 1, "the task of a queue that goes on");
+
+  await row.getByRole("button", { name: "Limits" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Most tasks that run at once").fill("3");
+  await dialog.getByLabel("Most tasks that begin in a minute").fill("2000000");
+  await dialog.getByRole("button", { name: "Set" }).click();
+  await dialog.getByText(/requestsPerMinute must be a whole number/).waitFor();
+  await dialog.getByLabel("Most tasks that begin in a minute").fill("120");
+  await accessible(page, "limits of a queue");
+  await shot(page, "queue-limits");
+  await dialog.getByRole("button", { name: "Set" }).click();
+  await row.getByText("3 at once, 120 a minute").waitFor();
+  const { concurrent, requestsPerMinute } = await queue();
+  assert.deepEqual([concurrent, requestsPerMinute], [3, 120]);
+  await row.getByRole("button", { name: "Limits" }).click();
+  await dialog.getByLabel("Most tasks that run at once").fill("");
+  await dialog.getByLabel("Most tasks that begin in a minute").fill("");
+  await dialog.getByRole("button", { name: "Set" }).click();
+  await row.getByText("none").waitFor();
+  await close(page);
+  helper.stop();
+  const viewer = await open(browser, server, "/queues", {
+    user: await server.user("viewer", "queues@example.com"),
+  });
+  await viewer.getByRole("row").filter({ hasText: "default" }).waitFor();
+  assert.equal(await viewer.getByRole("button", { name: "Pause" }).count(), 0);
+  await close(viewer);
 });
 
 test("insights tell nothing where nothing is known, and what a threshold would have done", async () => {
   const ready = (it) => it.getByRole("heading", { name: "Insights" }).waitFor();
   await looks(
+    browser,
+    server,
     "/insights",
     async (it) => {
       await ready(it);
@@ -302,14 +344,14 @@ test("insights tell nothing where nothing is known, and what a threshold would h
     await it.locator(".uplot canvas").first().waitFor();
     await it.locator(".uplot canvas").nth(1).waitFor();
   };
-  await looks("/insights", drawn, "insights");
-  await looks("/insights?tab=latency", drawn, "insights-latency");
+  await looks(browser, server, "/insights", drawn, "insights");
+  await looks(browser, server, "/insights?tab=latency", drawn, "insights-latency");
   const { id } = await server.call("POST", "/api/plans", {
     name: "Counted",
     steps: [{ id: "one", prompt: "x" }],
   });
   await server.call("POST", `/api/plans/${id}/execute`, {});
-  await looks("/insights?tab=cost", drawn, "insights-cost");
+  await looks(browser, server, "/insights?tab=cost", drawn, "insights-cost");
 });
 
 test("a key is shown once, and its use ends when it is revoked", async () => {
@@ -332,7 +374,7 @@ test("a key is shown once, and its use ends when it is revoked", async () => {
   await row.getByText("revoked").waitFor();
   assert.equal((await server.answer("GET", "/api/tasks", undefined, key)).success, false);
   await close(page);
-  await looks("/admin/keys", (it) => it.getByText("nightly").waitFor(), "admin-keys");
+  await looks(browser, server, "/admin/keys", (it) => it.getByText("nightly").waitFor(), "admin-keys");
 });
 
 test("a user is made, changed and deleted; the audit log says so", async () => {
@@ -356,18 +398,50 @@ test("a user is made, changed and deleted; the audit log says so", async () => {
   await page.getByLabel("Action, such as").fill("user.changed");
   await page.getByText("role: viewer").first().waitFor();
   await close(page);
-  await looks("/admin/users", (it) => it.getByText("ada@example.com").first().waitFor(), "admin-users");
-  await looks("/admin/audit", (it) => it.getByText("user.deleted").first().waitFor(), "admin-audit");
+  await looks(
+    browser,
+    server,
+    "/admin/users",
+    (it) => it.getByText("ada@example.com").first().waitFor(),
+    "admin-users",
+  );
+  await looks(
+    browser,
+    server,
+    "/admin/audit",
+    (it) => it.getByText("user.deleted").first().waitFor(),
+    "admin-audit",
+  );
 });
 
 test("sessions, settings and storage are as the server has them", async () => {
-  await looks("/admin/sessions", (it) => it.getByText("this one").waitFor(), "admin-sessions");
-  await looks("/admin/settings", (it) => it.getByText("password_min_length").waitFor(), "admin-settings");
-  await looks("/admin/storage", (it) => it.getByText("Open files and sockets").waitFor(), "admin-storage");
+  await looks(
+    browser,
+    server,
+    "/admin/sessions",
+    (it) => it.getByText("this one").waitFor(),
+    "admin-sessions",
+  );
+  await looks(
+    browser,
+    server,
+    "/admin/settings",
+    (it) => it.getByText("password_min_length").waitFor(),
+    "admin-settings",
+  );
+  await looks(
+    browser,
+    server,
+    "/admin/storage",
+    (it) => it.getByText("Open files and sockets").waitFor(),
+    "admin-storage",
+  );
 });
 
 test("a webhook that was not taken is sent again", async () => {
   await looks(
+    browser,
+    server,
     "/admin/deliveries",
     (it) => it.getByText("Nothing was sent yet").waitFor(),
     "deliveries-empty",
@@ -382,7 +456,13 @@ test("a webhook that was not taken is sent again", async () => {
   const page = await open(browser, server, "/admin/deliveries");
   const row = page.getByRole("row").filter({ hasText: "task.completed" });
   await row.getByText("dead").waitFor();
-  await looks("/admin/deliveries", (it) => it.getByRole("cell").getByText("dead").waitFor(), "deliveries");
+  await looks(
+    browser,
+    server,
+    "/admin/deliveries",
+    (it) => it.getByRole("cell").getByText("dead").waitFor(),
+    "deliveries",
+  );
   answer = 200;
   await row.getByRole("button", { name: "Send again" }).click();
   await row.getByText("delivered").waitFor();
@@ -439,9 +519,21 @@ test("the documentation is whole without a network, and links within itself", as
   await accessible(page, "an operation");
   await shot(page, "docs-operation");
   await close(page);
-  await looks("/docs", (it) => it.locator("article h2").first().waitFor(), "docs");
-  await looks("/docs/reference/tasks", (it) => it.locator("article table").first().waitFor(), "docs-guide");
-  await looks("/docs/api", (it) => it.getByText("/api/audit", { exact: true }).waitFor(), "docs-api");
+  await looks(browser, server, "/docs", (it) => it.locator("article h2").first().waitFor(), "docs");
+  await looks(
+    browser,
+    server,
+    "/docs/reference/tasks",
+    (it) => it.locator("article table").first().waitFor(),
+    "docs-guide",
+  );
+  await looks(
+    browser,
+    server,
+    "/docs/api",
+    (it) => it.getByText("/api/audit", { exact: true }).waitFor(),
+    "docs-api",
+  );
 });
 
 test("every guide is free of faults of axe, and leads to no page that is missing", async () => {

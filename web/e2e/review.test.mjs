@@ -376,29 +376,41 @@ test("reviewing is usable and accessible in both themes, on a phone, with 500 it
     async () => (await server.answer("GET", "/api/hitl/pending?limit=1")).pagination.total === 500,
     "500",
   );
+  const page = await open(browser, server, "/review");
+  await page.locator(".review-item").nth(5).waitFor();
+  await page.locator('[data-chain="ok"]').waitFor();
+  await page.getByText("500", { exact: true }).first().waitFor();
+  assert.ok((await page.locator(".review-item").count()) < 60, "only rows in view are in the document");
   for (const theme of ["light", "dark"]) {
-    const page = await open(browser, server, "/review", { theme });
-    await page.locator(".review-item").nth(5).waitFor();
+    await page.emulateMedia({ colorScheme: theme });
+    await page.setViewportSize({ width: 1360, height: 860 });
     await page.locator('[data-chain="ok"]').waitFor();
-    await page.getByText("500", { exact: true }).first().waitFor();
-    assert.ok((await page.locator(".review-item").count()) < 60, "only rows in view are in the document");
     await accessible(page, theme);
     await shot(page, `review-${theme}`);
-    await close(page);
-    const zoomed = await open(browser, server, "/review", { theme, viewport: { width: 680, height: 430 } });
-    await zoomed.locator(".review-item").first().waitFor();
-    await accessible(zoomed, `${theme} at 200 %`);
-    await close(zoomed);
-    const phone = await open(browser, server, "/review", { theme, phone: true });
-    await phone.locator(".review-item").nth(3).waitFor();
-    await accessible(phone, `${theme} on a phone`);
-    await shot(phone, `review-phone-list-${theme}`);
-    await phone.locator(".review-item a").first().click();
-    await phone.locator('[data-chain="ok"]').waitFor();
-    await accessible(phone, `${theme} on a phone, open`);
-    await shot(phone, `review-phone-${theme}`);
-    await close(phone);
+    await page.setViewportSize({ width: 680, height: 430 });
+    await accessible(page, `${theme} at 200 %`);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await accessible(page, `${theme} on a phone, open`);
+    await shot(page, `review-phone-${theme}`);
+    await page.getByRole("link", { name: "Back to the list" }).click();
+    await page.locator(".review-item").nth(3).waitFor();
+    await accessible(page, `${theme} on a phone`);
+    await shot(page, `review-phone-list-${theme}`);
+    await page.locator(".review-item a").first().click();
   }
+  await close(page);
+  // Beyond that the oldest are listed, not the latest.
+  const newer = Array.from({ length: 130 }, () => ({
+    prompt: '{"say": "Newer."}',
+    hitl: { required: true },
+  }));
+  await server.call("POST", "/api/tasks/batch", { tasks: newer.slice(0, 100) });
+  await server.call("POST", "/api/tasks/batch", { tasks: newer.slice(100) });
+  const oldest = await open(browser, server, "/review");
+  await oldest.getByText(/oldest of 6[0-3]\d/).waitFor();
+  await oldest.locator(".review-item").getByText("Dear customer").first().waitFor();
+  assert.equal(await oldest.locator(".review-item").getByText("Newer.").count(), 0);
+  await close(oldest);
   const missing = await open(browser, server, "/review/dt_task_nothing");
   await missing.getByText("It does not exist").waitFor();
   await accessible(missing, "missing");

@@ -18,13 +18,15 @@ const args = [
   "--disable-dev-shm-usage",
 ];
 
+const WINDOW = { width: 1360, height: 860 };
+const PHONE = { width: 390, height: 844 };
 export const launch = () =>
   chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
 
 /** A page of a browser of its own. `user: null` is nobody. */
 export async function open(browser, server, path, options = {}) {
   const { user = ADMIN, theme = "light", phone = false, ...rest } = options;
-  const viewport = phone ? { width: 390, height: 844 } : { width: 1360, height: 860 };
+  const viewport = phone ? PHONE : WINDOW;
   const context = await browser.newContext({
     baseURL: server.url,
     viewport,
@@ -76,6 +78,35 @@ export async function accessible(page, what = page.url()) {
     }));
   });
   assert.deepEqual(found, [], `accessibility of ${what}`);
+}
+
+/**
+ * The page without a fault of axe in the light and the dark theme, and no wider than a phone, with pictures.
+ * One page is turned from one into the other, as a reader may turn it.
+ */
+export async function looks(browser, server, path, ready, name, options = {}) {
+  const page = await open(browser, server, path, options);
+  await ready(page);
+  await live(page);
+  await looksOf(page, name, path);
+  await close(page);
+}
+
+/** The same of a page as it is shown now. */
+export async function looksOf(page, name, what = name) {
+  for (const theme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: theme });
+    await accessible(page, `${what} ${theme}`);
+    await shot(page, `${name}-${theme}`);
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize(PHONE);
+  await page.evaluate(
+    () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
+  );
+  await accessible(page, `${what} on a phone`);
+  await shot(page, `${name}-phone`);
+  await page.setViewportSize(WINDOW);
 }
 
 /** Keeps a picture, if CALLBOARD_SHOTS names a directory. */

@@ -11,7 +11,7 @@ export const allowed = (ms) => ms * Math.max(1, loadavg()[0] / cpus().length);
 
 export const ADMIN = { email: "ada@example.com", password: "correct horse battery staple" };
 const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL("../../../target", import.meta.url));
-const program = process.env.CALLBOARD_BIN ?? join(target, "debug", "callboard");
+export const program = process.env.CALLBOARD_BIN ?? join(target, "debug", "callboard");
 
 /** Starts `callboard serve` with an admin. Settings are like `{ WORKER__LEASE: "2s" }`. */
 export async function startServer(settings = {}, { admin = true, command = ["serve"] } = {}) {

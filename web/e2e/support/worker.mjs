@@ -1,14 +1,14 @@
 // A worker under the control of a scenario. It answers a task by the JSON of its prompt, if the prompt is JSON:
 // {"say": text, "confidence": 0..1, "after": ms, "deltas": [text], "fail": message, "hang": true}; else it
-// answers with the prompt.
+// answers with the prompt. `answer` may give that order for a task instead, so that its prompt is as people write.
 import WebSocket from "ws";
 
 export async function startWorker(
   server,
-  { concurrency = 50, queues = ["default"], name = "scenario" } = {},
+  { concurrency = 50, queues = ["default"], name = "scenario", answer } = {},
 ) {
   const { key } = await server.call("POST", "/api/auth/keys", { name, role: "worker" });
-  const worker = new Worker(server, key, { concurrency, queues, name });
+  const worker = new Worker(server, key, { concurrency, queues, name, answer });
   await worker.connect();
   return worker;
 }
@@ -57,7 +57,7 @@ class Worker {
   async work({ lease, task }) {
     this.leases.set(lease, task);
     this.asked.push(task);
-    let order = {};
+    let order = this.options.answer?.(task) ?? {};
     try {
       order = JSON.parse(task.prompt.split("\n\nFeedback:")[0]);
     } catch {
@@ -81,7 +81,7 @@ class Worker {
       type: "complete",
       lease,
       output,
-      usage: { input: 12, output: 34 },
+      usage: order.usage ?? { input: 12, output: 34 },
       finishReason: "stop",
       ...source,
     });

@@ -56,15 +56,19 @@ export function usePage<P extends GetPath>(
   });
 }
 
-/** A list of any length, read as it is scrolled: `rows`, `total`, `more()`. */
-export function useRows<P extends GetPath>(path: P, params?: ParamsOf<P>, enabled = true) {
+/** A list of any length, read as it is scrolled: `rows` from the `first` on, `total`, `more()`. */
+export function useRows<P extends GetPath>(
+  path: P,
+  params?: ParamsOf<P>,
+  { enabled = true, first = 0 } = {},
+) {
   const read = useInfiniteQuery<Page<ItemOf<P>>, ApiError, InfiniteData<Page<ItemOf<P>>>, unknown[], number>({
-    queryKey: [...keyOf(path, params), "rows"],
+    queryKey: [...keyOf(path, params), "rows", first],
     queryFn: ({ pageParam, signal }) => {
       const query = { ...(params?.query as object | undefined), limit: 100, offset: pageParam };
       return getPage(path, { ...params, query } as unknown as ParamsOf<P>, signal);
     },
-    initialPageParam: 0,
+    initialPageParam: first,
     getNextPageParam: (last) => (last.hasMore ? last.offset + last.limit : undefined),
     enabled,
   });

@@ -26,6 +26,9 @@ export function money(value: number | undefined): string {
   return `${value < 0 ? "−" : ""}$${size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 
+/** Money on an axis: as many digits as it takes to tell the values apart. */
+export const axisMoney = (value: number) => `$${value.toLocaleString("en", { maximumSignificantDigits: 2 })}`;
+
 /** 0..1 as two digits, as thresholds are written. */
 export const ratio = (value: number | undefined) => (value === undefined ? "–" : value.toFixed(2));
 export const percent = (value: number | undefined, digits = 0) =>

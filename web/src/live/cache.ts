@@ -2,7 +2,8 @@
  * What an event changes in the cache. An event holds the public summary of its item, as a list shows it.
  *
  *     detail   the members of the summary are put into it at once; then it is read again, for its texts
- *     lists    a row that is there gets the members at once; the lists are read again, at most once a second
+ *     lists    a row that is there gets the members at once; the lists are read again, at most once a second,
+ *              and those of which many pages were read more seldom: at most three pages a second
  */
 import type { QueryClient } from "@tanstack/react-query";
 import type { LiveEvent } from "./socket";
@@ -21,9 +22,11 @@ const KINDS: Record<string, Kind> = {
   },
   worker: { id: "id", detail: [], lists: ["/api/workers"] },
   queue: { id: "name", detail: [], lists: ["/api/queues"] },
+  bulk: { id: "id", detail: ["/api/bulk/{id}"], lists: [] },
   webhook: { id: "id", detail: [], lists: ["/api/webhooks/deliveries"] },
 };
 const EVERY = 1_000;
+const PAGES_A_SECOND = 3;
 
 const waiting = new WeakMap<QueryClient, Set<string>>();
 
@@ -50,7 +53,12 @@ export function apply(client: QueryClient, event: LiveEvent) {
       const predicate = ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] === path;
       client.setQueriesData({ predicate }, (known) => withRow(known, kind.id, event));
     }
-    later(client, path, () => void client.invalidateQueries({ queryKey: [path] }), EVERY);
+    for (const query of client.getQueryCache().findAll({ queryKey: [path] })) {
+      const pages = (query.state.data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1;
+      const { queryKey, queryHash } = query;
+      const again = () => void client.invalidateQueries({ queryKey, exact: true });
+      later(client, queryHash, again, EVERY * Math.max(1, pages / PAGES_A_SECOND));
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 /** Small parts of every page. */
-import { type ReactNode, useId, useState } from "react";
+import { type ReactNode, useId, useRef, useState } from "react";
 import { ApiError } from "../api/client";
 import { useMay } from "../session/session";
 import { Icon, type IconName } from "./icons";
@@ -91,14 +91,20 @@ export function Panel({
 /** A command to be copied. */
 export function Command({ children }: { children: string }) {
   const [copied, setCopied] = useState(false);
+  const code = useRef<HTMLElement>(null);
   const copy = async () => {
-    await navigator.clipboard?.writeText(children);
+    // Without HTTPS the browser gives no page the clipboard: the text is selected, to be copied by hand.
+    if (!navigator.clipboard) {
+      if (code.current) window.getSelection()?.selectAllChildren(code.current);
+      return;
+    }
+    await navigator.clipboard.writeText(children);
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
   return (
     <div className="command">
-      <code>{children}</code>
+      <code ref={code}>{children}</code>
       <Button size="small" kind="quiet" icon={copied ? "check" : "copy"} onClick={copy}>
         {copied ? "Copied" : "Copy"}
       </Button>

@@ -48,7 +48,7 @@ export default function Deliveries() {
     {
       id: "to",
       header: "To",
-      width: "minmax(180px, 2fr)",
+      width: "minmax(150px, 2fr)",
       cell: (delivery) => (
         <span className="cut mono" data-tip={delivery.url ?? delivery.to}>
           {delivery.url ?? delivery.to ?? delivery.kind}
@@ -68,7 +68,7 @@ export default function Deliveries() {
     {
       id: "attempts",
       header: "Attempts",
-      width: "80px",
+      width: "92px",
       number: true,
       cell: (delivery) => count(delivery.attempts),
     },
@@ -89,8 +89,8 @@ export default function Deliveries() {
     },
     {
       id: "when",
-      header: "Delivered or next",
-      width: "130px",
+      header: "Sent or next",
+      width: "116px",
       cell: (delivery) => <Ago at={delivery.deliveredAt ?? delivery.nextAttemptAt} />,
     },
     {
@@ -105,7 +105,7 @@ export default function Deliveries() {
     columns.push({
       id: "actions",
       header: "Actions",
-      width: "110px",
+      width: "106px",
       cell: (delivery) =>
         delivery.status !== "pending" && (
           <Button size="small" onClick={() => void again(delivery)}>
@@ -155,7 +155,7 @@ export default function Deliveries() {
         ) : (
           <Empty
             title="Nothing was sent yet"
-            command={'callboard tasks submit "Say hello." --callback-url https://example.com/hook'}
+            command={`curl -H "Authorization: Bearer $CALLBOARD_API_KEY" -H "Content-Type: application/json" -d '{"prompt": "Say hello.", "callbackUrl": "https://example.com/hook"}' ${window.location.origin}/api/tasks`}
             action={
               <Link className="button" href="/docs/webhooks">
                 How to receive webhooks

@@ -95,7 +95,7 @@ export default function Keys() {
       ) : !list.data ? (
         <Loading />
       ) : list.rows.length === 0 ? (
-        <Empty title="There is no key yet" command="callboard keys create ci --role operator">
+        <Empty title="There is no key yet" command="callboard keys create --name ci --role operator">
           Programs sign in with a key; workers need one of role worker.
         </Empty>
       ) : (

@@ -38,13 +38,13 @@ const look = EditorView.theme({
     backgroundColor: "var(--bad-soft)",
     boxShadow: "inset 3px 0 0 var(--bad)",
   },
-  ".cm-changedLine, .cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
-  ".cm-deletedChunk, .cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
-  ".cm-changedText, .cm-merge-b .cm-changedText": {
+  ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
+  ".cm-deletedChunk, &.cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
+  ".cm-changedText, &.cm-merge-b .cm-changedText": {
     background: "none",
     textDecoration: "underline 2px var(--good)",
   },
-  ".cm-deletedText, .cm-merge-a .cm-changedText": {
+  ".cm-deletedText, &.cm-merge-a .cm-changedText": {
     background: "none",
     textDecoration: "underline 2px var(--bad)",
   },

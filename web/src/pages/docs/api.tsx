@@ -109,11 +109,17 @@ function One({
           {method}
         </span>
         <span className="mono docs-path">{path}</span>
-        <span className="soft docs-summary">{summary}</span>
+        <span className="soft docs-summary">
+          <Said text={summary} />
+        </span>
       </summary>
       {open && (
         <div className="docs-body stack">
-          {description && description !== summary && <p>{description}</p>}
+          {description && description !== summary && (
+            <p>
+              <Said text={description} />
+            </p>
+          )}
           <p className="small soft">
             {isPublic
               ? "Needs no credentials."
@@ -194,6 +200,11 @@ function Rows({ document, rows, depth }: { document: Document; rows: Row[]; dept
   );
 }
 
+/** A text of the description, with its code in backticks. */
+function Said({ text = "" }: { text?: string }) {
+  return text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part));
+}
+
 function Member({ document, row, depth }: { document: Document; row: Row; depth: number }) {
   const [open, setOpen] = useState(false);
   const { name, where, required, schema } = row;
@@ -211,7 +222,7 @@ function Member({ document, row, depth }: { document: Document; row: Row; depth:
       </div>
       {(said || limit) && (
         <div className="small soft docs-said">
-          {said} {limit && <span className="faint">{limit}</span>}
+          <Said text={said} /> {limit && <span className="faint">{limit}</span>}
         </div>
       )}
       {hasMembers && (

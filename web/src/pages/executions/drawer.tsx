@@ -184,7 +184,7 @@ function Prompt({ taskId }: { taskId: string }) {
       <h3>Prompt</h3>
       <LongText text={data.prompt} label="Prompt" />
       <div className="executions-command">
-        <Command>{`callboard tasks get ${taskId}`}</Command>
+        <Command>{`callboard tasks show ${taskId}`}</Command>
       </div>
     </section>
   );

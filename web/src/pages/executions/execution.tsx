@@ -51,7 +51,11 @@ export default function ExecutionPage() {
   const plan = useApi("/api/plans/{id}", { path: { id: planId ?? "" } }, { enabled: planId !== undefined });
   const name = plan.data?.name ?? "Execution";
   return (
-    <PageFrame title={`${name} ${tail(id)}`} fill actions={execution.data && <Actions of={execution.data} />}>
+    <PageFrame
+      title={`${visible(name)} ${tail(id)}`}
+      fill
+      actions={execution.data && <Actions of={execution.data} />}
+    >
       <Loaded query={execution} lines={8}>
         {(data) =>
           plan.isPending && plan.fetchStatus !== "idle" ? (

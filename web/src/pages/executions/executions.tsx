@@ -4,8 +4,10 @@ import type { ParamsOf } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
 import { count, money, plural, short, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import { Ago, Lasted } from "../../ui/time";
@@ -64,7 +66,7 @@ export default function Executions() {
               width: "minmax(190px, 3fr)",
               cell: (it) => (
                 <Link href={`/executions/${it.id}`} data-tip={it.id}>
-                  {plans.get(it.planId) ?? it.templateId ?? "plan"}{" "}
+                  {visible(plans.get(it.planId) ?? it.templateId ?? "plan")}{" "}
                   <span className="mono faint">{tail(it.id)}</span>
                 </Link>
               ),
@@ -153,7 +155,8 @@ function Nothing({ isFiltered }: { isFiltered: boolean }) {
   return (
     <Empty
       title="Nothing was executed yet"
-      command="callboard templates deploy tpl_content-moderation --input '{&quot;content&quot;: &quot;Hello&quot;}' --watch"
+      command="callboard templates deploy support-reply-v1 --sample"
+      action={<RunExample of="execution" />}
     >
       An execution runs the steps of a plan or of a template. Each appears here as it starts; the{" "}
       <Link href="/templates" className="text-link">

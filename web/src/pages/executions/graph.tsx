@@ -1,6 +1,5 @@
 /** The plan as a graph: every step from the start, with its state as icon, word and colour. */
 import {
-  Background,
   Controls,
   type Edge,
   Handle,
@@ -170,7 +169,6 @@ export default function Graph({
         proOptions={{ hideAttribution: true }}
         aria-label={`Graph of ${steps.length} steps`}
       >
-        <Background gap={24} size={1} color="var(--line)" />
         <Controls showInteractive={false} position="bottom-left" />
       </ReactFlow>
     </div>

@@ -1,13 +1,15 @@
 /** What needs attention: waiting reviews by age, failing templates, silent workers, dead webhooks, the week. */
+import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { Approval, ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
 import { useNow } from "../../lib/clock";
-import { count, plural, ratio, short } from "../../lib/format";
+import { count, money, plural, ratio, short } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Command, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { Mark, Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { useFailing } from "./failing";
@@ -15,6 +17,8 @@ import { type Day, useWeek } from "./week";
 import "./home.css";
 
 const HOUR = 3_600_000;
+/** The ages of so many are shown. */
+const AGED = 100;
 /** A worker that says nothing for so long gets no work. */
 const SILENT = 15_000;
 
@@ -39,15 +43,23 @@ export default function Home() {
 
 function Reviews() {
   useLive(["hitl.*"]);
-  const waiting = usePage("/api/hitl/pending", { query: { limit: 100, includeExpired: true } });
+  const counted = usePage("/api/hitl/pending", { query: { limit: 1, includeExpired: true } });
+  // The oldest come last.
+  const offset = Math.max(0, (counted.data?.total ?? 0) - AGED);
+  const waiting = usePage(
+    "/api/hitl/pending",
+    { query: { limit: AGED, offset, includeExpired: true } },
+    { enabled: counted.data !== undefined, placeholderData: keepPreviousData },
+  );
   return (
     <Panel title="Waiting for a reviewer" actions={<Link href="/review">Review all</Link>}>
-      <Loaded query={waiting} lines={6}>
+      <Loaded query={counted.error ? counted : waiting} lines={6}>
         {({ items, total }) =>
           total === 0 ? (
             <Empty
               title="No output waits"
               command={`callboard tasks submit "Answer this customer: where is my parcel?" --require-approval`}
+              action={<RunExample of="review" />}
             >
               An output that a gate holds appears here. This holds one:
             </Empty>
@@ -110,7 +122,7 @@ function Ages({ items, total }: { items: Approval[]; total: number }) {
         <strong>{count(total)}</strong>{" "}
         <span className="soft">
           {total === 1 ? "output waits" : "outputs wait"}
-          {total > items.length && `; of the ${items.length} latest:`}
+          {total > items.length && `; of the ${items.length} oldest:`}
         </span>
       </p>
       <div className="home-bar" aria-hidden="true">
@@ -271,7 +283,7 @@ function Webhooks() {
 function Week() {
   const week = useWeek();
   return (
-    <Panel title="Tasks of today and the week" actions={<Link href="/insights">Insights</Link>}>
+    <Panel title="Tasks today, against the week" actions={<Link href="/insights">Insights</Link>}>
       <Loaded query={week} lines={4}>
         {(days) => <Days days={days} />}
       </Loaded>
@@ -280,8 +292,10 @@ function Week() {
 }
 
 function Days({ days }: { days: Day[] }) {
-  const today = days.at(-1) ?? { completed: 0, failed: 0 };
+  const today = days.at(-1) ?? { completed: 0, failed: 0, cost: 0 };
   const before = days.slice(0, -1);
+  const isPriced = days.every(({ cost }) => cost !== undefined);
+  const isPart = days.some(({ priceUnknown }) => priceUnknown);
   const mean = (of: (day: Day) => number) =>
     before.reduce((sum, day) => sum + of(day), 0) / Math.max(1, before.length);
   const highest = Math.max(1, ...days.map((day) => day.completed + day.failed));
@@ -290,7 +304,7 @@ function Days({ days }: { days: Day[] }) {
     <div className="home-pad stack">
       <dl className="home-figures">
         <div>
-          <dt>Completed today</dt>
+          <dt>Completed</dt>
           <dd>
             {short(today.completed)}{" "}
             <span className="faint small">
@@ -299,21 +313,34 @@ function Days({ days }: { days: Day[] }) {
           </dd>
         </div>
         <div>
-          <dt>Failed today</dt>
+          <dt>Failed</dt>
           <dd data-bad={today.failed > mean((day) => day.failed) && today.failed > 0}>
             {short(today.failed)}{" "}
             <span className="faint small">{short(Math.round(mean((day) => day.failed)))} a day before</span>
           </dd>
+        </div>
+        <div>
+          <dt>Cost</dt>
+          {isPriced ? (
+            <dd data-tip={isPart ? "A model without a price counts as $0." : undefined}>
+              {money(today.cost)}
+              {isPart && " + ?"}{" "}
+              <span className="faint small">{money(mean((day) => day.cost ?? 0))} a day before</span>
+            </dd>
+          ) : (
+            <dd data-tip="The server adds up at most 100,000 tasks.">–</dd>
+          )}
         </div>
       </dl>
       <ol className="home-days">
         {days.map((day) => (
           <li
             key={day.start}
-            data-tip={`${day.start.slice(0, 10)} (UTC)\n${count(day.completed)} completed\n${count(day.failed)} failed`}
+            data-tip={`${day.start.slice(0, 10)} (UTC)\n${count(day.completed)} completed\n${count(day.failed)} failed${day.cost === undefined ? "" : `\n${money(day.cost)}`}`}
           >
             <span className="hide">
               {day.start.slice(0, 10)}: {day.completed} completed, {day.failed} failed
+              {day.cost !== undefined && `, ${money(day.cost)}`}
             </span>
             <span className="home-column" aria-hidden="true">
               <i data-tone="bad" style={{ height: `${(day.failed / highest) * 100}%` }} />

@@ -1,47 +1,47 @@
-/** Tokens and cost: of executions by day and template, and of models since the server's start. */
-import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+/** Tokens and cost of the tasks of some days: by day, model, template and tag. */
+import { useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { Link } from "wouter";
-import { type ApiError, getPage, type Schemas } from "../../api/client";
-import { count, instant, money } from "../../lib/format";
+import { ApiError, type DataOf, type Schemas } from "../../api/client";
+import { useApi } from "../../api/hooks";
+import { axisMoney, count, money } from "../../lib/format";
 import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
-import { useMay } from "../../session/session";
-import { Empty, Loaded, Loading, Panel } from "../../ui/basics";
+import { Empty, Failed, Loaded, Loading, Panel } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { Scroll } from "../definition/sized";
-import { day, days, type Sum, sums } from "./figures";
-import { names, useMetrics, value } from "./metrics";
+import { days } from "./figures";
 
 const Chart = lazy(() => import("./chart"));
-/** So many executions are read at most; the page says if there are more. */
-const MOST = 2_000;
+const PATH = "/api/usage" as const;
 const WINDOWS = [7, 30, 90];
+const DAY = 86_400_000;
+/** The server adds up many rows for it. */
+const EVERY = 10_000;
+const SHOWN = 50;
 
-type Executions = { items: Schemas["Execution"][]; total: number };
-
-async function readExecutions(since: string, signal?: AbortSignal): Promise<Executions> {
-  const items: Schemas["Execution"][] = [];
-  for (;;) {
-    const query = { createdAfter: since, limit: 100, offset: items.length };
-    const page = await getPage("/api/plans/executions", { query } as never, signal);
-    items.push(...page.items);
-    if (!page.hasMore || page.items.length === 0 || items.length >= MOST) return { items, total: page.total };
-  }
-}
+type Sum = Schemas["UsageSum"];
+type Groups = DataOf<typeof PATH>;
+type By = "day" | "model" | "template" | "tag";
 
 export default function Costs() {
-  useLive(["execution.completed", "execution.failed", "execution.cancelled"]);
+  const client = useQueryClient();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useLive(["task.completed", "task.rejected"], undefined, () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void client.invalidateQueries({ queryKey: [PATH] });
+    }, EVERY);
+  });
+  useEffect(() => () => clearTimeout(timer.current), []);
   const [params, set] = useParams();
   const window = WINDOWS.find((each) => String(each) === params.get("days")) ?? 7;
   const today = new Date().toISOString().slice(0, 10);
-  const first = new Date(Date.parse(`${today}T00:00:00Z`) - (window - 1) * 86_400_000)
-    .toISOString()
-    .slice(0, 10);
-  const read = useQuery<Executions, ApiError>({
-    queryKey: ["/api/plans/executions", { since: first }, "cost"],
-    queryFn: ({ signal }) => readExecutions(`${first}T00:00:00Z`, signal),
-  });
-  const may = useMay();
+  const first = new Date(Date.parse(`${today}T00:00:00Z`) - (window - 1) * DAY).toISOString().slice(0, 10);
+  const from = `${first}T00:00:00Z`;
+  const read = useApi(PATH, { query: { groupBy: "day", from } });
+  const isMany = read.error instanceof ApiError && read.error.status === 400;
   return (
     <>
       <div className="filters">
@@ -57,69 +57,65 @@ export default function Costs() {
             </option>
           ))}
         </select>
-        <span className="faint small">Days are in UTC.</span>
+        <span className="faint small">
+          By the UTC day on which a task was submitted; of tasks that are still stored.
+        </span>
       </div>
-      <Loaded query={read}>{(found) => <Executed found={found} first={first} today={today} />}</Loaded>
-      {may("metrics: read") && <Models />}
+      {isMany ? (
+        <Failed error={read.error as ApiError} what="There are too many tasks to add up: choose fewer days" />
+      ) : (
+        <Loaded query={read}>
+          {(found) =>
+            found.total.tasks === 0 ? (
+              <Empty
+                title="No task of these days has a result"
+                command={'callboard tasks submit "Say hello." --wait'}
+                action={<RunExample of="task" />}
+              >
+                What each task used is added up here, by day, model, template and tag.
+              </Empty>
+            ) : (
+              <Found found={found} from={from} shown={days(first, today)} />
+            )
+          }
+        </Loaded>
+      )}
     </>
   );
 }
 
-function Executed({ found, first, today }: { found: Executions; first: string; today: string }) {
-  const { items, total } = found;
-  if (items.length === 0) {
-    return (
-      <Empty
-        title="No execution began in these days"
-        command="callboard templates deploy contract-review-v1 --sample"
-      >
-        What each execution used is added up here, by day and by template.
-      </Empty>
-    );
-  }
-  const byDay = new Map(sums(items, (each) => day(each.startedAt)).map((sum) => [sum.name, sum]));
-  const oldest = items.at(-1)?.startedAt ?? first;
-  const isPart = total > items.length;
-  const shown = days(isPart ? day(oldest) : first, today);
-  const byTemplate = sums(items, (each) => each.templateId ?? "").sort(
-    (a, b) => b.cost - a.cost || b.output - a.output,
-  );
-  const all = sums(items, () => "all")[0];
-  const tokens = shown.map((each) => {
-    const sum = byDay.get(each);
-    return sum ? sum.input + sum.output : 0;
-  });
+function Found({ found, from, shown }: { found: Groups; from: string; shown: string[] }) {
+  const { total } = found;
+  const byDay = new Map(found.groups.map((sum) => [sum.key, sum]));
+  const of = (figure: (sum: Sum) => number) =>
+    shown.map((each) => {
+      const sum = byDay.get(each);
+      return sum ? figure(sum) : 0;
+    });
+  const bars = {
+    x: shown.map((_, index) => index),
+    xRange: [-0.5, shown.length - 0.5] as [number, number],
+    xText: (value: number) => shown[value]?.slice(5) ?? "",
+  };
   return (
     <>
-      {isPart && (
-        <p className="small soft">
-          The latest {count(items.length)} of {count(total)} executions, since {instant(oldest)}.
-        </p>
-      )}
       <div className="insights-two">
         <Panel
           title="Cost by day"
           actions={
             <span className="soft small">
-              {all && `${money(all.cost)} in all${all.unknown ? ", some prices unknown" : ""}`}
+              {money(total.totalCost)} in all{total.priceUnknown && ", some prices unknown"}
             </span>
           }
         >
           <div className="definition-pad">
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
-                label="Cost of executions by the day on which they began"
-                x={shown.map((_, index) => index)}
-                xRange={[-0.5, shown.length - 0.5]}
-                xText={(value) => shown[value]?.slice(5) ?? ""}
-                yText={money}
+                {...bars}
+                label="Cost of tasks by the day of their submission"
+                yText={axisMoney}
                 lines={[
-                  {
-                    label: "cost",
-                    kind: "bars",
-                    colour: "--accent",
-                    values: shown.map((each) => byDay.get(each)?.cost ?? 0),
-                  },
+                  { label: "cost", kind: "bars", colour: "--accent", values: of((sum) => sum.totalCost) },
                 ]}
               />
             </Suspense>
@@ -127,137 +123,101 @@ function Executed({ found, first, today }: { found: Executions; first: string; t
         </Panel>
         <Panel
           title="Tokens by day"
-          actions={<span className="soft small">{all && `${count(all.input + all.output)} in all`}</span>}
+          actions={<span className="soft small">{count(total.input + total.output)} in all</span>}
         >
           <div className="definition-pad">
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
-                label="Tokens of executions by the day on which they began"
-                x={shown.map((_, index) => index)}
-                xRange={[-0.5, shown.length - 0.5]}
-                xText={(value) => shown[value]?.slice(5) ?? ""}
+                {...bars}
+                label="Tokens of tasks by the day of their submission"
                 yText={count}
-                lines={[{ label: "tokens", kind: "bars", colour: "--accent", values: tokens }]}
+                lines={[
+                  {
+                    label: "tokens",
+                    kind: "bars",
+                    colour: "--accent",
+                    values: of((sum) => sum.input + sum.output),
+                  },
+                ]}
               />
             </Suspense>
           </div>
         </Panel>
       </div>
       <div className="insights-two">
-        <Panel title="By template">
-          <Sums
-            sums={byTemplate}
-            what="Template"
-            name={(sum) =>
-              sum.name ? (
-                <Link href={`/templates/${sum.name}`}>{sum.name}</Link>
-              ) : (
-                <span className="soft">plans without a template</span>
-              )
-            }
-          />
-        </Panel>
+        <Grouped by="model" from={from} />
+        <Grouped by="template" from={from} />
+        <Grouped by="tag" from={from} />
         <Panel title="By day">
-          <Sums
-            sums={[...byDay.values()].sort((a, b) => (a.name < b.name ? 1 : -1))}
-            what="Day"
-            name={(sum) => sum.name}
-          />
+          <Sums sums={found.groups.toSorted((a, b) => ((a.key ?? "") < (b.key ?? "") ? 1 : -1))} by="day" />
         </Panel>
       </div>
     </>
   );
 }
 
-function Sums({ sums, what, name }: { sums: Sum[]; what: string; name: (sum: Sum) => React.ReactNode }) {
+function Grouped({ by, from }: { by: By; from: string }) {
+  const read = useApi(PATH, { query: { groupBy: by, from } });
   return (
-    <Scroll>
-      <table className="definition-table insights-dense">
-        <thead>
-          <tr>
-            <th scope="col">{what}</th>
-            {["Executions", "Input", "Output", "Cost"].map((each) => (
-              <th key={each} scope="col" className="num">
-                {each}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {sums.map((sum) => (
-            <tr key={sum.name}>
-              <th scope="row">{name(sum)}</th>
-              <td className="num">{count(sum.executions)}</td>
-              <td className="num">{count(sum.input)}</td>
-              <td className="num">{count(sum.output)}</td>
-              <td className="num">
-                {money(sum.cost)}
-                {sum.unknown && (
-                  <span className="faint" data-tip="A model without a price counts as $0.">
-                    {" "}
-                    + ?
-                  </span>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Panel title={`By ${by}`}>
+      <Loaded query={read}>{({ groups }) => <Sums sums={groups} by={by} />}</Loaded>
+    </Panel>
   );
 }
 
-function Models() {
-  const read = useMetrics();
+const NAMES: Record<By, string> = { day: "Day", model: "Model", template: "Template", tag: "Tag" };
+
+function Name({ by, name }: { by: By; name: string | undefined }) {
+  if (name === undefined) return <span className="soft">no {by}</span>;
+  if (by === "template") return <Link href={`/templates/${name}`}>{name}</Link>;
+  if (by === "model") return <Link href={`/tasks?model=${encodeURIComponent(name)}`}>{visible(name)}</Link>;
+  if (by === "tag") return <Link href={`/tasks?tags=${encodeURIComponent(name)}`}>{visible(name)}</Link>;
+  return name;
+}
+
+function Sums({ sums, by }: { sums: Sum[]; by: By }) {
   return (
-    <Loaded query={read}>
-      {(samples) => {
-        const models = names(samples, "svc_tokens_total", "model");
-        const began = value(samples, "process_start_time_seconds");
-        return (
-          <Panel
-            title="By model"
-            actions={
-              began !== undefined && (
-                <span className="soft small">since the server's start, {instant(began * 1000)}</span>
-              )
-            }
-          >
-            {models.length === 0 ? (
-              <p className="definition-pad soft">No model has answered since then.</p>
-            ) : (
-              <Scroll>
-                <table className="definition-table insights-dense">
-                  <thead>
-                    <tr>
-                      <th scope="col">Model</th>
-                      {["Input tokens", "Output tokens", "Cost"].map((each) => (
-                        <th key={each} scope="col" className="num">
-                          {each}
-                        </th>
-                      ))}
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {models.map((model) => (
-                      <tr key={model}>
-                        <th scope="row">{model}</th>
-                        <td className="num">
-                          {count(value(samples, "svc_tokens_total", { model, kind: "input" }) ?? 0)}
-                        </td>
-                        <td className="num">
-                          {count(value(samples, "svc_tokens_total", { model, kind: "output" }) ?? 0)}
-                        </td>
-                        <td className="num">{money(value(samples, "svc_cost_usd_total", { model }))}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </Scroll>
-            )}
-          </Panel>
-        );
-      }}
-    </Loaded>
+    <>
+      <Scroll>
+        <table className="definition-table insights-dense">
+          <thead>
+            <tr>
+              <th scope="col">{NAMES[by]}</th>
+              {["Tasks", "Input", "Output", "Cost"].map((each) => (
+                <th key={each} scope="col" className="num">
+                  {each}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sums.slice(0, SHOWN).map((sum) => (
+              <tr key={sum.key ?? ""}>
+                <th scope="row">
+                  <Name by={by} name={sum.key} />
+                </th>
+                <td className="num">{count(sum.tasks)}</td>
+                <td className="num">{count(sum.input)}</td>
+                <td className="num">{count(sum.output)}</td>
+                <td className="num">
+                  {money(sum.totalCost)}
+                  {sum.priceUnknown && (
+                    <span className="faint" data-tip="A model without a price counts as $0.">
+                      {" "}
+                      + ?
+                    </span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {sums.length > SHOWN && (
+        <p className="definition-pad small soft">
+          The {SHOWN} that cost most, of {count(sums.length)}.
+        </p>
+      )}
+    </>
   );
 }

@@ -2,7 +2,6 @@
 import type { Schemas } from "../../api/client";
 
 type Tally = Schemas["Tally"];
-type Execution = Schemas["Execution"];
 
 /** How many outputs a reviewer decided on. */
 export const reviewed = ({ approved, edited, rejected }: Tally) => approved + edited + rejected;
@@ -12,36 +11,6 @@ export function accepted(tally: Tally): number | undefined {
   const all = reviewed(tally);
   return all === 0 ? undefined : tally.approved / all;
 }
-
-export type Sum = {
-  name: string;
-  executions: number;
-  input: number;
-  output: number;
-  cost: number;
-  unknown: boolean;
-};
-
-/** Tokens and cost of executions, added by what `nameOf` says. */
-export function sums(executions: Execution[], nameOf: (execution: Execution) => string): Sum[] {
-  const found = new Map<string, Sum>();
-  for (const execution of executions) {
-    const name = nameOf(execution);
-    const sum = found.get(name) ?? { name, executions: 0, input: 0, output: 0, cost: 0, unknown: false };
-    found.set(name, {
-      name,
-      executions: sum.executions + 1,
-      input: sum.input + execution.usage.input,
-      output: sum.output + execution.usage.output,
-      cost: sum.cost + execution.usage.totalCost,
-      unknown: sum.unknown || execution.usage.priceUnknown === true,
-    });
-  }
-  return [...found.values()];
-}
-
-/** The UTC day of an instant. */
-export const day = (instant: string) => instant.slice(0, 10);
 
 /** Every day from the first to the last, those without anything too. */
 export function days(first: string, last: string): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { accepted, days, nearest, sums } from "./figures";
+import { accepted, days, nearest } from "./figures";
 import { buckets, names, parse, quantile, value } from "./metrics";
 
 const TEXT = `# HELP svc_queue_depth Ready tasks.
@@ -36,14 +36,6 @@ describe("figures", () => {
   it("knows no share where nobody decided", () => {
     expect(accepted(none)).toBeUndefined();
     expect(accepted({ ...none, approved: 3, rejected: 1 })).toBe(0.75);
-  });
-  it("adds usage by name, and says where a price was unknown", () => {
-    const usage = { input: 1, output: 2, total: 3, totalCost: 0.5 };
-    const execution = { id: "e", planId: "p", status: "completed", startedAt: "2026-01-02T03:04:05Z", usage };
-    const all = [execution, { ...execution, usage: { ...usage, priceUnknown: true } }];
-    expect(sums(all, () => "t")).toEqual([
-      { name: "t", executions: 2, input: 2, output: 4, cost: 1, unknown: true },
-    ]);
   });
   it("leaves no day out", () => {
     expect(days("2026-02-27", "2026-03-02")).toEqual([

@@ -88,11 +88,16 @@ function Confidence() {
 
 function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
   const { deciles, noConfidence, thresholds } = calibration;
-  const met = deciles.reduce((sum, each) => sum + reviewed(each) + each.unreviewed, 0);
-  if (met === 0 && reviewed(noConfidence) + noConfidence.unreviewed === 0) {
+  const all = [...deciles, noConfidence];
+  const met = all.reduce((sum, each) => sum + reviewed(each) + each.unreviewed + each.undecided, 0);
+  if (all.every((each) => reviewed(each) === 0)) {
     return (
       <Empty
-        title="No output has met a gate yet"
+        title={
+          met === 0
+            ? "No output has met a gate yet"
+            : `${plural(met, "output")} met a gate, and none was decided on yet`
+        }
         command={'callboard tasks submit "Name a colour." --threshold 0.95 --sample-rate 0.1'}
         action={
           <Link className="button" href="/docs/how-to/threshold">

@@ -2,6 +2,7 @@
 import { lazy, Suspense } from "react";
 import { count, duration, instant, percent } from "../../lib/format";
 import { Button, Empty, Loaded, Loading, Panel } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { Scroll } from "../definition/sized";
 import { type Bucket, buckets, names, quantile, type Sample, useMetrics, value } from "./metrics";
 
@@ -35,6 +36,7 @@ function Found({ samples }: { samples: Sample[] }) {
       <Empty
         title="No task has run since the server's start"
         command={'callboard tasks submit "Say hello." --wait'}
+        action={<RunExample of="task" />}
       >
         How long tasks wait and run is shown here, by queue and by model.
       </Empty>

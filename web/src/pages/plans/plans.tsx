@@ -5,6 +5,7 @@ import type { ItemOf } from "../../api/client";
 import { useApi, useRows } from "../../api/hooks";
 import { count } from "../../lib/format";
 import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
@@ -54,7 +55,7 @@ const COLUMNS: Column<Row>[] = [
     width: "minmax(200px, 2fr)",
     cell: (row) => (
       <Link className="cut" href={`/plans/${row.id}`}>
-        {row.name}
+        {visible(row.name)}
       </Link>
     ),
   },
@@ -63,7 +64,7 @@ const COLUMNS: Column<Row>[] = [
     header: "Description",
     width: "minmax(160px, 3fr)",
     phone: false,
-    cell: (row) => <span className="cut soft">{row.description ?? ""}</span>,
+    cell: (row) => <span className="cut soft">{visible(row.description ?? "")}</span>,
   },
   {
     id: "steps",
@@ -196,7 +197,7 @@ function One({ id }: { id: string }) {
                 </Link>
               ))}
             </div>
-            {plan.description && <p>{plan.description}</p>}
+            {plan.description && <p>{visible(plan.description)}</p>}
             <Tabs label="Parts of the plan" tabs={tabs} current={tab ?? "steps"} />
             {tab === "run" ? (
               <Run

@@ -1,18 +1,19 @@
-/** /queues: how many wait in each queue, for how long, who serves it; pausing and limiting where the API can. */
+/** /queues: how many wait in each queue, for how long, who serves it; pausing and limiting. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { type ApiError, api, unwrap } from "../../api/client";
+import { ApiError, api, unwrap } from "../../api/client";
 import { count } from "../../lib/format";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Field, Loading, PageFrame } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
+import { RunExample } from "../../ui/example";
 import { Mark, Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
-import { type Queue, type Queues, readQueues } from "./read";
+import { type Queue, readQueues } from "./read";
 
 const KEY = ["/api/queues"];
 
@@ -20,13 +21,18 @@ export default function QueuesPage() {
   useLive(["queue.*", "task.*", "worker.*"]);
   const may = useMay();
   const [limited, setLimited] = useState<Queue>();
-  const read = useQuery<Queues, ApiError>({
+  const read = useQuery<Queue[], ApiError>({
     queryKey: KEY,
     queryFn: ({ signal }) => readQueues(signal),
     staleTime: 0,
   });
   const change = useChange();
-  const canChange = read.data?.canChange === true && may("queues: manage");
+  const pause = (queue: Queue) =>
+    change(queue, { paused: !queue.paused }).then(
+      () => toast(`${queue.name} ${queue.paused ? "goes on." : "gives out no task. What runs goes on."}`),
+      (error) => toastError(error, "It was not changed"),
+    );
+  const canChange = may("queues: manage");
   const columns: Column<Queue>[] = [
     { id: "name", header: "Queue", width: "minmax(160px, 2fr)", cell: (queue) => <Name queue={queue} /> },
     { id: "state", header: "State", width: "140px", cell: (queue) => <State queue={queue} /> },
@@ -38,17 +44,15 @@ export default function QueuesPage() {
       number: true,
       cell: (queue) => <Ago at={queue.oldestAt} plain />,
     },
-    { id: "running", header: "Running", width: "90px", number: true, cell: (queue) => figure(queue.running) },
-    { id: "workers", header: "Workers", width: "90px", number: true, cell: (queue) => figure(queue.workers) },
-  ];
-  if (read.data?.canChange) {
-    columns.push({
+    { id: "running", header: "Running", width: "90px", number: true, cell: (queue) => count(queue.running) },
+    { id: "workers", header: "Workers", width: "90px", number: true, cell: (queue) => count(queue.workers) },
+    {
       id: "limits",
       header: "Limits",
       width: "minmax(140px, 1fr)",
       cell: (queue) => limits(queue),
-    });
-  }
+    },
+  ];
   if (canChange) {
     columns.push({
       id: "actions",
@@ -56,7 +60,7 @@ export default function QueuesPage() {
       width: "170px",
       cell: (queue) => (
         <span className="row">
-          <Button size="small" onClick={() => void change(queue, { paused: !queue.paused })}>
+          <Button size="small" onClick={() => void pause(queue)}>
             {queue.paused ? "Resume" : "Pause"}
           </Button>
           <Button size="small" onClick={() => setLimited(queue)}>
@@ -66,7 +70,7 @@ export default function QueuesPage() {
       ),
     });
   }
-  const waiting = read.data?.items.reduce((sum, queue) => sum + queue.depth, 0) ?? 0;
+  const waiting = read.data?.reduce((sum, queue) => sum + queue.depth, 0) ?? 0;
   return (
     <PageFrame
       title="Queues"
@@ -77,28 +81,30 @@ export default function QueuesPage() {
         <Failed error={read.error} retry={() => void read.refetch()} />
       ) : !read.data ? (
         <Loading />
-      ) : read.data.items.length === 0 ? (
-        <Empty title="No queue is in use" command={'callboard tasks submit "Say hello." --queue default'}>
+      ) : read.data.length === 0 ? (
+        <Empty
+          title="No queue is in use"
+          command={'callboard tasks submit "Say hello." --queue default'}
+          action={<RunExample of="task" />}
+        >
           A queue exists as soon as a task or a worker names it.
         </Empty>
       ) : (
-        <Table label="Queues" rows={read.data.items} keyOf={(queue) => queue.name} columns={columns} />
+        <Table label="Queues" rows={read.data} keyOf={(queue) => queue.name} columns={columns} />
       )}
       {limited && (
         <Limits
           queue={limited}
           onClose={() => setLimited(undefined)}
           onSave={async (changed) => {
-            if (await change(limited, changed)) setLimited(undefined);
+            await change(limited, changed);
+            setLimited(undefined);
           }}
         />
       )}
     </PageFrame>
   );
 }
-
-const figure = (value: number | undefined) =>
-  value === undefined ? <span className="faint">–</span> : count(value);
 
 function limits({ concurrent, requestsPerMinute }: Queue) {
   const parts = [
@@ -145,22 +151,10 @@ type Change = { paused?: boolean; concurrent?: number; requestsPerMinute?: numbe
 
 function useChange() {
   const client = useQueryClient();
-  return async (queue: Queue, change: Change): Promise<boolean> => {
-    try {
-      // Not in the description of every server yet; `readQueues` says whether this one has it.
-      const call = api.PATCH as unknown as (path: string, init: object) => Promise<{ response: Response }>;
-      await unwrap(call("/api/queues/{name}", { params: { path: { name: queue.name } }, body: change }));
-      await client.invalidateQueries({ queryKey: KEY });
-      if (change.paused !== undefined) {
-        toast(
-          change.paused ? `${queue.name} gives out no task. What runs goes on.` : `${queue.name} goes on.`,
-        );
-      }
-      return true;
-    } catch (error) {
-      toastError(error, "It was not changed");
-      return false;
-    }
+  return async (queue: Queue, change: Change) => {
+    const params = { path: { name: queue.name } };
+    await unwrap(api.PATCH("/api/queues/{name}", { params, body: change }));
+    await client.invalidateQueries({ queryKey: KEY });
   };
 }
 
@@ -175,11 +169,16 @@ function Limits({
 }) {
   const [concurrent, setConcurrent] = useState(String(queue.concurrent || ""));
   const [minute, setMinute] = useState(String(queue.requestsPerMinute || ""));
+  const [refused, setRefused] = useState<Error>();
+  const faults = refused instanceof ApiError ? refused.faults : [];
+  const faultOf = (name: string) => faults.find(({ field }) => field === name)?.message;
+  const save = () =>
+    onSave({ concurrent: Number(concurrent), requestsPerMinute: Number(minute) }).catch(setRefused);
   return (
     <Dialog
       title={`Limits of ${queue.name}`}
       onClose={onClose}
-      onSubmit={() => void onSave({ concurrent: Number(concurrent), requestsPerMinute: Number(minute) })}
+      onSubmit={() => void save()}
       footer={
         <>
           <Button onClick={onClose}>Leave as it is</Button>
@@ -189,7 +188,8 @@ function Limits({
         </>
       }
     >
-      <Field label="Most tasks that run at once" hint="Empty is no limit.">
+      {refused && faults.length === 0 && <Failed error={refused} what="It was not changed" />}
+      <Field label="Most tasks that run at once" hint="Empty is no limit." fault={faultOf("concurrent")}>
         {(props) => (
           <input
             {...props}
@@ -201,7 +201,11 @@ function Limits({
           />
         )}
       </Field>
-      <Field label="Most tasks that begin in a minute" hint="Empty is no limit.">
+      <Field
+        label="Most tasks that begin in a minute"
+        hint="Empty is no limit."
+        fault={faultOf("requestsPerMinute")}
+      >
         {(props) => (
           <input
             {...props}

@@ -32,7 +32,9 @@ export function BulkDialog({ items, onClose, onApprove }: Props) {
         <dd>{items[0] && groupOf(items[0])}</dd>
         <dt>Confidence</dt>
         <dd>
-          {known.length === 0 ? "none" : `${ratio(Math.min(...known))} to ${ratio(Math.max(...known))}`}
+          {known.length === 0
+            ? "none"
+            : [...new Set([Math.min(...known), Math.max(...known)].map(ratio))].join(" to ")}
         </dd>
         <dt>Not opened</dt>
         <dd>{unseen}</dd>

@@ -33,10 +33,12 @@ type Props = {
   onDecide: (choice: Choice) => void;
   onNext: () => void;
   hasNext: boolean;
+  /** To the item before and after, where there is one. */
+  onStep: { before?: () => void; after?: () => void };
   ref?: Ref<DetailHandle>;
 };
 
-export function Detail({ item, position, backTo, onDecide, onNext, hasNext, ref }: Props) {
+export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onStep, ref }: Props) {
   const [draft, setDraft] = useDraft(item.taskId);
   const [view, setView] = useState<View>("output");
   const [rejecting, setRejecting] = useState(false);
@@ -85,7 +87,27 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, ref 
         <span className="small soft">
           held <Ago at={item.createdAt} />
         </span>
-        {position && <span className="small faint review-position">{position}</span>}
+        <div className="review-steps">
+          <Button
+            size="small"
+            kind="quiet"
+            icon="back"
+            aria-label="Previous"
+            hotkey={keyOf("review.previous", "k")}
+            disabled={!onStep.before}
+            onClick={onStep.before}
+          />
+          {position && <span className="small faint review-position">{position}</span>}
+          <Button
+            size="small"
+            kind="quiet"
+            icon="next"
+            aria-label="Next"
+            hotkey={keyOf("review.next", "j")}
+            disabled={!onStep.after}
+            onClick={onStep.after}
+          />
+        </div>
       </header>
       <Claimed item={item} />
       <Decided item={item} onNext={onNext} hasNext={hasNext} />

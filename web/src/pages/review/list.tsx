@@ -4,6 +4,7 @@ import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { ratio } from "../../lib/format";
+import { keyOf } from "../../lib/keys";
 import { visible } from "../../lib/visible";
 import type { Stable } from "../../ui/stable";
 import { Status } from "../../ui/status";
@@ -56,12 +57,15 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                 style={{ transform: `translateY(${start}px)` }}
               >
                 {toggle && (
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${item.stepId ?? id}`}
-                    checked={chosen.has(id)}
-                    onChange={() => toggle(id)}
-                  />
+                  <span className="review-item-box">
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${item.stepId ?? id}`}
+                      checked={chosen.has(id)}
+                      onChange={() => toggle(id)}
+                    />
+                    {id === current && <kbd>{keyOf("review.select", "x")}</kbd>}
+                  </span>
                 )}
                 <Link href={hrefOf(id)} aria-current={id === current ? "true" : undefined}>
                   <span className="cut review-item-text" dir="auto">

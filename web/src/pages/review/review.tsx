@@ -2,13 +2,14 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLocation, useParams as useRoute } from "wouter";
 import { type Approval, api, unwrap } from "../../api/client";
-import { useApi, useRows } from "../../api/hooks";
+import { useApi, usePage, useRows } from "../../api/hooks";
 import { instant, plural } from "../../lib/format";
 import { keyOf, useKeys } from "../../lib/keys";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay, useWho } from "../../session/session";
 import { Button, Empty, Failed, Loaded, Loading } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { useStable } from "../../ui/stable";
 import { toast, toastError } from "../../ui/toast";
 import { BulkDialog } from "./bulk";
@@ -21,6 +22,7 @@ import "./review.css";
 
 /** More than that nobody scrolls through; filters find the rest. */
 const LOADED = 500;
+const PAGE = 100;
 
 export default function Review() {
   const { taskId } = useRoute<{ taskId?: string }>();
@@ -42,10 +44,13 @@ export default function Review() {
     queue: params.get("queue") ?? undefined,
     reviewerId: isMine ? who.user.id : undefined,
   };
-  const list = useRows("/api/hitl/pending", { query });
+  const isNewestFirst = params.get("sort") === "newest";
+  const counted = usePage("/api/hitl/pending", { query: { ...query, limit: 1 } });
+  const first = useFirst(JSON.stringify(query), isNewestFirst ? undefined : counted.data?.total);
+  const list = useRows("/api/hitl/pending", { query }, { enabled: counted.data !== undefined, first });
   const { rows, total, more, hasNextPage } = list;
   // The oldest come last: the order is known once all are there.
-  const isWhole = list.data !== undefined && (rows.length >= LOADED || !hasNextPage);
+  const isWhole = list.data !== undefined && ((isNewestFirst && rows.length >= LOADED) || !hasNextPage);
   const wholeOnce = useRef<string>(undefined);
   const asked = JSON.stringify(query);
   if (isWhole) wholeOnce.current = asked;
@@ -54,7 +59,6 @@ export default function Review() {
     if (!isWhole && hasNextPage) more();
   }, [isWhole, hasNextPage, more]);
 
-  const isNewestFirst = params.get("sort") === "newest";
   const text = params.get("q") ?? "";
   const group = params.get("step") ?? undefined;
   const shown = useMemo(() => {
@@ -76,10 +80,10 @@ export default function Review() {
     [params],
   );
   const isWide = useWide();
-  const first = isComplete ? items[0]?.taskId : undefined;
+  const head = isComplete ? items[0]?.taskId : undefined;
   useEffect(() => {
-    if (!taskId && first && isWide) navigate(address(first), { replace: true });
-  }, [taskId, first, isWide, navigate, address]);
+    if (!taskId && head && isWide) navigate(address(head), { replace: true });
+  }, [taskId, head, isWide, navigate, address]);
   useEffect(() => {
     if (taskId) remember(taskId);
   }, [taskId]);
@@ -95,6 +99,8 @@ export default function Review() {
   const go = (item: Approval | undefined) => {
     if (item) navigate(address(item.taskId));
   };
+
+  const stepTo = (item: Approval | undefined) => item && (() => go(item));
 
   const advance = (gone: ReadonlySet<string>) => {
     const after = items
@@ -228,7 +234,7 @@ export default function Review() {
             className="input"
             type="search"
             aria-label="Search"
-            placeholder="Search text, step, tag"
+            placeholder={`Search text, step, tag  ${keyOf("review.search", "/")}`}
             value={text}
             onChange={(event) => setParams({ q: event.target.value })}
             onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
@@ -288,8 +294,11 @@ export default function Review() {
             </Button>
           </div>
         )}
-        {list.error ? (
-          <Failed error={list.error} retry={() => void list.refetch()} />
+        {(list.error ?? counted.error) ? (
+          <Failed
+            error={(list.error ?? counted.error) as Error}
+            retry={() => void (list.error ? list : counted).refetch()}
+          />
         ) : !isComplete ? (
           <Loading lines={8} />
         ) : items.length === 0 ? (
@@ -312,7 +321,7 @@ export default function Review() {
         )}
         {total > LOADED && rows.length >= LOADED && (
           <p className="faint small review-most">
-            The {LOADED} latest of {total}: filter for others.
+            The {rows.length} {isNewestFirst ? "latest" : "oldest"} of {total}.
           </p>
         )}
       </section>
@@ -329,6 +338,7 @@ export default function Review() {
                 item={item}
                 position={index >= 0 ? `${index + 1} of ${items.length}` : undefined}
                 backTo={address(undefined)}
+                onStep={{ before: stepTo(neighbour(-1)), after: stepTo(neighbour(1)) }}
                 onDecide={(choice) => settle([item], choice)}
                 onNext={() => go(neighbour(1) ?? items.find((each) => each.taskId !== item.taskId))}
                 hasNext={items.some((each) => each.taskId !== item.taskId)}
@@ -351,6 +361,21 @@ export default function Review() {
   );
 }
 
+/**
+ * Where the oldest begin. The server lists the latest first, so that the beginning of a long list is left out.
+ * It stays where it is while a good number of the oldest is there, because the list is read anew if it moves.
+ */
+function useFirst(asked: string, total: number | undefined): number {
+  const kept = useRef({ asked: "", first: 0 });
+  if (total === undefined) return 0;
+  const left = total - kept.current.first;
+  const isFew = kept.current.first > 0 && left < 2 * PAGE;
+  if (kept.current.asked !== asked || isFew || left > 2 * LOADED) {
+    kept.current = { asked, first: Math.max(0, Math.floor((total - LOADED) / PAGE) * PAGE) };
+  }
+  return kept.current.first;
+}
+
 export const isOpen = (item: Approval) =>
   ["pending", "assigned", "escalated", "expired"].includes(item.status);
 
@@ -366,7 +391,6 @@ function Done() {
 }
 
 function Nothing({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
-  const [busy, setBusy] = useState(false);
   if (isFiltered) {
     return (
       <Empty title="Nothing matches" action={<Button onClick={clear}>Clear the filters</Button>}>
@@ -374,30 +398,8 @@ function Nothing({ isFiltered, clear }: { isFiltered: boolean; clear: () => void
       </Empty>
     );
   }
-  const example = async () => {
-    setBusy(true);
-    const prompt = 'Answer this customer in two short sentences: "My parcel is a week late. Where is it?"';
-    try {
-      await unwrap(
-        api.POST("/api/tasks", {
-          body: { prompt, maxTokens: 80, tags: ["example"], hitl: { required: true } },
-        }),
-      );
-      toast("Submitted. It appears here once the model has answered.");
-    } catch (error) {
-      toastError(error, "The example was not submitted");
-    }
-    setBusy(false);
-  };
   return (
-    <Empty
-      title="Nothing waits"
-      action={
-        <Button needs="tasks: create" busy={busy} onClick={() => void example()}>
-          Run an example
-        </Button>
-      }
-    >
+    <Empty title="Nothing waits" action={<RunExample of="review" />}>
       Every output that waited was decided.
     </Empty>
   );

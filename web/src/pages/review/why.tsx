@@ -23,7 +23,7 @@ export function Why({ item }: { item: Approval }) {
         <dd>
           {ratio(confidence)}
           {item.confidenceSource && item.confidenceSource !== "none" && (
-            <span className="faint"> by {item.confidenceSource}</span>
+            <span className="faint">, {SOURCES[item.confidenceSource] ?? item.confidenceSource}</span>
           )}
         </dd>
         <dt>Threshold</dt>
@@ -32,10 +32,22 @@ export function Why({ item }: { item: Approval }) {
           {reason === "required" && <span className="faint">(held at any confidence)</span>}
         </dd>
       </dl>
+      {item.untested && (
+        <p className="small soft">
+          Untested: fewer than 20 outputs of this step, method and model have been decided.
+        </p>
+      )}
       <Record item={item} />
     </div>
   );
 }
+
+const SOURCES: Record<string, string> = {
+  logprobs: "from the token probabilities",
+  samples: "from repeated answers",
+  judge: "by a judging model",
+  reported: "as the worker reported it",
+};
 
 function told({ reason, confidence, threshold, sampled, stepId }: Approval): string {
   if (sampled) return "It would have passed. It is held as a sample, to learn how good such outputs are.";

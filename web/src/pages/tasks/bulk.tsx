@@ -1,112 +1,238 @@
-/** Cancelling all that match: the number first, then the act, then what came of it. */
+/** Acting on all that match: the number first, then the act, then what came of it. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
+import { ApiError } from "../../api/client";
+import { useApi } from "../../api/hooks";
 import { count, plural } from "../../lib/format";
+import { useLive } from "../../live/live";
 import { Button, Failed, Loading } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
-import { cancelAll, type Matching, matching, type Outcome, type TaskQuery } from "./matching";
+import { lookOf } from "../../ui/status";
+import {
+  type Act,
+  begin,
+  cancelRows,
+  type Matching,
+  matching,
+  type Outcome,
+  type TaskQuery,
+} from "./matching";
 
-export type Target = { filter: TaskQuery; words: string } | { chosen: Matching; words: string };
+export type Target = { words: string } & ({ act: Act; filter: TaskQuery } | { rows: string[] });
 
-export function CancelMatching({ target, onClose }: { target: Target; onClose: () => void }) {
-  const client = useQueryClient();
-  const [found, setFound] = useState<Matching | undefined>("chosen" in target ? target.chosen : undefined);
+const TITLE = { cancel: "Cancel tasks", retry: "Retry tasks" };
+const JOB = "/api/bulk/{id}" as const;
+/** How often the number is read again while tasks end. */
+const EVERY = 1_000;
+
+export function Bulk({ target, onClose }: { target: Target; onClose: () => void }) {
+  const title = `${TITLE["act" in target ? target.act : "cancel"]}: ${target.words}`;
+  return "rows" in target ? (
+    <Chosen title={title} rows={target.rows} onClose={onClose} />
+  ) : (
+    <Matched title={title} act={target.act} query={target.filter} onClose={onClose} />
+  );
+}
+
+type Around = { title: string; onClose: () => void };
+
+/** All that the filter matches, by a job of the server. */
+function Matched({ title, act, query, onClose }: Around & { act: Act; query: TaskQuery }) {
+  const [found, setFound] = useState<Matching>();
   const [error, setError] = useState<Error>();
-  const [outcome, setOutcome] = useState<Outcome>();
-  const [state, setState] = useState<"asks" | "works" | "done">("asks");
-  const stopped = useRef(false);
-  const once = useRef(target).current;
+  const [isOther, setOther] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [job, setJob] = useState<string>();
+  const once = useRef({ act, query }).current;
   useEffect(() => {
-    stopped.current = false;
-    if ("filter" in once) matching(once.filter).then(setFound, setError);
-    return () => {
-      stopped.current = true;
-    };
+    matching(once.act, once.query).then(setFound, setError);
   }, [once]);
   const go = async () => {
-    if (!found || found.ids.length === 0) return onClose();
-    setState("works");
-    setOutcome(await cancelAll(found.ids, setOutcome, () => stopped.current));
-    setState("done");
-    await client.invalidateQueries({ queryKey: ["/api/tasks"] });
+    if (!found || found.total === 0) return onClose();
+    setBusy(true);
+    setOther(false);
+    try {
+      setJob((await begin(found)).id);
+    } catch (refused) {
+      // Another number matches by now: it is told, and asked about anew.
+      if (refused instanceof ApiError && refused.status === 409) {
+        await matching(once.act, once.query).then(setFound, setError);
+        setOther(true);
+      } else setError(refused as Error);
+    }
+    setBusy(false);
   };
-  const number = found?.ids.length ?? 0;
+  if (job !== undefined) return <Running title={title} id={job} onClose={onClose} />;
+  const number = found?.total ?? 0;
   return (
     <Dialog
-      title={`Cancel tasks: ${target.words}`}
+      title={title}
       onClose={onClose}
-      onSubmit={() => void (state === "asks" ? go() : state === "done" && onClose())}
-      footer={<Footer state={state} number={number} isReady={found !== undefined} onClose={onClose} />}
+      onSubmit={() => !busy && void go()}
+      footer={
+        found?.total === 0 ? (
+          <Button type="submit">Close</Button>
+        ) : (
+          <>
+            <Button onClick={onClose}>{act === "cancel" ? "Keep them" : "Leave them"}</Button>
+            <Button
+              type="submit"
+              kind={act === "cancel" ? "danger" : "primary"}
+              icon={act === "cancel" ? "stop" : "undo"}
+              busy={!found || busy}
+            >
+              {found ? `${act === "cancel" ? "Cancel" : "Retry"} ${plural(number, "task")}` : "Counting"}
+            </Button>
+          </>
+        )
+      }
     >
-      {error && <Failed error={error} what="They could not be counted" />}
+      {error && <Failed error={error} what="Nothing was done" />}
+      {isOther && (
+        <p className="notice" data-tone="warn" role="alert">
+          Another number of tasks matches by now. Nothing was done.
+        </p>
+      )}
       {!error && !found && <Loading lines={2} />}
-      {found && state === "asks" && <Told found={found} />}
-      {found && outcome && state !== "asks" && <Progress outcome={outcome} of={number} />}
+      {!error && found && <Told found={found} />}
     </Dialog>
   );
 }
 
-function Footer({
-  state,
-  number,
-  isReady,
-  onClose,
-}: {
-  state: "asks" | "works" | "done";
-  number: number;
-  isReady: boolean;
-  onClose: () => void;
-}) {
-  if (state === "works") return <Button onClick={onClose}>Stop here</Button>;
-  if (state === "done" || (isReady && number === 0)) return <Button type="submit">Close</Button>;
-  return (
-    <>
-      <Button onClick={onClose}>Keep them</Button>
-      <Button type="submit" kind="danger" icon="stop" busy={!isReady}>
-        {isReady ? `Cancel ${plural(number, "task")}` : "Counting"}
-      </Button>
-    </>
-  );
-}
-
-function Told({ found }: { found: Matching }) {
-  if (found.ids.length === 0)
-    return <p>Nothing that matches is pending or running: there is nothing to cancel.</p>;
+function Told({ found: { act, counts, total } }: { found: Matching }) {
+  if (total === 0) {
+    return (
+      <p>
+        Nothing that matches {act === "cancel" ? "is pending or running" : "has failed"}: there is nothing to{" "}
+        {act === "cancel" ? "cancel" : "try again"}.
+      </p>
+    );
+  }
+  const parts = counts.map(({ status, number }) => `${count(number)} ${lookOf(status).word}`).join(", ");
   return (
     <>
       <p>
-        <strong>{plural(found.ids.length, "task")}</strong> {found.ids.length === 1 ? "matches" : "match"} and{" "}
-        {found.ids.length === 1 ? "has" : "have"} not ended: {count(found.pending)} pending,{" "}
-        {count(found.running)} running. These are cancelled, and nothing else; what is created from now on is
-        not.
+        <strong>{plural(total, "task")}</strong> {total === 1 ? "matches" : "match"}: {parts}.
       </p>
-      {found.steps > 0 && (
-        <p className="notice" data-tone="warn">
-          {count(found.steps)} of them {found.steps === 1 ? "is a step" : "are steps"} of executions, which
-          fail with them.
-        </p>
-      )}
+      <p className="soft">
+        {act === "cancel"
+          ? "These are cancelled, and nothing else. An execution fails if one of its steps is among them."
+          : "Each is submitted anew as a task of its own. Steps are left out: retry their executions."}
+      </p>
     </>
   );
 }
 
-function Progress({ outcome, of }: { outcome: Outcome; of: number }) {
-  const { done, cancelled, ended, failed } = outcome;
+/** The job: its progress is read again as tasks change, and goes on without this page. */
+function Running({ title, id, onClose }: Around & { id: string }) {
+  const client = useQueryClient();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const job = useApi(JOB, { path: { id } });
+  const again = () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void client.invalidateQueries({ queryKey: [JOB, { path: { id } }] });
+    }, EVERY);
+  };
+  useLive(["bulk.*", "task.created", "task.cancelled"], undefined, again);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const { data, error } = job;
+  const isDone = data?.status === "completed";
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={onClose}
+      footer={<Button type="submit">{isDone ? "Close" : "Close; it goes on"}</Button>}
+    >
+      {error && <Failed error={error} what="The job cannot be read" />}
+      {!data ? (
+        <Loading lines={2} />
+      ) : (
+        <Progress
+          done={data.done}
+          changed={data.succeeded}
+          skipped={data.skipped}
+          failed={data.failed}
+          of={data.total}
+          verb={data.action === "cancel" ? "cancelled" : "submitted anew"}
+        />
+      )}
+    </Dialog>
+  );
+}
+
+/** The rows that were selected, each by itself. */
+function Chosen({ title, rows, onClose }: Around & { rows: string[] }) {
+  const client = useQueryClient();
+  const [outcome, setOutcome] = useState<Outcome>();
+  const [isDone, setDone] = useState(false);
+  const stopped = useRef(false);
+  useEffect(() => {
+    stopped.current = false;
+    return () => {
+      stopped.current = true;
+    };
+  }, []);
+  const go = async () => {
+    if (isDone) return onClose();
+    if (outcome) return;
+    setOutcome(await cancelRows(rows, setOutcome, () => stopped.current));
+    setDone(true);
+    await client.invalidateQueries({ queryKey: ["/api/tasks"] });
+  };
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={() => void go()}
+      footer={
+        isDone ? (
+          <Button type="submit">Close</Button>
+        ) : outcome ? (
+          <Button onClick={onClose}>Stop here</Button>
+        ) : (
+          <>
+            <Button onClick={onClose}>Keep them</Button>
+            <Button type="submit" kind="danger" icon="stop">
+              Cancel {plural(rows.length, "task")}
+            </Button>
+          </>
+        )
+      }
+    >
+      {outcome ? (
+        <>
+          <Progress {...outcome} failed={outcome.failed.length} of={rows.length} verb="cancelled" />
+          {outcome.failed.slice(0, 5).map(({ id, why }) => (
+            <p key={id} className="small">
+              <span className="mono">{id}</span>: {why}
+            </p>
+          ))}
+        </>
+      ) : (
+        <p>
+          {rows.length === 1 ? "The selected task is" : `The ${count(rows.length)} selected tasks are`}{" "}
+          cancelled, and nothing else. One that has ended stays as it is.
+        </p>
+      )}
+    </Dialog>
+  );
+}
+
+type Numbers = { done: number; changed: number; skipped: number; failed: number; of: number; verb: string };
+
+function Progress({ done, changed, skipped, failed, of, verb }: Numbers) {
   return (
     <div className="stack" role="status">
       <span className="bar" aria-hidden="true">
-        <i style={{ width: `${(done / of) * 100}%` }} />
+        <i style={{ width: `${(done / Math.max(1, of)) * 100}%` }} />
       </span>
       <p>
-        {count(cancelled)} of {plural(of, "task")} cancelled
-        {ended > 0 && `, ${count(ended)} ended before`}
-        {failed.length > 0 && `, ${count(failed.length)} refused`}.
+        {count(changed)} of {plural(of, "task")} {verb}
+        {skipped > 0 && `, ${count(skipped)} left as they were`}
+        {failed > 0 && `, ${count(failed)} refused`}.
       </p>
-      {failed.slice(0, 5).map(({ id, why }) => (
-        <p key={id} className="small">
-          <span className="mono">{id}</span>: {why}
-        </p>
-      ))}
     </div>
   );
 }

@@ -1,55 +1,72 @@
 import { expect, test } from "vitest";
-import { ApiError } from "../../api/client";
-import { cancelAll, matching, type Read, type TaskQuery, type TaskRow } from "./matching";
+import { ApiError, type Schemas } from "../../api/client";
+import { actOf, begin, cancelRows, type Job, matching } from "./matching";
 
-const task = (id: number, status = "pending", planExecutionId?: string) =>
-  ({ id: `t${id}`, status, planExecutionId }) as unknown as TaskRow;
+type Body = Schemas["StartBulk"];
 
-function list(tasks: TaskRow[], asked: TaskQuery[] = []): Read {
-  return async (query) => {
-    asked.push(query);
-    const all = tasks.filter(({ status }) => query.status?.includes(status as "pending"));
-    const { offset = 0, limit = 0 } = query;
-    return { items: all.slice(offset, offset + limit), hasMore: offset + limit < all.length };
+/** A server on which so many tasks are of each status. */
+function server(numbers: Record<string, number>, asked: Body[] = []) {
+  return async (body: Body) => {
+    asked.push(body);
+    const total = (body.filter.status ?? []).reduce((sum, status) => sum + (numbers[status] ?? 0), 0);
+    return { total } as Job;
   };
 }
 
-test("what matches is counted by state, over all pages", async () => {
-  const tasks = Array.from({ length: 250 }, (_, index) => task(index, index % 5 ? "pending" : "running"));
-  const found = await matching({ queue: "q" }, list([...tasks, task(900, "completed")]));
-  expect(found.ids.length).toBe(250);
-  expect(found).toMatchObject({ pending: 200, running: 50, steps: 0 });
+test("what matches is counted by status, and nothing is done", async () => {
+  const asked: Body[] = [];
+  const found = await matching(
+    "cancel",
+    { queue: "q" },
+    server({ pending: 200, running: 50, failed: 9 }, asked),
+  );
+  expect(found.total).toBe(250);
+  expect(found.counts).toEqual([
+    { status: "pending", number: 200 },
+    { status: "running", number: 50 },
+  ]);
+  expect(asked.every(({ dryRun }) => dryRun)).toBe(true);
 });
 
-test("the filter is asked for as it is, with the states that can be cancelled", async () => {
-  const asked: TaskQuery[] = [];
-  await matching({ queue: "q", tags: ["a"], status: ["running", "failed"] }, list([], asked));
-  expect(asked).toMatchObject([{ queue: "q", tags: ["a"], status: ["running"] }]);
+test("the filter is asked for as it is, with the statuses that the action changes", async () => {
+  const query = {
+    queue: "q",
+    tags: ["a"],
+    status: ["running" as const, "failed" as const],
+    orderBy: "priority" as const,
+  };
+  const { filter } = await matching("cancel", query, server({}));
+  expect(filter).toEqual({ queue: "q", tags: ["a"], status: ["running"] });
 });
 
 test("a filter for what has ended matches nothing, and asks nothing", async () => {
-  const asked: TaskQuery[] = [];
-  expect((await matching({ status: ["failed"] }, list([task(1, "failed")], asked))).ids).toEqual([]);
+  const asked: Body[] = [];
+  expect((await matching("cancel", { status: ["failed"] }, server({ failed: 1 }, asked))).total).toBe(0);
   expect(asked).toEqual([]);
 });
 
-test("what shifts a page while it is read is not missed", async () => {
-  const tasks = Array.from({ length: 230 }, (_, index) => task(index));
-  const read = list(tasks);
-  let reads = 0;
-  const shifting: Read = async (query) => {
-    const answer = await read(query);
-    if (++reads === 1) tasks.splice(0, 10);
-    return answer;
-  };
-  const found = await matching({}, shifting);
-  expect(found.ids).toEqual(expect.arrayContaining(tasks.map(({ id }) => id)));
+test("the job is told the number that was shown", async () => {
+  const asked: Body[] = [];
+  const ask = server({ pending: 3 }, asked);
+  await begin(await matching("cancel", { queue: "q" }, ask), ask);
+  expect(asked.at(-1)).toEqual({
+    action: "cancel",
+    filter: { queue: "q", status: ["pending", "running"] },
+    expect: 3,
+  });
 });
 
-test("exactly these are cancelled; what ended before and what is refused is told", async () => {
+test("what has ended is tried again, all else cancelled", () => {
+  expect(actOf([])).toBe("cancel");
+  expect(actOf(["failed", "running"])).toBe("cancel");
+  expect(actOf(["completed"])).toBe("cancel");
+  expect(actOf(["failed", "cancelled"])).toBe("retry");
+});
+
+test("exactly these rows are cancelled; what ended before and what is refused is told", async () => {
   const asked: string[] = [];
   const steps: number[] = [];
-  const outcome = await cancelAll(
+  const outcome = await cancelRows(
     ["a", "b", "c"],
     ({ done }) => steps.push(done),
     () => false,
@@ -60,14 +77,14 @@ test("exactly these are cancelled; what ended before and what is refused is told
     },
   );
   expect(asked.sort()).toEqual(["a", "b", "c"]);
-  expect(outcome).toEqual({ done: 3, cancelled: 1, ended: 1, failed: [{ id: "c", why: "no" }] });
+  expect(outcome).toEqual({ done: 3, changed: 1, skipped: 1, failed: [{ id: "c", why: "no" }] });
   expect(steps).toEqual([1, 2, 3]);
 });
 
 test("it can be stopped between two tasks", async () => {
   let count = 0;
   const ids = Array.from({ length: 50 }, (_, index) => `t${index}`);
-  const outcome = await cancelAll(
+  const outcome = await cancelRows(
     ids,
     () => {},
     () => count >= 8,

@@ -1,69 +1,72 @@
 /**
- * Acting on every task that a filter matches. The number is known before anything is done, and what is done is
- * done to exactly those: they are listed first, and tasks that are created later are not among them.
- *
- * This is the one place that knows how: a bulk endpoint of the server would take its place.
+ * Acting on every task that a filter matches: a bulk job of the server. The number is asked for first, and the
+ * job refuses to begin if another number matches by then.
  */
-import { ApiError, api, getPage, type ItemOf, type ParamsOf, unwrap } from "../../api/client";
+import { ApiError, api, type ItemOf, type ParamsOf, type Schemas, unwrap } from "../../api/client";
 
 export type TaskRow = ItemOf<"/api/tasks">;
 export type TaskQuery = NonNullable<ParamsOf<"/api/tasks">["query"]>;
-export type Matching = { ids: string[]; pending: number; running: number; steps: number };
-export type Outcome = {
-  done: number;
-  cancelled: number;
-  ended: number;
-  failed: { id: string; why: string }[];
+export type Act = "cancel" | "retry";
+export type Filter = Schemas["BulkFilter"];
+export type Job = Schemas["Bulk"];
+type Status = NonNullable<Filter["status"]>[number];
+
+/** The statuses of tasks that an action changes. */
+const FITS: Record<Act, readonly Status[]> = {
+  cancel: ["pending", "running"],
+  retry: ["failed", "rejected", "cancelled"],
 };
 
-const OPEN = ["pending", "running"] as const;
-const PAGE = 100;
+/** What is cancelled of these statuses, or tried again if every one of them has ended. */
+export function actOf(statuses: readonly string[]): Act {
+  return statuses.length > 0 && statuses.every((it) => FITS.retry.includes(it as Status))
+    ? "retry"
+    : "cancel";
+}
+
+export type Count = { status: Status; number: number };
+export type Matching = { act: Act; filter: Filter; counts: Count[]; total: number };
+type Ask = (body: Schemas["StartBulk"]) => Promise<Job>;
+const ASK: Ask = (body) => unwrap(api.POST("/api/bulk", { body }));
+
+/** Counts those that match and that the action changes, by status. */
+export async function matching(act: Act, query: TaskQuery, ask: Ask = ASK): Promise<Matching> {
+  const status = FITS[act].filter((it) => !query.status?.length || query.status.includes(it));
+  const { queue, model, tags, createdAfter, createdBefore } = query;
+  const filter: Filter = { status: [...status], queue, model, tags, createdAfter, createdBefore };
+  const counts = await Promise.all(
+    status.map(async (it) => {
+      const { total } = await ask({ action: act, filter: { ...filter, status: [it] }, dryRun: true });
+      return { status: it, number: total };
+    }),
+  );
+  return { act, filter, counts, total: counts.reduce((sum, { number }) => sum + number, 0) };
+}
+
+/** Begins the job, or refuses with 409 if another number matches by now. */
+export function begin({ act, filter, total }: Matching, ask: Ask = ASK): Promise<Job> {
+  return ask({ action: act, filter, expect: total });
+}
+
+export type Outcome = {
+  done: number;
+  changed: number;
+  skipped: number;
+  failed: { id: string; why: string }[];
+};
 const AT_ONCE = 4;
-
-export type Read = (query: TaskQuery) => Promise<{ items: TaskRow[]; hasMore: boolean }>;
-const READ: Read = (query) => getPage("/api/tasks", { query });
-
-/** Those that match and can be cancelled. A status that has ended leaves none. */
-export async function matching(filter: TaskQuery, read: Read = READ): Promise<Matching> {
-  const status = OPEN.filter((it) => !filter.status?.length || filter.status.includes(it));
-  if (status.length === 0) return count([]);
-  const found = new Map<string, TaskRow>();
-  // The oldest first: what is created meanwhile comes last. What ends meanwhile shifts a page, so it is read
-  // again until a pass finds nothing new.
-  for (let before = -1; found.size > before; ) {
-    before = found.size;
-    for (let offset = 0; ; offset += PAGE) {
-      const query: TaskQuery = { ...filter, status, orderBy: "createdAt", order: "asc", limit: PAGE, offset };
-      const { items, hasMore } = await read(query);
-      for (const item of items) found.set(item.id, item);
-      if (!hasMore) break;
-    }
-    if (found.size <= PAGE) break;
-  }
-  return count([...found.values()]);
-}
-
-export function count(tasks: TaskRow[]): Matching {
-  const open = tasks.filter(({ status }) => status === "pending" || status === "running");
-  return {
-    ids: open.map(({ id }) => id),
-    pending: open.filter(({ status }) => status === "pending").length,
-    running: open.filter(({ status }) => status === "running").length,
-    steps: open.filter(({ planExecutionId }) => planExecutionId !== undefined).length,
-  };
-}
 
 type Cancel = (id: string) => Promise<unknown>;
 const CANCEL: Cancel = (id) => unwrap(api.DELETE("/api/tasks/{id}", { params: { path: { id } } }));
 
-/** Cancels these and no others, and tells how far it is. `stopped` ends it between two tasks. */
-export async function cancelAll(
+/** Cancels these rows and no others, and tells how far it is. `stopped` ends it between two tasks. */
+export async function cancelRows(
   ids: string[],
   told: (outcome: Outcome) => void,
   stopped: () => boolean,
   cancel: Cancel = CANCEL,
 ): Promise<Outcome> {
-  let outcome: Outcome = { done: 0, cancelled: 0, ended: 0, failed: [] };
+  let outcome: Outcome = { done: 0, changed: 0, skipped: 0, failed: [] };
   let next = 0;
   const work = async () => {
     while (next < ids.length && !stopped()) {
@@ -71,8 +74,8 @@ export async function cancelAll(
       const result = await one(id, cancel);
       outcome = {
         done: outcome.done + 1,
-        cancelled: outcome.cancelled + (result === "cancelled" ? 1 : 0),
-        ended: outcome.ended + (result === "ended" ? 1 : 0),
+        changed: outcome.changed + (result === "changed" ? 1 : 0),
+        skipped: outcome.skipped + (result === "skipped" ? 1 : 0),
         failed: typeof result === "string" ? outcome.failed : [...outcome.failed, result],
       };
       told(outcome);
@@ -82,14 +85,14 @@ export async function cancelAll(
   return outcome;
 }
 
-async function one(id: string, cancel: Cancel): Promise<"cancelled" | "ended" | { id: string; why: string }> {
+async function one(id: string, cancel: Cancel): Promise<"changed" | "skipped" | { id: string; why: string }> {
   for (let tries = 0; ; tries++) {
     try {
       await cancel(id);
-      return "cancelled";
+      return "changed";
     } catch (error) {
       // It ended by itself before its turn came.
-      if (error instanceof ApiError && error.status === 409) return "ended";
+      if (error instanceof ApiError && error.status === 409) return "skipped";
       const isBusy = error instanceof ApiError && (error.status === 429 || error.status === 503);
       if (!isBusy || tries === 5) return { id, why: error instanceof Error ? error.message : String(error) };
       await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** tries));

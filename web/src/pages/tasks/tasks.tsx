@@ -12,8 +12,8 @@ import { lookOf, Status, stateOf } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago, Lasted } from "../../ui/time";
 import { Filters, listOf, Since, States, sinceOf, TextFilter } from "../executions/filters";
-import { CancelMatching, type Target } from "./bulk";
-import { count, type TaskQuery, type TaskRow } from "./matching";
+import { Bulk, type Target } from "./bulk";
+import { actOf, type TaskQuery, type TaskRow } from "./matching";
 import { Submit } from "./submit";
 import "../executions/executions.css";
 import "./tasks.css";
@@ -58,7 +58,7 @@ export default function Tasks() {
     setChosen(new Set());
     set(changes);
   };
-  const ofChosen = count(rows.filter(({ id }) => chosen.has(id)));
+  const act = actOf(query.status ?? []);
   return (
     <PageFrame
       title="Tasks"
@@ -71,18 +71,18 @@ export default function Tasks() {
               kind="danger"
               icon="stop"
               needs="tasks: cancel"
-              onClick={() => setTarget({ chosen: ofChosen, words: `${chosen.size} selected` })}
+              onClick={() => setTarget({ rows: [...chosen], words: `${chosen.size} selected` })}
             >
               Cancel the selected
             </Button>
           ) : (
             <Button
-              kind="danger"
-              icon="stop"
-              needs="tasks: cancel"
-              onClick={() => setTarget({ filter: query, words: wordsOf(params) })}
+              kind={act === "cancel" ? "danger" : undefined}
+              icon={act === "cancel" ? "stop" : "undo"}
+              needs="bulk: run"
+              onClick={() => setTarget({ act, filter: query, words: wordsOf(params) })}
             >
-              {isFiltered ? "Cancel all that match" : "Cancel all"}
+              {act === "retry" ? "Retry all that match" : isFiltered ? "Cancel all that match" : "Cancel all"}
             </Button>
           )}
           <Button kind="primary" icon="plus" needs="tasks: create" onClick={() => set({ submit: "1" })}>
@@ -132,7 +132,7 @@ export default function Tasks() {
         />
       )}
       {target && (
-        <CancelMatching
+        <Bulk
           target={target}
           onClose={() => {
             setTarget(undefined);
@@ -177,11 +177,11 @@ const COLUMNS: Column<TaskRow>[] = [
     cell: (task) => <Why task={task} />,
   },
   { id: "queue", header: "Queue", width: "minmax(80px, 0.8fr)", phone: false, cell: (task) => task.queue },
-  { id: "model", header: "Model", width: "minmax(120px, 1fr)", phone: false, cell: (task) => task.model },
+  { id: "model", header: "Model", width: "minmax(132px, 1.1fr)", phone: false, cell: (task) => task.model },
   {
     id: "attempt",
     header: "Attempt",
-    width: "80px",
+    width: "76px",
     number: true,
     phone: false,
     cell: (task) => task.attempt || "–",
@@ -235,7 +235,7 @@ function Nothing({ isFiltered, submit }: { isFiltered: boolean; submit: () => vo
   return (
     <Empty
       title="No task was submitted yet"
-      command={'callboard tasks submit "Say hello in one sentence." --watch'}
+      command={'callboard tasks submit "Say hello in one sentence." --stream'}
       action={
         <Button icon="plus" needs="tasks: create" onClick={submit}>
           Submit a task

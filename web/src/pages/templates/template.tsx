@@ -6,6 +6,7 @@ import { api, type Schemas, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { duration, money } from "../../lib/format";
 import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
@@ -122,7 +123,7 @@ export default function One({ id }: { id: string }) {
 function Head({ template }: { template: Template }) {
   return (
     <div className="stack">
-      {template.description && <p className="templates-description">{template.description}</p>}
+      {template.description && <p className="templates-description">{visible(template.description)}</p>}
       <div className="row wrap small soft templates-facts">
         <span className="mono">{template.id}</span>
         <span>version {template.version}</span>

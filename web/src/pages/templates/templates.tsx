@@ -5,6 +5,7 @@ import type { ItemOf } from "../../api/client";
 import { useRows } from "../../api/hooks";
 import { count, duration, money } from "../../lib/format";
 import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
@@ -45,10 +46,10 @@ const COLUMNS: Column<Row>[] = [
   {
     id: "name",
     header: "Template",
-    width: "minmax(200px, 2fr)",
+    width: "minmax(200px, 3fr)",
     cell: (row) => (
       <span className="templates-name">
-        <Link href={`/templates/${row.id}`}>{row.name}</Link>
+        <Link href={`/templates/${row.id}`}>{visible(row.name)}</Link>
         <span className="faint small mono cut">{row.id}</span>
       </span>
     ),
@@ -56,7 +57,7 @@ const COLUMNS: Column<Row>[] = [
   {
     id: "version",
     header: "Version",
-    width: "80px",
+    width: "74px",
     cell: (row) => <span className="mono">{row.version}</span>,
   },
   { id: "industry", header: "Industry", width: "100px", cell: (row) => row.industry },
@@ -70,9 +71,9 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: "held",
-    header: "Reviewed",
+    header: "Gates",
     phone: false,
-    width: "80px",
+    width: "64px",
     number: true,
     cell: (row) =>
       row.hitlSteps.length > 0 ? (
@@ -92,7 +93,7 @@ const COLUMNS: Column<Row>[] = [
   {
     id: "author",
     header: "Author",
-    width: "minmax(90px, 1fr)",
+    width: "minmax(130px, 1fr)",
     phone: false,
     cell: (row) => <span className="cut">{row.author}</span>,
   },
