@@ -141,9 +141,10 @@ test("a server with work on it is shown as it is in the documentation", async ()
   await page.locator('[data-chain="ok"]').waitFor();
   await page.locator(".review-item").nth(5).waitFor();
   await picture(page, "review");
-  await page.setViewportSize({ width: 390, height: 844 });
-  await picture(page, "review-phone");
-  await page.setViewportSize({ width: 1360, height: 860 });
+  const phone = await open(browser, server, new URL(page.url()).pathname, { phone: true });
+  await phone.locator('[data-chain="ok"]').waitFor();
+  await picture(phone, "review-phone");
+  await close(phone);
 
   const run = runs[0].id;
   await page.goto(`/executions/${run}?step=summary`);

@@ -92,13 +92,13 @@ test("bulk cancel says the number first, and touches only what matches", async (
   await close(page);
 });
 
-test("what was cancelled is submitted anew in bulk, and nothing else", async () => {
+test("what was cancelled is submitted again in bulk, and nothing else", async () => {
   const page = await open(browser, server, "/tasks?queue=old&tags=import&status=cancelled");
   await page.getByText("131 tasks").waitFor();
   await page.getByRole("button", { name: "Retry all that match" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name: "Retry 131 tasks" }).click();
-  await dialog.getByText("131 of 131 tasks submitted anew.").waitFor();
+  await dialog.getByText("131 of 131 tasks submitted again.").waitFor();
   assert.equal(await total("status=pending&queue=old&tags=import"), 131);
   assert.equal(await total("status=pending&queue=old&tags=keep"), 20);
   await close(page);

@@ -1,10 +1,10 @@
 /** Where each step stands in the graph: from left to right by what it depends on. */
 import { graphlib, layout } from "@dagrejs/dagre";
 
-export const WIDTH = 200;
+export const WIDTH = 176;
 export const HEIGHT = 58;
 const BETWEEN = 18;
-const COLUMN = WIDTH + 64;
+const COLUMN = WIDTH + 48;
 /** dagre takes seconds for more; then the steps stand in plain columns. */
 const DAGRE_UP_TO = 100;
 

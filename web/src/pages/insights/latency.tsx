@@ -31,7 +31,8 @@ function Found({ samples }: { samples: Sample[] }) {
   const models = names(samples, "svc_task_run_seconds_count", "model");
   const queues = names(samples, "svc_task_queue_wait_seconds_count", "queue");
   const total = names(samples, "svc_tasks_duration_seconds", "model");
-  if (models.length === 0 && queues.length === 0) {
+  const counts = ["svc_task_run_seconds_count", "svc_task_queue_wait_seconds_count"];
+  if (!samples.some(({ name, value }) => counts.includes(name) && value > 0)) {
     return (
       <Empty
         title="No task has run since the server's start"

@@ -117,7 +117,7 @@ function Told({ found: { act, counts, total } }: { found: Matching }) {
       <p className="soft">
         {act === "cancel"
           ? "These are cancelled, and nothing else. An execution fails if one of its steps is among them."
-          : "Each is submitted anew as a task of its own. Steps are left out: retry their executions."}
+          : "Each is submitted again, as a new task. Steps are left out: retry their executions."}
       </p>
     </>
   );
@@ -155,7 +155,7 @@ function Running({ title, id, onClose }: Around & { id: string }) {
           skipped={data.skipped}
           failed={data.failed}
           of={data.total}
-          verb={data.action === "cancel" ? "cancelled" : "submitted anew"}
+          verb={data.action === "cancel" ? "cancelled" : "submitted again"}
         />
       )}
     </Dialog>

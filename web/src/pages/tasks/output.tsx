@@ -4,6 +4,11 @@ import { LongText } from "../../ui/long-text";
 import { Mark } from "../../ui/status";
 import { useStream } from "./stream";
 
+const WITHOUT: Record<string, string> = {
+  pending: "Not yet.",
+  awaiting_approval: "It is shown here once a reviewer has approved it.",
+};
+
 export function Output({
   taskId,
   status,
@@ -17,7 +22,7 @@ export function Output({
 }) {
   if (taskId && status === "running") return <Written key={taskId} taskId={taskId} label={label} />;
   if (output !== undefined) return <LongText text={formatted(output) ?? output} label={label} />;
-  return <p className="faint tasks-none">{status === "pending" ? "Not yet." : "None."}</p>;
+  return <p className="faint tasks-none">{WITHOUT[status] ?? "None."}</p>;
 }
 
 function Written({ taskId, label }: { taskId: string; label: string }) {
