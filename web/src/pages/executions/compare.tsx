@@ -38,7 +38,7 @@ export function Compare({
             {otherId && !isKnown && <option value={otherId}>{otherId}</option>}
             {others.map((it) => (
               <option key={it.id} value={it.id}>
-                {`${tail(it.id)} · ${lookOf(it.status).word} · ${instant(it.startedAt)}`}
+                {`${tail(it.id)} · ${lookOf(it.status).word} · ${it.startedAt ? instant(it.startedAt) : "not started"}`}
               </option>
             ))}
           </select>
@@ -179,7 +179,7 @@ function Side({ step }: { step: StepView | undefined }) {
 
 function Sum({ execution }: { execution: Execution }) {
   const { startedAt, completedAt, usage } = execution;
-  const lasted = completedAt ? Date.parse(completedAt) - Date.parse(startedAt) : undefined;
+  const lasted = startedAt && completedAt ? Date.parse(completedAt) - Date.parse(startedAt) : undefined;
   return (
     <>
       <td>

@@ -155,7 +155,8 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
           ))}
         </ul>
         <span>
-          started <Ago at={execution.startedAt} />
+          {execution.startedAt ? "started " : "starts "}
+          <Ago at={execution.startedAt ?? execution.startAt} />
         </span>
         <span>
           <Lasted from={execution.startedAt} to={execution.completedAt} />
@@ -241,7 +242,7 @@ function Actions({ of: execution }: { of: Execution }) {
       },
       "It was not started",
     );
-  const isRunning = execution.status === "running";
+  const isRunning = execution.status === "running" || execution.status === "pending";
   const isStopped = execution.status === "failed" || execution.status === "cancelled";
   const left = (execution.progress?.running ?? 0) + (execution.progress?.pending ?? 0);
   return (

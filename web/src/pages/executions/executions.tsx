@@ -16,7 +16,7 @@ import type { Execution } from "./steps";
 import "./executions.css";
 
 type Query = NonNullable<ParamsOf<"/api/plans/executions">["query"]>;
-const STATES = ["running", "completed", "failed", "cancelled"] as const;
+const STATES = ["pending", "running", "completed", "failed", "cancelled"] as const;
 const NAMES = ["status", "planId", "templateId", "since"];
 
 export default function Executions() {
@@ -111,7 +111,7 @@ export default function Executions() {
               header: "Started",
               width: "96px",
               number: true,
-              cell: (it) => <Ago at={it.startedAt} />,
+              cell: (it) => <Ago at={it.startedAt ?? it.startAt} />,
             },
           ]}
         />

@@ -21,7 +21,7 @@ export function Timeline({
   onSelect: (id: string) => void;
 }) {
   const now = useNow();
-  const start = Date.parse(execution.startedAt);
+  const start = execution.startedAt ? Date.parse(execution.startedAt) : now;
   const end = Math.max(execution.completedAt ? Date.parse(execution.completedAt) : now, start + 1);
   const bars = barsOf(steps, start, end);
   const scroller = useRef<HTMLDivElement>(null);

@@ -129,6 +129,7 @@ const waits = (reason: string) =>
   ({
     worker: "a worker that has room",
     approval: "a reviewer",
+    schedule: "its time to start",
     backoff: "its next attempt",
     limit: "a limit of its key",
     budget: "the budget",
