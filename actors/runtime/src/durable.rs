@@ -114,6 +114,9 @@ impl PendingCommit {
             | Outcome::Conflict(_)
             | Outcome::NotApplied(_)
             | Outcome::Unknown(_) => {
+                if matches!(outcome, Outcome::Fenced | Outcome::Unknown(_)) {
+                    node.lost.send_replace(true);
+                }
                 node.holdings.undo(&self.unit);
                 Err(NotCommitted(outcome))
             }

@@ -27,6 +27,7 @@ mod holdings;
 mod housekeeping;
 mod item;
 mod join;
+pub mod membership;
 pub mod metrics;
 mod models;
 mod node;

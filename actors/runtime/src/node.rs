@@ -27,7 +27,7 @@ use callboard_domain::usage::{Prices, estimate_tokens};
 use callboard_domain::worker::LeasePolicy;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::accounts::{self, AuditLog, Register};
 use crate::budgets::Budgets;
@@ -146,6 +146,8 @@ pub(crate) struct Node {
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
+    /// A commit was fenced, or its outcome cannot be known: what is in memory counts no more.
+    pub(crate) lost: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for Node {
@@ -195,6 +197,7 @@ impl Node {
             account_writer: OnceLock::new(),
             ids: Mutex::default(),
             draining: AtomicBool::new(false),
+            lost: watch::Sender::new(false),
         }
     }
 

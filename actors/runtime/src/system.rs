@@ -111,6 +111,16 @@ impl System {
         Handle::new(Arc::clone(&self.node))
     }
 
+    /// Ready once a commit was fenced, or its outcome cannot be known: another node may own what this
+    /// system holds in memory, and it is to be stopped.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut lost = self.node.lost.subscribe();
+        async move {
+            // The sender lives as long as the node, which the system holds.
+            let _ = lost.wait_for(|lost| *lost).await;
+        }
+    }
+
     /// From now on no task is given out, and workers are sent away; what runs goes on with them.
     pub fn drain(&self) {
         self.node.drain();

@@ -15,6 +15,7 @@ mod queues;
 mod repeats;
 mod retention;
 mod schedules;
+mod takeover;
 mod waits;
 mod webhooks;
 

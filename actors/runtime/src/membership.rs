@@ -1,0 +1,308 @@
+//! One node's membership of a cluster: it keeps its row alive, and says whether it is the active node.
+//!
+//! ```text
+//! standby ─ partition 0 is free ─▶ claims it, then all others ─▶ active
+//!    ▲ └ another node owns it: that node is active                │
+//!    └──── an epoch moved on, no renewal within a term, drained ──┘
+//! ```
+//!
+//! One node at a time is active, and owns every partition; the others stand by. The node that owns
+//! partition 0 claims the rest, so two nodes never divide them. Safety rests on the epochs that the store
+//! compares in each commit; the term only decides the moment of a takeover. Deliberately absent: the
+//! start and the end of what an active node runs, which are the caller's.
+
+mod tenure;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use callboard_store::ownership::{NodeId, NodeRow, Ownership, View};
+use callboard_store::{Error, Partition, PartitionSet};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+pub use tenure::{Ended, Part, take_part};
+
+/// The renewals in a term.
+const RENEWALS: u32 = 5;
+/// The longest time between two renewals.
+const RENEW: Duration = Duration::from_secs(1);
+/// The partition whose owner claims all others.
+const FIRST: Partition = Partition(0);
+
+/// The part of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Another node is active, at this address, or none is.
+    Standby(Option<String>),
+    /// This node owns every partition, and may answer as long as its term lasts. The number tells its
+    /// tenures apart.
+    Active(u64),
+    /// Another process joined as this node; this one must end.
+    Replaced,
+}
+
+/// The time up to which no other node can have taken over, as far as clocks can tell.
+#[derive(Debug, Clone)]
+pub struct Term(watch::Receiver<Instant>);
+
+impl Term {
+    /// True until the term is over.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        Instant::now() < *self.0.borrow()
+    }
+}
+
+#[derive(Debug)]
+enum Order {
+    /// Give every partition up.
+    Release(oneshot::Sender<()>),
+    /// Release everything and end.
+    Leave(oneshot::Sender<()>),
+}
+
+/// A node's membership.
+#[derive(Debug)]
+pub struct Membership {
+    standing: watch::Receiver<Standing>,
+    term: Term,
+    view: watch::Receiver<Option<Arc<View>>>,
+    orders: mpsc::UnboundedSender<Order>,
+    running: JoinHandle<()>,
+}
+
+impl Membership {
+    /// Joins, and keeps the membership until it is dropped or left.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn join(ownership: Arc<dyn Ownership>, address: &str) -> Result<Self, Error> {
+        let joined_at = Instant::now();
+        ownership.join(address).await?;
+        let (standing, of_standing) = watch::channel(Standing::Standby(None));
+        let (until, of_until) = watch::channel(joined_at + own_term(&*ownership));
+        let (view, of_view) = watch::channel(None);
+        let (orders, from_orders) = mpsc::unbounded_channel();
+        let tenures = AtomicU64::new(0);
+        let keeper = Keeper { ownership, standing, until, view, tenures };
+        let running = tokio::spawn(keeper.run(from_orders));
+        let term = Term(of_until);
+        Ok(Self { standing: of_standing, term, view: of_view, orders, running })
+    }
+
+    /// The node's part, which changes.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
+    /// The node's term.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        self.term.clone()
+    }
+
+    /// The cluster as it was read last.
+    #[must_use]
+    pub fn view(&self) -> watch::Receiver<Option<Arc<View>>> {
+        self.view.clone()
+    }
+
+    /// Gives every partition up; this node or another one claims them again. The caller has stopped
+    /// what wrote to them.
+    pub async fn release(&self) {
+        self.order(Order::Release).await;
+    }
+
+    /// Leaves the cluster, so that another node takes over at once.
+    pub async fn leave(self) {
+        self.order(Order::Leave).await;
+    }
+
+    async fn order(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
+        let (done, is_done) = oneshot::channel();
+        // Without a keeper there is nothing to give up.
+        let _ = self.orders.send(order(done));
+        let _ = is_done.await;
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+/// The next thing to do about ownership.
+#[derive(Debug, PartialEq, Eq)]
+enum Move {
+    /// Nothing: the part stays as it is.
+    Stay,
+    /// Stop being active.
+    StepDown,
+    /// Claim the first partition, and then all.
+    Claim,
+    /// Give these up.
+    Release(PartitionSet),
+    /// Wait for the node at this address.
+    Follow(String),
+}
+
+/// The term by the node's own clock: it ends before the row expires, also if a timer is late.
+fn own_term(ownership: &dyn Ownership) -> Duration {
+    ownership.term() / 10 * 9
+}
+
+/// Decides by a view, for a node that is active or not.
+fn decide(view: &View, me: NodeId, is_active: bool) -> Move {
+    let own = view.owned_by(me);
+    let can_replace = |node: &NodeRow| node.id != me && node.is_alive() && !node.is_draining;
+    let is_draining = view.node(me).is_some_and(|node| node.is_draining);
+    let is_replaceable = is_draining && view.nodes.iter().any(can_replace);
+    if is_active {
+        let is_complete = own == PartitionSet::ALL;
+        return if is_complete && !is_replaceable { Move::Stay } else { Move::StepDown };
+    }
+    let other = view.owner(FIRST).filter(|owner| owner.id != me && owner.is_alive());
+    if !own.is_empty() {
+        // Claimed again, they have a new epoch: commits of the tenure before are fenced.
+        return Move::Release(own);
+    }
+    if let Some(owner) = other {
+        return Move::Follow(owner.address.clone());
+    }
+    if is_replaceable { Move::Stay } else { Move::Claim }
+}
+
+struct Keeper {
+    ownership: Arc<dyn Ownership>,
+    standing: watch::Sender<Standing>,
+    until: watch::Sender<Instant>,
+    view: watch::Sender<Option<Arc<View>>>,
+    tenures: AtomicU64,
+}
+
+impl Keeper {
+    async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        let pause = RENEW.min(self.ownership.term() / RENEWALS);
+        loop {
+            let asked_at = Instant::now();
+            self.renew(asked_at).await;
+            if *self.standing.borrow() == Standing::Replaced {
+                return;
+            }
+            let until = *self.until.borrow();
+            let wake_at =
+                if self.is_active() { until.min(asked_at + pause) } else { asked_at + pause };
+            let order = tokio::time::timeout_at(wake_at, orders.recv()).await;
+            match order {
+                Err(_) => {}
+                Ok(None) => return,
+                Ok(Some(Order::Release(done))) => {
+                    self.give_up(PartitionSet::ALL).await;
+                    let _ = done.send(());
+                }
+                Ok(Some(Order::Leave(done))) => {
+                    self.set(Standing::Standby(None));
+                    let left = tokio::time::timeout(self.ownership.term(), self.ownership.leave());
+                    if let Ok(Err(error)) = left.await {
+                        tracing::warn!(%error, "the node's row stays until its term is over");
+                    }
+                    let _ = done.send(());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Renews the term and acts on the view. A renewal that takes too long, or fails, ends the active
+    /// part with the term.
+    async fn renew(&self, asked_at: Instant) {
+        let until = *self.until.borrow();
+        let term = self.ownership.term();
+        let limit = if self.is_active() { until } else { asked_at + term };
+        match tokio::time::timeout_at(limit, self.ownership.renew(Bytes::new())).await {
+            Ok(Ok(view)) => {
+                self.until.send_replace(asked_at + own_term(&*self.ownership));
+                self.act(&view).await;
+                self.view.send_replace(Some(Arc::new(view)));
+            }
+            Ok(Err(Error::Stopped)) => {
+                tracing::error!("another process joined the cluster as this node");
+                self.set(Standing::Replaced);
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the node's term could not be renewed");
+                self.expire(until);
+            }
+            Err(_) => {
+                tracing::warn!("the node's term could not be renewed in time");
+                self.expire(until);
+            }
+        }
+    }
+
+    fn expire(&self, until: Instant) {
+        if Instant::now() >= until {
+            self.set(Standing::Standby(None));
+        }
+    }
+
+    async fn act(&self, view: &View) {
+        match decide(view, self.ownership.id(), self.is_active()) {
+            Move::Stay => {}
+            // The caller stops what it runs, and has the partitions released.
+            Move::StepDown => self.set(Standing::Standby(None)),
+            Move::Release(own) => self.give_up(own).await,
+            Move::Follow(address) => self.set(Standing::Standby(Some(address))),
+            Move::Claim => {
+                self.set(Standing::Standby(None));
+                match self.claim().await {
+                    Ok(true) => {
+                        let tenure = self.tenures.fetch_add(1, Ordering::Relaxed);
+                        self.set(Standing::Active(tenure));
+                    }
+                    Ok(false) => {}
+                    Err(error) => tracing::warn!(%error, "the partitions could not be claimed"),
+                }
+            }
+        }
+    }
+
+    /// Claims everything; true if this node owns it now.
+    async fn claim(&self) -> Result<bool, Error> {
+        let first = [FIRST].into_iter().collect::<PartitionSet>();
+        if self.ownership.claim(first).await? != first {
+            return Ok(false);
+        }
+        let mut rest = PartitionSet::ALL;
+        rest.remove(FIRST);
+        Ok(self.ownership.claim(rest).await? == rest)
+    }
+
+    async fn give_up(&self, partitions: PartitionSet) {
+        self.set(Standing::Standby(None));
+        if let Err(error) = self.ownership.release(partitions).await {
+            tracing::warn!(%error, "the partitions stay until the node's term is over");
+        }
+    }
+
+    fn is_active(&self) -> bool {
+        matches!(*self.standing.borrow(), Standing::Active(_))
+    }
+
+    fn set(&self, standing: Standing) {
+        self.standing.send_if_modified(|current| {
+            let changes = *current != standing;
+            *current = standing;
+            changes
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Tenures: what runs while a node is active, begun and ended as its standing changes.
+
+use std::time::Duration;
+
+use super::{Membership, Standing, Term};
+
+/// The pause before the tenure after one that was lost.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What a node runs.
+pub trait Part: Send {
+    /// What runs during a tenure.
+    type Running: Send + Sync;
+    /// Why a tenure could not begin.
+    type Failed: std::fmt::Display + Send;
+
+    /// Begins a tenure: this node owns every partition from now on.
+    fn begin(
+        &mut self,
+        term: Term,
+    ) -> impl Future<Output = Result<Self::Running, Self::Failed>> + Send;
+
+    /// Ready when a tenure cannot go on, because a commit was fenced or its outcome cannot be known.
+    fn lost(&self, running: &Self::Running) -> impl Future<Output = ()> + Send;
+
+    /// Ends a tenure. What it still writes afterwards is fenced once somebody claims its partitions.
+    fn end(&mut self, running: Self::Running) -> impl Future<Output = ()> + Send;
+
+    /// Stands by for the node at this address, or for any.
+    fn stand_by(&mut self, active: Option<&str>);
+}
+
+/// Why a node has no part any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended<E> {
+    /// Another process joined as this node.
+    #[error("another process joined the cluster as this node")]
+    Replaced,
+    /// A tenure could not begin.
+    #[error("{0}")]
+    Failed(E),
+}
+
+/// Plays a node's part until `shutdown` is ready, and then ends the tenure and leaves.
+///
+/// # Errors
+/// [`Ended`]; whatever ran has ended then.
+pub async fn take_part<P: Part>(
+    membership: Membership,
+    part: &mut P,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), Ended<P::Failed>> {
+    let mut standing = membership.standing();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let current = standing.borrow_and_update().clone();
+        let running = match &current {
+            Standing::Replaced => return Err(Ended::Replaced),
+            Standing::Standby(active) => {
+                part.stand_by(active.as_deref());
+                None
+            }
+            Standing::Active(_) => match part.begin(membership.term()).await {
+                Ok(running) => Some(running),
+                // Another tenure may succeed, if this one was lost meanwhile.
+                Err(error) if *standing.borrow() == current => {
+                    membership.leave().await;
+                    return Err(Ended::Failed(error));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a tenure ended before it had begun");
+                    continue;
+                }
+            },
+        };
+        let lost = async {
+            match &running {
+                Some(running) => part.lost(running).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (is_lost, is_over) = tokio::select! {
+            biased;
+            () = &mut shutdown => (false, true),
+            changed = standing.changed() => (false, changed.is_err()),
+            () = lost => (true, false),
+        };
+        if let Some(running) = running {
+            part.stand_by(None);
+            part.end(running).await;
+        }
+        if is_over {
+            membership.leave().await;
+            return Ok(());
+        }
+        if is_lost {
+            // What broke the tenure may break the next one.
+            tokio::time::sleep(PAUSE).await;
+            // Claimed again they have new epochs, and everything is read anew.
+            membership.release().await;
+        }
+    }
+}

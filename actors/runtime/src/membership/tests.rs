@@ -1,0 +1,141 @@
+use callboard_store::memory::{Cluster, MemoryStore};
+use callboard_store::{Batch, BatchId, Outcome, Store};
+
+use super::*;
+
+const TERM: Duration = Duration::from_secs(5);
+
+struct Member {
+    store: Arc<MemoryStore>,
+    membership: Membership,
+}
+
+impl Member {
+    async fn join(cluster: &Cluster, number: u128) -> Self {
+        let store = Arc::new(cluster.node(NodeId(number)));
+        let ownership: Arc<dyn Ownership> = store.clone();
+        let membership = Membership::join(ownership, &format!("http://node-{number}")).await;
+        Self { store, membership: membership.expect("it joins") }
+    }
+
+    /// Waits until the node has this part.
+    async fn is(&self, wanted: impl Fn(&Standing) -> bool) -> Standing {
+        let mut standing = self.membership.standing();
+        let found = tokio::time::timeout(4 * TERM, standing.wait_for(wanted)).await;
+        found.expect("in time").expect("it is a member").clone()
+    }
+
+    async fn is_active(&self) -> Standing {
+        self.is(|it| matches!(it, Standing::Active(_))).await
+    }
+
+    async fn follows(&self, number: u128) {
+        let active = Standing::Standby(Some(format!("http://node-{number}")));
+        self.is(|it| *it == active).await;
+    }
+
+    /// Commits with the epochs of now.
+    async fn commit(&self, epoch: callboard_store::Epoch) -> Outcome {
+        let guards = vec![(Partition(7), epoch)];
+        self.store.commit(Batch { id: BatchId(1), guards, ops: Vec::new() }).await
+    }
+
+    fn epoch(&self) -> callboard_store::Epoch {
+        self.store.epoch(Partition(7)).expect("the node owns it")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_node_is_active_and_the_others_follow_it() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    one.is_active().await;
+    let (two, three) = (Member::join(&cluster, 2).await, Member::join(&cluster, 3).await);
+    two.follows(1).await;
+    three.follows(1).await;
+    tokio::time::sleep(10 * TERM).await;
+    assert_eq!(*one.membership.standing().borrow(), Standing::Active(0));
+    assert!(one.membership.term().is_current());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_node_is_replaced_after_its_term_and_a_leaving_one_at_once() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    one.is_active().await;
+    let two = Member::join(&cluster, 2).await;
+    two.follows(1).await;
+    let died_at = Instant::now();
+    drop(one);
+    two.is_active().await;
+    let pause = died_at.elapsed();
+    assert!(pause <= TERM + Duration::from_millis(1_500), "{pause:?}");
+    let three = Member::join(&cluster, 3).await;
+    three.follows(2).await;
+    let left_at = Instant::now();
+    two.membership.leave().await;
+    three.is_active().await;
+    assert!(left_at.elapsed() <= Duration::from_millis(1_500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_the_store_stops_before_another_may_begin_and_its_commits_are_fenced() {
+    for cuts in [MemoryStore::cut_off, MemoryStore::freeze] {
+        let cluster = Cluster::new(TERM);
+        let one = Member::join(&cluster, 1).await;
+        one.is_active().await;
+        let two = Member::join(&cluster, 2).await;
+        two.follows(1).await;
+        tokio::time::sleep(2 * TERM).await;
+        let (epoch, term) = (one.epoch(), one.membership.term());
+        cuts(&one.store);
+        one.is(|it| *it == Standing::Standby(None)).await;
+        assert!(!term.is_current());
+        assert!(!matches!(*two.membership.standing().borrow(), Standing::Active(_)));
+        two.is_active().await;
+        one.store.heal();
+        one.follows(2).await;
+        assert!(matches!(one.commit(epoch).await, Outcome::Fenced));
+        assert!(matches!(two.commit(two.epoch()).await, Outcome::Committed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_lost_its_term_alone_begins_a_tenure_with_new_epochs() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    assert_eq!(one.is_active().await, Standing::Active(0));
+    let epoch = one.epoch();
+    one.store.cut_off();
+    one.is(|it| *it == Standing::Standby(None)).await;
+    one.store.heal();
+    assert_eq!(one.is_active().await, Standing::Active(1));
+    assert!(matches!(one.commit(epoch).await, Outcome::Fenced));
+    let epoch = one.epoch();
+    one.membership.release().await;
+    assert_eq!(one.is(|it| *it == Standing::Active(2)).await, Standing::Active(2));
+    assert!(matches!(one.commit(epoch).await, Outcome::Fenced));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draining_node_hands_over_unless_nobody_else_can_take_over() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    one.is_active().await;
+    assert!(one.store.drain(NodeId(1), true).await.expect("the store answers"));
+    tokio::time::sleep(2 * TERM).await;
+    assert_eq!(*one.membership.standing().borrow(), Standing::Active(0));
+    let two = Member::join(&cluster, 2).await;
+    two.is_active().await;
+    one.follows(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_process_of_a_node_replaces_the_first() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    one.is_active().await;
+    let again = Member::join(&cluster, 1).await;
+    one.is(|it| *it == Standing::Replaced).await;
+    again.is_active().await;
+}
