@@ -68,7 +68,7 @@ pub(super) async fn items(
     let waiting = |task: &_| {
         (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
     };
-    let shown: Vec<_> = page.items.iter().map(|item| ItemBody::of(item, waiting)).collect();
+    let shown: Vec<_> = page.items.iter().map(|item| ItemBody::of(&page, item, waiting)).collect();
     Ok(Reply::page(&shown, page.total, items.window))
 }
 

@@ -119,6 +119,46 @@ async fn a_dry_run_shows_two_mebibytes_of_prompts() {
     assert!(most < before + 100, "{before} MiB before, {most} MiB at most");
 }
 
+/// Before: every output whole, however many steps there were.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_shows_eight_mebibytes_of_outputs() {
+    let fixture = Fixture::open().await;
+    let body = json!({"name": "t", "role": "operator", "environment": "test"});
+    let key = fixture.admin.post("/api/auth/keys", &body).await.expect(201);
+    let client = Client::new(&fixture.server.url, key["key"].as_str().expect("a key"));
+    let step = |number: usize| {
+        let prompt = if number == 0 { "short" } else { "{{input.x}}" };
+        json!({"id": format!("s{number}"), "prompt": prompt, "model": "simulated-echo"})
+    };
+    let plan = client.plan(&json!((0..24).map(step).collect::<Vec<_>>())).await;
+    let id = client.execute(&plan, &json!({"input": {"x": "x".repeat(1 << 20)}})).await;
+    let path = format!("/api/plans/executions/{id}");
+    until("it is completed", async || {
+        let list = client.get("/api/plans/executions").await.expect_ok();
+        list[0]["status"] == "completed"
+    })
+    .await;
+    let before = resident(&fixture.server);
+    let read = async {
+        let mut answer = Value::Null;
+        for _ in 0..2 {
+            answer = client.get(&path).await.expect_ok();
+        }
+        answer
+    };
+    let (execution, longest, most) = watched(&fixture.server, read).await;
+    let steps = execution["steps"].as_object().expect("steps");
+    let shown: usize = steps.values().map(|step| step["output"].as_str().map_or(0, str::len)).sum();
+    let cut = steps.values().filter(|step| step["outputTruncated"] == true).count();
+    println!("{shown} bytes shown, {cut} cut, {before} to {most} MiB, longest answer {longest:?}");
+    assert!(shown <= 8 << 20 && cut == 23, "{shown} bytes, {cut} cut");
+    assert_eq!(steps["s0"]["output"], "short");
+    assert!(steps["s0"].get("outputTruncated").is_none());
+    assert!(most < before + 100, "{before} MiB before, {most} MiB at most");
+    let task = client.task(steps["s1"]["taskId"].as_str().expect("an id")).await;
+    assert_eq!(task["output"].as_str().map(str::len), Some(1 << 20), "the task has the whole");
+}
+
 /// Before: 1.2 GB for good, and again at each start.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_full_of_patterns_are_refused_or_cost_little() {

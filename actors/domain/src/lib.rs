@@ -21,6 +21,7 @@ pub mod digest;
 pub mod error;
 pub mod estimate;
 pub mod event;
+pub mod excerpts;
 pub mod execution;
 pub mod fuel;
 pub mod graph;

@@ -3,7 +3,7 @@
 use callboard_domain::execution::{ItemCounts, ItemStatus};
 use callboard_domain::query::Items;
 use callboard_domain::task::Task;
-use callboard_runtime::read::items::ItemDetail;
+use callboard_runtime::read::items::{ItemDetail, ItemPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,10 +63,15 @@ pub struct ItemBody<'a> {
 }
 
 impl<'a> ItemBody<'a> {
-    /// An item; `waiting` says what a pending task waits for.
+    /// An item of a page; `waiting` says what a pending task waits for.
     #[must_use]
-    pub fn of(item: &'a ItemDetail, waiting: impl Fn(&Task) -> Waiting) -> Self {
-        Self { item: item.number, result: StepResult::of_item(item, waiting) }
+    pub fn of(
+        page: &'a ItemPage,
+        item: &'a ItemDetail,
+        waiting: impl Fn(&Task) -> Waiting,
+    ) -> Self {
+        let result = StepResult::of_item(item, waiting).with(&page.outputs, item.number);
+        Self { item: item.number, result }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What became of a step (SPEC.md, Step result fields).
 
 use callboard_domain::Timestamp;
+use callboard_domain::excerpts::Excerpts;
 use callboard_domain::execution::{Stage, StepState};
 use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::task::{FailureKind, State, Task};
@@ -27,6 +28,10 @@ pub struct StepResult<'a> {
     /// items' outputs, unless that has more than 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
+    /// True if the rest of `output` is left out, because all outputs of the answer have more than 8 MiB;
+    /// `GET /api/tasks/{id}` has the whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    output_truncated: bool,
     /// When its task first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -116,14 +121,11 @@ impl<'a> StepResult<'a> {
             }
             Stage::Dispatched => {
                 let task = row.task.and_then(|id| detail.tasks.get(&id));
-                let output = detail.outputs.get(&number).map(String::as_str);
-                let of = |task| Self { output, ..Self::dispatched(row, task, waiting(task)) };
+                let of = |task| Self::dispatched(row, task, waiting(task));
+                let of = |task| of(task).with(&detail.outputs, number);
                 task.map_or_else(|| Self::row("running", row), of)
             }
-            Stage::Completed => {
-                let output = detail.outputs.get(&number).map(String::as_str);
-                Self { output, ..Self::row("completed", row) }
-            }
+            Stage::Completed => Self::row("completed", row).with(&detail.outputs, number),
             Stage::Skipped => Self::row("skipped", row),
             Stage::Failed => Self::row("failed", row),
             Stage::Rejected => Self::row("rejected", row),
@@ -138,7 +140,13 @@ impl<'a> StepResult<'a> {
             Some(task) => Self::dispatched(&item.row, task, waiting(task)),
             None => Self::row(status, &item.row),
         };
-        Self { status, output: item.output.as_deref(), ..shown }
+        Self { status, ..shown }
+    }
+
+    /// The same with its output, which has this number.
+    pub(super) fn with(self, outputs: &'a Excerpts<u16>, number: u16) -> Self {
+        let (output, output_truncated) = (outputs.get(&number), outputs.is_cut(&number));
+        Self { output, output_truncated, ..self }
     }
 
     fn row(status: &'static str, row: &'a StepState) -> Self {

@@ -2767,7 +2767,7 @@ export interface components {
              * @description When it was made.
              */
             createdAt: string;
-            /** @description The account that made it. */
+            /** @description The account that gave the target. */
             createdBy: string;
             /** @description The cron expression. */
             cron?: string;
@@ -3019,6 +3019,11 @@ export interface components {
              *     items' outputs, unless that has more than 1 MiB.
              */
             output?: string;
+            /**
+             * @description True if the rest of `output` is left out, because all outputs of the answer have more than 8 MiB;
+             *     `GET /api/tasks/{id}` has the whole.
+             */
+            outputTruncated?: boolean;
             /**
              * Format: date-time
              * @description When the signal of a wait came, which may be before the wait.

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
 use crate::catalog::{self, Author, Publication, Published, Publishing, Removal};
 use crate::execution::{Address, Message};
-use crate::read::items::{self, ItemDetail};
+use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::submission::{Begin, Made, Options, Order, Runs, Submitted};
 use crate::tables::Deployed;
@@ -347,7 +347,7 @@ impl Handle {
         id: ExecutionId,
         step: &str,
         query: &Items,
-    ) -> Result<Page<ItemDetail>, Error> {
+    ) -> Result<ItemPage, Error> {
         self.overview(environment, id).await?;
         let found = items::page(&self.node, environment, id, step, query).await;
         let missing = || Error::not_found("step with forEach", step);

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use callboard_domain::excerpts::Excerpts;
 use callboard_domain::execution::program::Made;
 use callboard_domain::execution::{Execution, ItemOutputs, ItemStatus, Live, Stage, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
-use callboard_domain::query::{Items, Page, Window};
+use callboard_domain::query::{Items, Window};
 use callboard_domain::task::Task;
 use callboard_store::{Error, Store};
 
-use super::runs::{how_far, whole};
+use super::runs::{MAX_OUTPUTS, how_far, whole};
 use crate::node::Node;
 use crate::tables::{self, executions, items};
 
@@ -24,8 +25,17 @@ pub struct ItemDetail {
     pub row: StepState,
     /// Its task, while that has not ended.
     pub task: Option<Task>,
-    /// Its output, once it is completed.
-    pub output: Option<String>,
+}
+
+/// Items of a step, and their outputs.
+#[derive(Debug, Clone)]
+pub struct ItemPage {
+    /// The items of the page.
+    pub items: Vec<ItemDetail>,
+    /// The outputs of completed items, by number, within [`MAX_OUTPUTS`].
+    pub outputs: Excerpts<u16>,
+    /// How many items match.
+    pub total: u64,
 }
 
 /// The output of a completed step, from the task or the tasks that made it; `None` if the task is gone.
@@ -91,7 +101,7 @@ pub(crate) async fn page(
     id: ExecutionId,
     step: &str,
     query: &Items,
-) -> Result<Option<Page<ItemDetail>>, Error> {
+) -> Result<Option<ItemPage>, Error> {
     let store = node.store();
     let Some(head) = executions::head(store, environment, id).await? else { return Ok(None) };
     let Some((execution, _, compiled)) = whole(node, environment, id, head).await? else {
@@ -110,17 +120,19 @@ pub(crate) async fn page(
     let wanted = |status: &ItemStatus| query.statuses.is_empty() || query.statuses.contains(status);
     let found: Vec<_> = found.filter(|(_, status, _)| wanted(status)).collect();
     let total = found.len() as u64;
-    let mut shown = Vec::new();
+    let (mut shown, mut outputs) = (Vec::new(), Excerpts::within(MAX_OUTPUTS));
     let Window { offset, limit } = query.window;
     for (item, status, row) in found.into_iter().skip(offset).take(limit) {
-        let (mut task, mut output) = (None, None);
+        let mut task = None;
         if let (Stage::Dispatched, Some(id)) = (row.stage, row.task) {
             task = tables::task(store, environment, id).await?.map(|found| found.task);
         }
-        if let (Stage::Completed, Some(id)) = (row.stage, row.task) {
-            output = of_task(store, environment, id).await?;
+        if let (Stage::Completed, Some(id)) = (row.stage, row.task)
+            && let Some(output) = of_task(store, environment, id).await?
+        {
+            outputs.insert(item, output);
         }
-        shown.push(ItemDetail { number: item, status, row: row.clone(), task, output });
+        shown.push(ItemDetail { number: item, status, row: row.clone(), task });
     }
-    Ok(Some(Page { items: shown, total }))
+    Ok(Some(ItemPage { items: shown, outputs, total }))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::estimate::PastRun;
+use callboard_domain::excerpts::Excerpts;
 use callboard_domain::execution::program::{CompiledPlan, made};
 use callboard_domain::execution::{
     Execution, ItemCounts, Live, MAX_OUTPUT, Progress, Stage, Template,
@@ -25,6 +26,8 @@ use crate::tables::{
 
 /// How many past executions an estimate looks at.
 const LOOKED_AT: usize = 20;
+/// The bytes of all outputs in one answer about an execution: of its steps, or of a page of items.
+pub const MAX_OUTPUTS: usize = 8 << 20;
 /// How many names of plans are read at a time.
 const PAGE: usize = 1_000;
 
@@ -57,9 +60,9 @@ pub struct ExecutionDetail {
     pub overview: Overview,
     /// The tasks of its dispatched steps, as they are.
     pub tasks: HashMap<TaskId, Task>,
-    /// The outputs of completed steps, by number. Of a step with a list the JSON array, unless that has
-    /// more than 1 MiB.
-    pub outputs: HashMap<u16, String>,
+    /// The outputs of completed steps, by number, within [`MAX_OUTPUTS`]. Of a step with a list the JSON
+    /// array, unless that has more than 1 MiB.
+    pub outputs: Excerpts<u16>,
     /// How many items of the steps with a list are how far, by number.
     pub items: HashMap<u16, ItemCounts>,
     /// What it was started with, with defaults filled in.
@@ -198,7 +201,8 @@ async fn detail(
         return Ok(None);
     };
     let execution = items::with_items(store, environment, execution).await?;
-    let (mut tasks, mut outputs, mut counts) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let (mut tasks, mut counts) = (HashMap::new(), HashMap::new());
+    let mut outputs = Excerpts::within(MAX_OUTPUTS);
     for (number, row) in execution.steps() {
         if row.map.is_some() {
             let live = super::items::live(store, environment, &execution, number).await?;
@@ -214,9 +218,10 @@ async fn detail(
             }
             continue;
         }
-        if let Some(source) = row.output_source() {
-            let output = tables::output(store, environment, source).await?;
-            outputs.extend(output.map(|output| (number, output)));
+        if let Some(source) = row.output_source()
+            && let Some(output) = tables::output(store, environment, source).await?
+        {
+            outputs.insert(number, output);
         }
         let Some(id) = row.task else { continue };
         match row.stage {

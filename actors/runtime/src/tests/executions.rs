@@ -329,10 +329,13 @@ async fn a_crash_at_any_commit_of_an_execution_applies_each_output_once() {
             assert!(begun.is_none_or(|id| there == [id]), "{fault:?} at {k}");
             let Some(id) = there.first() else { continue };
             let before = bench.execution(*id).await;
-            let done = before.outputs.len();
+            let done = before.outputs.texts().len();
             for step in acknowledged.lock().expect("no panic").keys() {
                 let number = u16::try_from("abcd".find(step).expect("a step")).expect("small");
-                assert!(before.outputs.contains_key(&number), "{fault:?} at {k}: {step} is lost");
+                assert!(
+                    before.outputs.texts().contains_key(&number),
+                    "{fault:?} at {k}: {step} is lost"
+                );
             }
             let applied = Applied::default();
             let worker = tokio::spawn(echo(bench.worker(1).await, Arc::clone(&applied)));

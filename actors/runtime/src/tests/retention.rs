@@ -181,7 +181,7 @@ impl Bench {
                 Ok(detail) => {
                     seen += 1;
                     assert_eq!(detail.overview.progress.completed, detail.overview.progress.total);
-                    assert!(detail.outputs.values().all(|output| !output.is_empty()));
+                    assert!(detail.outputs.texts().values().all(|output| !output.is_empty()));
                 }
                 Err(error) => assert!(matches!(error, Error::NotFound { .. }), "{error:?}"),
             }

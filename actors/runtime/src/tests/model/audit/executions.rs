@@ -108,14 +108,14 @@ fn prompts(picture: &Picture, detail: &ExecutionDetail, plan: &Planned) -> Resul
         let Some(task) = row.task.and_then(|task| picture.tasks.get(&task)) else { continue };
         if let (Stage::Completed, Some(output)) = (row.stage, detail.outputs.get(&step)) {
             let said = &task.output;
-            must(said.as_ref() == Some(output), || {
+            must(said.as_deref() == Some(output), || {
                 format!("step {step} of {} says {output:?}, its task {said:?}", plan.id)
             })?;
         }
         if task.task.spec.origin.retry_of.is_some() {
             continue;
         }
-        let said = |on: &u16| detail.outputs.get(on).map_or("", String::as_str);
+        let said = |on: &u16| detail.outputs.get(on).unwrap_or_default();
         let said: Vec<_> = plan.depends_on[usize::from(step)].iter().map(said).collect();
         let (asked, expected) = (&task.inputs.prompt, asks::prompt(step, &said));
         must(*asked == expected, || {
@@ -131,12 +131,12 @@ fn signals(known: Option<&KnownExecution>, detail: &ExecutionDetail) -> Result<(
     for (step, row) in execution.steps() {
         let Some(signal) = row.signal.filter(|_| row.stage == Stage::Completed) else { continue };
         let (said, id) = (detail.outputs.get(&step), execution.head.spec.id);
-        let is_sent = |sent: &String| Some(sent) == said;
+        let is_sent = |sent: &String| Some(sent.as_str()) == said;
         let known = known.is_some_and(|known| known.sent.iter().any(is_sent));
         must(known, || format!("{id}: step {step} goes on with {signal:?}, which says {said:?}"))?;
     }
     let kept = |payload: &String| {
-        detail.outputs.values().any(|output| output == payload)
+        detail.outputs.texts().values().any(|output| output == payload)
             || execution.steps().any(|(_, row)| row.signal.is_some())
     };
     for payload in known.iter().flat_map(|known| known.signals.values()) {

@@ -77,7 +77,7 @@ pub(super) fn prompts(
         let Some(task) = task.filter(|task| task.task.spec.origin.retry_of.is_none()) else {
             continue;
         };
-        let said = |on: &u16| detail.outputs.get(on).map_or("", String::as_str);
+        let said = |on: &u16| detail.outputs.get(on).unwrap_or_default();
         let said: Vec<_> = plan.depends_on[usize::from(step)].iter().map(said).collect();
         let expected = asks::prompt(step, &said) + &asks::of_item(item);
         must(task.inputs.prompt == expected, || {
@@ -89,7 +89,7 @@ pub(super) fn prompts(
     }
     let expected = Value::Array(outputs).to_string();
     let said = detail.outputs.get(&step);
-    must(said.is_none_or(|said| *said == expected), || {
+    must(said.is_none_or(|said| said == expected), || {
         format!("{id}: step {step} says {said:?}, its items {expected}")
     })
 }
