@@ -297,7 +297,7 @@ pub struct ScheduleBody<'a> {
     next_run_at: Option<Iso>,
     /// Occurrences that wait for the end of a run.
     queued: usize,
-    /// The account that made it.
+    /// The account that gave the target.
     created_by: &'a str,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]

@@ -168,7 +168,7 @@ impl Overlap {
 pub struct Schedule {
     /// The identifier.
     pub id: ScheduleId,
-    /// The account that made it, in whose name its work starts.
+    /// The account that gave the target, in whose name the work starts.
     pub account: String,
     /// The settings.
     pub settings: Settings,

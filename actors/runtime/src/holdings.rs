@@ -18,8 +18,8 @@ use foldhash::HashMap;
 
 use crate::node::{Node, PAGE};
 use crate::tables::{
-    self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, LIVE_EXECUTIONS, LIVE_TASKS, PLANS, TEMPLATES,
-    executions, items,
+    self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, LIVE_EXECUTIONS, LIVE_TASKS, PLANS, SCHEDULES,
+    TEMPLATES, executions, items,
 };
 
 /// The time between two measurements.
@@ -226,6 +226,15 @@ impl Measuring<'_> {
             after = Some(*last);
             for (id, plan) in page {
                 self.add(&plan.account, environment, id, 0).await?;
+            }
+        }
+        after = None;
+        loop {
+            let page = SCHEDULES.scan(store, number, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (id, row) in page {
+                self.add(&row.schedule.account, environment, id, 0).await?;
             }
         }
         after = None;

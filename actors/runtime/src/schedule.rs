@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 pub use start::{Start, Target};
 pub(crate) use watch::RunWatch;
 
+use crate::handle::Owner;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
 use crate::supervisor::Reason;
@@ -48,8 +49,8 @@ pub(crate) struct Changes {
     pub(crate) settings: Settings,
     /// The version of the schedule that they were made from.
     pub(crate) version: u64,
-    /// The new target, as it is stored.
-    pub(crate) target: Option<String>,
+    /// The new target, as it is stored, and the account that gave it.
+    pub(crate) target: Option<(String, Owner)>,
 }
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -316,11 +317,15 @@ impl Held<ScheduleItem> {
         let (now, environment) = (self.node.now(), self.address.environment);
         let timetable = Timetable::compile(&settings.timing)?;
         let schedule = own.row.schedule.changed(settings, &timetable, now);
-        let row = ScheduleRow { schedule, ..own.row.clone() };
-        let mut rows = schedules::event(environment, EventName::ScheduleUpdated, now, &row, None);
-        rows.extend(
-            target.iter().flat_map(|text| schedules::target(environment, row.schedule.id, text)),
-        );
+        let (mut row, mut rows) = (ScheduleRow { schedule, ..own.row.clone() }, Vec::new());
+        if let Some((text, owner)) = target {
+            rows = schedules::target(environment, row.schedule.id, &text);
+            // Otherwise one account could have work done in another's name, and with its rights.
+            row.schedule.account = owner.id;
+            (row.role, row.concurrent) = (owner.role, owner.concurrent);
+            self.node.holdings.store(&row.schedule.account, &rows);
+        }
+        rows.extend(schedules::event(environment, EventName::ScheduleUpdated, now, &row, None));
         self.commit(row.clone(), rows).await?;
         self.arm();
         // The client may have left.

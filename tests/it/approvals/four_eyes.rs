@@ -89,3 +89,33 @@ async fn without_the_setting_who_submitted_may_approve() {
     let id = held_by(&fixture, &olga).await;
     olga.approve(&id, &json!({})).await.expect_ok();
 }
+
+#[tokio::test]
+async fn nobody_submits_in_another_s_name_by_their_schedule() {
+    let fixture = Fixture::with(&[ON]).await;
+    let (olga, olga_id) = fixture.user("olga", "operator").await;
+    let (otto, otto_id) = fixture.user("otto", "operator").await;
+    let target = |prompt: &str| json!({"task": {"prompt": prompt, "hitl": {"required": true}}});
+    let schedule =
+        json!({"name": "s", "cron": "@yearly", "overlap": "allow", "target": target("hers")});
+    let made = olga.post("/api/schedules", &schedule).await.expect(201);
+    let path = format!("/api/schedules/{}", made["id"].as_str().expect("an id"));
+    let change = async |body: Value| {
+        let request = otto.request(reqwest::Method::PATCH, &path).json(&body);
+        otto.send(request).await.expect_ok()["createdBy"].clone()
+    };
+    let held = async || {
+        let run = otto.post(&format!("{path}/trigger"), &json!({})).await.expect_ok();
+        let id = run["taskId"].as_str().expect("an id").to_owned();
+        fixture.operator.task_when(&id, |task| task["awaitingApproval"] == true).await;
+        id
+    };
+    assert_eq!(change(json!({"name": "renamed"})).await, json!(olga_id), "the work is still hers");
+    let id = held().await;
+    assert_eq!(olga.approve(&id, &json!({})).await.refused(403), "FORBIDDEN");
+    otto.approve(&id, &json!({})).await.expect_ok();
+    assert_eq!(change(json!({"target": target("his")})).await, json!(otto_id));
+    let id = held().await;
+    assert_eq!(otto.approve(&id, &json!({})).await.refused(403), "FORBIDDEN");
+    olga.approve(&id, &json!({})).await.expect_ok();
+}

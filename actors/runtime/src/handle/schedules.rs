@@ -46,7 +46,8 @@ impl Handle {
     /// Makes a schedule. After `Ok` it survives a power cut.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for the timing, those of the target, [`Error::Unavailable`].
+    /// [`Error::Invalid`] for the timing, [`Error::QuotaExceeded`], those of the target,
+    /// [`Error::Unavailable`].
     pub async fn create_schedule(
         &self,
         owner: &Owner,
@@ -55,6 +56,7 @@ impl Handle {
     ) -> Result<ScheduleDetail, Error> {
         let (now, environment) = (self.node.now(), owner.environment);
         let timetable = compiled(&settings.timing, now)?;
+        self.node.holdings.admit(&owner.id, 0)?;
         self.order(owner, target.target.clone()).await?;
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
@@ -65,6 +67,7 @@ impl Handle {
         rows.push(schedules::put(environment, &row));
         rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
         let shard = self.node.shard(partition);
+        self.node.holdings.store(&owner.id, &rows);
         match durable::commit_rows(shard, partition, rows).await {
             Outcome::Committed => {}
             Outcome::Fenced
@@ -183,10 +186,12 @@ impl Handle {
             compiled(&settings.timing, self.node.now())?;
         }
         if let Some(target) = &target {
+            self.node.holdings.admit(&owner.id, 0)?;
             self.order(owner, target.target.clone()).await?;
         }
         let given = target.as_ref().map_or(before.target, |target| target.given.clone());
-        let changes = Changes { settings, version, target: target.map(GivenTarget::text) };
+        let target = target.map(|target| (target.text(), owner.clone()));
+        let changes = Changes { settings, version, target };
         let row =
             self.ask_schedule(environment, id, |reply| Message::Change(Box::new(changes), reply));
         Ok(ScheduleDetail { row: row.await?, target: given })
