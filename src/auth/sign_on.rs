@@ -14,7 +14,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::UserId;
+use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::{Error, Timestamp};
 use jsonwebtoken::{Algorithm, EncodingKey, crypto};
 
@@ -24,6 +24,8 @@ pub const ATTEMPT_LIFETIME: Duration = Duration::from_mins(10);
 const CODE_LIFETIME: Duration = Duration::from_mins(1);
 /// The most codes that wait.
 const MAX_CODES: usize = 10_000;
+/// The most of one user.
+const MAX_CODES_OF_USER: usize = 20;
 
 /// What makes attempts of this process recognisable.
 pub struct Attempts(EncodingKey);
@@ -134,9 +136,12 @@ pub struct Codes {
     lifetime: Duration,
 }
 
+/// The user whom a code signs in, and the session that made it, which must still be there.
+pub type Bearer = (UserId, Option<SessionId>);
+
 #[derive(Debug)]
 struct Code {
-    user: UserId,
+    bearer: Bearer,
     challenge: Option<String>,
     expires_at: Timestamp,
 }
@@ -154,24 +159,30 @@ impl Codes {
         Self { waiting: Mutex::default(), lifetime }
     }
 
-    /// A code for this user.
+    /// A code for this user, in place of the user's oldest one if there are many.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if too many wait.
     pub fn issue(
         &self,
-        user: UserId,
+        bearer: Bearer,
         challenge: Option<String>,
         now: Timestamp,
     ) -> Result<String, Error> {
         let code = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
         let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, code| now < code.expires_at);
+        let own = || codes.iter().filter(|(_, code)| code.bearer.0 == bearer.0);
+        if own().count() >= MAX_CODES_OF_USER
+            && let Some(oldest) = own().min_by_key(|(_, code)| code.expires_at).map(|(key, _)| *key)
+        {
+            codes.remove(&oldest);
+        }
         if codes.len() >= MAX_CODES {
             return Err(Error::Unavailable("too many sign-ins at once"));
         }
         let expires_at = now.after(self.lifetime);
-        codes.insert(Digest::of(&code), Code { user, challenge, expires_at });
+        codes.insert(Digest::of(&code), Code { bearer, challenge, expires_at });
         Ok(code)
     }
 
@@ -184,12 +195,12 @@ impl Codes {
         code: &str,
         verifier: Option<&str>,
         now: Timestamp,
-    ) -> Result<UserId, Error> {
+    ) -> Result<Bearer, Error> {
         let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let found = codes.remove(&Digest::of(code)).filter(|code| now < code.expires_at);
         drop(codes);
         let is_its = |code: &Code| code.challenge == verifier.map(challenge);
-        found.filter(is_its).map(|code| code.user).ok_or_else(|| {
+        found.filter(is_its).map(|code| code.bearer).ok_or_else(|| {
             let message = "the sign-in code is not known, was used, or its time is over";
             Error::InvalidToken(message.to_owned())
         })
@@ -247,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_code_counts_once_for_a_minute_with_its_verifier() {
-        let (codes, user) = (Codes::default(), UserId::from_u128(7 << 10));
+        let (codes, user) = (Codes::default(), (UserId::from_u128(7 << 10), None));
         let issue = || codes.issue(user, Some(challenge(VERIFIER)), NOW).expect("few wait");
         let code = issue();
         assert_eq!(codes.take(&code, Some(VERIFIER), NOW), Ok(user));
@@ -262,5 +273,21 @@ mod tests {
         let late = NOW.after(CODE_LIFETIME);
         codes.issue(user, None, late).expect("few wait");
         assert_eq!(codes.waiting.lock().expect("not poisoned").len(), 1, "the old ones are gone");
+    }
+
+    #[test]
+    fn a_user_with_many_codes_takes_no_room_from_others() {
+        let codes = Codes::default();
+        let user = |n: u128| (UserId::from_u128(n << 10), None);
+        let issue = |n, later| codes.issue(user(n), None, NOW.after(later)).expect("there is room");
+        let first = issue(1, Duration::ZERO);
+        let others = issue(2, Duration::ZERO);
+        let last = (1..=MAX_CODES_OF_USER)
+            .map(|n| issue(1, Duration::from_millis(n as u64)))
+            .last()
+            .expect("there are some");
+        assert!(codes.take(&first, None, NOW).is_err(), "the oldest one is gone");
+        assert_eq!(codes.take(&last, None, NOW), Ok(user(1)));
+        assert_eq!(codes.take(&others, None, NOW), Ok(user(2)));
     }
 }

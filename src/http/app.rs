@@ -206,7 +206,7 @@ impl App {
     /// # Errors
     /// [`Error::Unavailable`] if too many wait.
     pub(crate) fn sign_in_link(&self, user: UserId) -> Result<Secret, Error> {
-        self.browsers.link(self, user).map(|link| Secret::new(link.url().to_owned()))
+        self.browsers.link(self, (user, None)).map(|link| Secret::new(link.url().to_owned()))
     }
 
     /// Passes if the caller may read this task: a bound worker reads those that it holds.

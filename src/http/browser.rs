@@ -18,14 +18,13 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::{Action, By, Record};
-use callboard_domain::id::UserId;
 
 use super::accounts::own_session;
 use super::error::row;
 use super::extract::Asker;
 use super::origin::Origin;
 use super::{Answer, App, Body, Reply, accounts};
-use crate::auth::sign_on::Codes;
+use crate::auth::sign_on::{Bearer, Codes};
 use crate::wire::accounts::SessionBody;
 use crate::wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
 
@@ -49,13 +48,13 @@ impl Browsers {
         Self { links: Codes::lasting(LINK_LIFETIME), base, lifetime }
     }
 
-    /// A link that signs this user in, once.
+    /// A link that signs this user in, once, unless the session that made it has ended.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if too many wait.
-    pub(super) fn link(&self, app: &App, user: UserId) -> Result<LinkBody, Error> {
+    pub(super) fn link(&self, app: &App, bearer: Bearer) -> Result<LinkBody, Error> {
         let now = app.handle.now();
-        let token = self.links.issue(user, None, now)?;
+        let token = self.links.issue(bearer, None, now)?;
         let url = format!("{}/sign-in#link={token}", self.base);
         Ok(LinkBody::new(url, token, now.after(LINK_LIFETIME)))
     }
@@ -177,8 +176,8 @@ pub(super) async fn create_link(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Answer {
-    let (user, _) = own_session(&caller)?;
-    Ok(Reply::created(&app.browsers.link(&app, user)?).secret())
+    let (user, session) = own_session(&caller)?;
+    Ok(Reply::created(&app.browsers.link(&app, (user, Some(session)))?).secret())
 }
 
 /// Exchange the token of a sign-in link for a session.
@@ -186,7 +185,7 @@ pub(super) async fn create_link(
     post, path = "/api/auth/links/exchange", tag = "auth",
     responses(
         (status = 200, body = SessionBody),
-        (status = 401, description = "no such link, it was used before, or its hour is over"),
+        (status = 401, description = "no such link, it was used before, its hour is over, or the session that made it has ended"),
     ),
 )]
 pub(super) async fn exchange_link(
@@ -195,6 +194,11 @@ pub(super) async fn exchange_link(
     Body(exchange): Body<ExchangeLink>,
 ) -> Answer {
     let taken = app.browsers.links.take(&exchange.token, None, app.handle.now());
+    // A link of a session that was ended, by a new password too, must not begin another one.
+    let taken = taken.and_then(|(user, session)| match session {
+        Some(session) => app.handle.caller_of_session(session, user).map(|_| user),
+        None => Ok(user),
+    });
     let user = match taken.map(|id| app.handle.user(id)) {
         Ok(user) => user.ok_or(Error::InvalidCredentials)?,
         Err(error) => {

@@ -151,7 +151,7 @@ pub(super) async fn callback(
             Err(refuse(&app, by, None, Error::Forbidden(message)).await)
         }
     };
-    let code = signed_in.and_then(|user| on.codes.issue(user.id, waiting.challenge, now));
+    let code = signed_in.and_then(|user| on.codes.issue((user.id, None), waiting.challenge, now));
     let query = |pairs: &[(&str, &str)]| {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
     };
@@ -227,7 +227,7 @@ pub(super) async fn token(
 ) -> Answer {
     let on = sign_on(&app)?;
     let taken = on.codes.take(&exchange.code, exchange.verifier.as_deref(), app.handle.now());
-    let user = match taken.map(|id| app.handle.user(id)) {
+    let user = match taken.map(|(id, _)| app.handle.user(id)) {
         Ok(user) => user.ok_or(Error::InvalidCredentials)?,
         Err(error) => return Err(refuse(&app, by, None, error).await.into()),
     };

@@ -178,3 +178,25 @@ async fn pages_answer_only_where_the_dashboard_has_some() {
     assert_eq!(get(Method::POST, "/review").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(get(Method::GET, "/metrics").await.status(), StatusCode::UNAUTHORIZED);
 }
+
+/// Before: a link outlived the session that made it, so a new password did not lock out a thief's.
+#[tokio::test]
+async fn a_sign_in_link_ends_with_the_session_that_made_it() {
+    let server = Server::start();
+    let admin = server.admin().await;
+    let anybody = Client::new(&server.url, "");
+    let link = async |client: &Client| {
+        let made = client.post("/api/auth/links", &json!({})).await.expect(201);
+        json!({"token": made["token"]})
+    };
+    let exchange = async |link: &Value| anybody.post("/api/auth/links/exchange", link).await;
+    let stolen = Client::new(&server.url, &token(&server).await);
+    let (thiefs, own) = (link(&stolen).await, link(&admin).await);
+    let change = json!({"current": PASSWORD, "new": "countess of computing 1843"});
+    admin.post("/api/auth/password", &change).await.expect_ok();
+    assert_eq!(exchange(&thiefs).await.refused(401), "INVALID_TOKEN");
+    exchange(&own).await.expect_ok();
+    let late = link(&admin).await;
+    admin.post("/api/auth/logout", &json!({})).await.expect_ok();
+    assert_eq!(exchange(&late).await.refused(401), "INVALID_TOKEN");
+}
