@@ -67,7 +67,7 @@ pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
 pub(crate) use feed::{Fed, Feed};
-pub(crate) use limit::OpenPermit;
+pub(crate) use limit::{Counted, OpenPermit};
 pub use middleware::{Edge, Middleware};
 pub use oidc::SignOn;
 pub use openapi::document;

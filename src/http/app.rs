@@ -257,7 +257,7 @@ impl App {
 
     /// Whom a request comes from: the peer, or, behind trusted proxies, the last address of
     /// `X-Forwarded-For` that is none of them.
-    pub(super) fn client_address(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client_address(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let trusted = |ip: IpAddr| self.trusted_proxies.iter().any(|net| net.contains(&ip));
         let mut client = peer.ip().to_canonical();
         if !trusted(client) {

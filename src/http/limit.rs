@@ -27,6 +27,12 @@ pub enum Counted {
     Address(IpAddr),
 }
 
+impl From<Account> for Counted {
+    fn from(account: Account) -> Self {
+        Self::Account(account)
+    }
+}
+
 impl Counted {
     /// The network of an address: the address itself, or the /64 of one of version 6.
     #[must_use]
@@ -94,19 +100,19 @@ impl Limiter {
     }
 }
 
-/// How many of something each account has open, up to a limit.
+/// How many of something each account, or each address without one, has open, up to a limit.
 #[derive(Debug, Clone)]
 pub struct OpenLimit {
     what: &'static str,
     limit: u32,
-    open: Arc<Mutex<HashMap<Account, u32>>>,
+    open: Arc<Mutex<HashMap<Counted, u32>>>,
 }
 
 /// One of them; it is closed when this is dropped.
 #[derive(Debug)]
 pub struct OpenPermit {
     limit: OpenLimit,
-    account: Account,
+    who: Counted,
 }
 
 impl OpenLimit {
@@ -123,28 +129,29 @@ impl OpenLimit {
         open.values().copied().map(u64::from).sum()
     }
 
-    /// Opens one for an account.
+    /// Opens one for an account or an address.
     ///
     /// # Errors
     /// [`Error::TooManyOpen`] if it has as many as it may.
-    pub fn open(&self, account: Account) -> Result<OpenPermit, Error> {
+    pub fn open(&self, who: impl Into<Counted>) -> Result<OpenPermit, Error> {
+        let who = who.into();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(account).or_default();
+        let count = open.entry(who).or_default();
         if *count >= self.limit {
             return Err(Error::TooManyOpen { what: self.what, limit: self.limit });
         }
         *count += 1;
-        Ok(OpenPermit { limit: self.clone(), account })
+        Ok(OpenPermit { limit: self.clone(), who })
     }
 }
 
 impl Drop for OpenPermit {
     fn drop(&mut self) {
         let mut open = self.limit.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.account) {
+        if let Some(count) = open.get_mut(&self.who) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.account);
+                open.remove(&self.who);
             }
         }
     }

@@ -8,13 +8,14 @@
 //! too slow, which `session` decides.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{ConnectInfo, FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -34,7 +35,7 @@ use super::{Limits, Overrun};
 use crate::http::describe::{Input, Operation};
 use crate::http::error::row;
 use crate::http::origin::Origin;
-use crate::http::{App, Edge, Failure, Fed, Feed, OpenPermit, Share, caller_of};
+use crate::http::{App, Counted, Edge, Failure, Fed, Feed, OpenPermit, Share, caller_of};
 use crate::wire::events::{Wanted, cursor};
 
 mod frames;
@@ -63,21 +64,19 @@ const DROPPING: Duration = Duration::from_secs(2);
 )]
 pub(crate) async fn connect(
     State(app): State<Arc<App>>,
-    Known(caller): Known,
+    who: Known,
     _: OwnOrigin,
     Extension(share): Extension<Share>,
     Extension(edge): Extension<Edge>,
     upgrade: Upgrade,
 ) -> Result<Response, Failure> {
-    let known = match caller {
-        Some(caller) => Some((app.streams.open(caller.account)?, caller)),
-        None => None,
-    };
+    let permit = app.streams.open(who.counted())?;
     let limits = Limits { max_message: MAX_FRAME, within: edge.body_timeout, share };
     Ok(upgrade.answer(limits, async move |mut socket| {
-        let known = match known {
-            Some(known) => Ok(known),
-            None => authenticate(&app, &mut socket).await,
+        let known = match who {
+            Known::Caller(caller) => Ok((permit, caller)),
+            // The address holds its permit until the account has one.
+            Known::Address(_) => authenticate(&app, &mut socket).await.inspect(|_| drop(permit)),
         };
         match known {
             Ok((permit, caller)) => Connection::new(app, caller, socket).run(permit).await,
@@ -92,14 +91,31 @@ pub(crate) async fn connect(
     }))
 }
 
-/// The caller, if the request says who it is.
-pub(crate) struct Known(Option<Caller>);
+/// The caller, or the address of a request without credentials.
+pub(crate) enum Known {
+    Caller(Caller),
+    Address(IpAddr),
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for Known {
+impl Known {
+    fn counted(&self) -> Counted {
+        match self {
+            Self::Caller(caller) => caller.account.into(),
+            Self::Address(address) => Counted::address(*address),
+        }
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Known {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        Ok(Self(parts.extensions.get().cloned()))
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+        if let Some(caller) = parts.extensions.get::<Caller>() {
+            return Ok(Self::Caller(caller.clone()));
+        }
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let ConnectInfo(peer) = peer.expect("the server knows every connection's peer");
+        Ok(Self::Address(app.client_address(*peer, &parts.headers)))
     }
 }
 

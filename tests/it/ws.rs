@@ -353,3 +353,25 @@ async fn a_stopping_server_says_so() {
     assert!(stopped.await.expect("it ends"));
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
+
+/// Before: as many as the rate let in, each for the ten seconds until its credentials were due.
+#[tokio::test]
+async fn an_address_has_fifty_sockets_that_have_not_said_who_they_are() {
+    let server = Server::start();
+    let key = server.key("viewer").await;
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        silent.push(Ws::open(&server.url, "", &[]).await.expect("there is room"));
+    }
+    assert_eq!(Ws::open(&server.url, "", &[]).await.err(), Some(429));
+    // Those with credentials are counted for their account.
+    Ws::connect(&server.url, &key).await;
+    let known = silent.last_mut().expect("there are fifty");
+    known.send(json!({"type": "auth", "token": key})).await;
+    known.expect("ready").await;
+    silent.push(Ws::open(&server.url, "", &[]).await.expect("one of them has an account now"));
+    assert_eq!(Ws::open(&server.url, "", &[]).await.err(), Some(429));
+    silent.clear();
+    let again = async || Ws::open(&server.url, "", &[]).await.is_ok();
+    crate::support::until("those that left have given back their room", again).await;
+}
