@@ -1,9 +1,11 @@
-//! The bytes of bodies and frames that are held at once (PROTOCOL.md 8).
+//! The bytes of bodies, frames and answers that are held at once (PROTOCOL.md 8).
 //!
 //! ```text
 //!   all                    a body until its request is answered, a frame until it is whole
 //!   one account, address   a quarter of that, of what is not whole yet
 //!   public endpoints       an eighth, in a pool of their own: they take nothing from the others
+//!   answers                as much as all, in a pool of their own, until they are sent; of one account or
+//!                          address a quarter, or one answer of any length
 //! ```
 //!
 //! The first bytes of each do not count, because a connection's buffer holds as many anyway: many slow
@@ -22,12 +24,31 @@ use super::limit::Counted;
 const FREE: usize = 8 * 1024;
 /// The same at a public endpoint, where a body has a few hundred bytes.
 const FREE_PUBLIC: usize = 1024;
+/// Answers of fewer bytes do not count.
+const FREE_ANSWER: usize = 64 * 1024;
+/// The name of the answers' limit.
+const UNREAD: &str = "bytes of unread answers";
 
 /// What is left, for all requests and sockets.
 #[derive(Debug, Clone)]
 pub(super) struct BodyBudget {
     members: Arc<Pool>,
     public: Arc<Pool>,
+    answers: Arc<Pool>,
+}
+
+/// The room of an answer that is not sent yet; dropping it gives the room back.
+#[derive(Debug)]
+pub(super) struct AnswerPermit {
+    pool: Arc<Pool>,
+    one: Option<Counted>,
+    bytes: usize,
+}
+
+impl Drop for AnswerPermit {
+    fn drop(&mut self) {
+        self.pool.give_back(self.one, self.bytes, self.bytes);
+    }
 }
 
 #[derive(Debug)]
@@ -41,7 +62,7 @@ struct Pool {
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
-    /// Of what is not whole yet.
+    /// Of what is not whole yet, or not sent.
     by_one: HashMap<Counted, usize>,
 }
 
@@ -71,7 +92,11 @@ impl BodyBudget {
             Arc::new(Pool { free, limit, limit_of_one, held: Mutex::default() })
         };
         // One body always fits.
-        Self { members: pool(FREE, bytes, MAX_BODY), public: pool(FREE_PUBLIC, bytes / 8, FREE) }
+        Self {
+            members: pool(FREE, bytes, MAX_BODY),
+            public: pool(FREE_PUBLIC, bytes / 8, FREE),
+            answers: pool(FREE_ANSWER, bytes, 0),
+        }
     }
 
     /// A request that has taken nothing yet.
@@ -121,6 +146,25 @@ impl Share {
         Ok(())
     }
 
+    /// Takes room for an answer of so many bytes; `None` if it does not count. An answer that
+    /// `must_go` takes its room even where there is none.
+    ///
+    /// # Errors
+    /// [`Error::TooManyOpen`] if the account has no more, [`Error::Unavailable`] if nobody has.
+    pub(super) fn answer(
+        &self,
+        bytes: usize,
+        must_go: bool,
+    ) -> Result<Option<AnswerPermit>, Error> {
+        let pool = &self.budget.answers;
+        if bytes < pool.free {
+            return Ok(None);
+        }
+        let one = self.taken().one;
+        pool.take_answer(one, bytes, must_go)?;
+        Ok(Some(AnswerPermit { pool: Arc::clone(pool), one, bytes }))
+    }
+
     /// The body is whole: it still takes room, but none of its account's.
     pub(super) fn finish(&self) {
         self.taken().give_back(false);
@@ -150,6 +194,15 @@ impl Drop for Taken {
     }
 }
 
+impl Held {
+    fn add(&mut self, one: Option<Counted>, bytes: usize) {
+        self.all += bytes;
+        if let Some(one) = one {
+            *self.by_one.entry(one).or_default() += bytes;
+        }
+    }
+}
+
 impl Pool {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,10 +217,22 @@ impl Pool {
         if held.all + bytes > self.limit {
             return Err(Error::Unavailable("too much is being sent at once"));
         }
-        held.all += bytes;
-        if let Some(one) = one {
-            held.by_one.insert(one, of_one + bytes);
+        held.add(one, bytes);
+        Ok(())
+    }
+
+    /// The same for an answer: one always fits.
+    fn take_answer(&self, one: Option<Counted>, bytes: usize, must_go: bool) -> Result<(), Error> {
+        let mut held = self.held();
+        let of_one = one.and_then(|one| held.by_one.get(&one)).copied().unwrap_or_default();
+        if !must_go && of_one > 0 && of_one + bytes > self.limit_of_one {
+            let limit = u32::try_from(self.limit_of_one).unwrap_or(u32::MAX);
+            return Err(Error::TooManyOpen { what: UNREAD, limit });
         }
+        if !must_go && held.all > 0 && held.all + bytes > self.limit {
+            return Err(Error::Unavailable("too many answers are on their way"));
+        }
+        held.add(one, bytes);
         Ok(())
     }
 
@@ -238,6 +303,30 @@ mod tests {
     #[test]
     fn one_body_always_fits() {
         assert_eq!(share(&BodyBudget::new(2 * MAX_BODY), ONE, false).take(MAX_BODY), Ok(()));
+    }
+
+    #[test]
+    fn an_account_has_a_quarter_for_answers_that_are_not_sent_or_one_of_any_length() {
+        let budget = BodyBudget::new(16 * MIB);
+        let (first, other) = (share(&budget, ONE, false), share(&budget, OTHER, false));
+        let is_refused = |share: &Share, bytes| match share.answer(bytes, false) {
+            Err(Error::TooManyOpen { limit, .. }) => limit == 4 << 20,
+            Ok(_) | Err(_) => false,
+        };
+        let long = first.answer(5 * MIB, false).expect("one of any length").expect("it counts");
+        assert!(is_refused(&first, FREE_ANSWER));
+        assert!(first.answer(FREE_ANSWER - 1, false).is_ok_and(|permit| permit.is_none()));
+        let done = first.answer(5 * MIB, true).expect("what was done is told").expect("it counts");
+        let others = other.answer(4 * MIB, false).expect("another account").expect("it counts");
+        let third = share(&budget, Counted::Address([192, 0, 2, 3].into()), false);
+        assert!(matches!(third.answer(3 * MIB, false), Err(Error::Unavailable(_))));
+        drop((long, done));
+        assert!(third.answer(3 * MIB, false).is_ok_and(|permit| permit.is_some()));
+        let again = [2, 2].map(|mib| first.answer(mib * MIB, false).expect("there is room again"));
+        assert!(is_refused(&first, MIB));
+        drop((again, others));
+        assert_eq!(budget.answers.held().all, 0);
+        assert!(budget.answers.held().by_one.is_empty());
     }
 
     #[test]

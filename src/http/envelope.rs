@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use callboard_domain::query::Window;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 
+use super::body_budget::{AnswerPermit, Share};
 use super::error::{ErrorBody, Failure, OpenAiError};
 use super::headers::RequestId;
 
@@ -192,24 +194,49 @@ impl IntoResponse for Draft {
     }
 }
 
-/// Writes the end of the envelope, if the answer has one, or a refusal in its shape; `is_head` leaves
-/// the length alone to be told.
+/// Writes the end of the envelope, if the answer has one, or a refusal in its shape. Of an answer to HEAD
+/// only the length is told. A long answer takes room of its `caller` until it is sent; without
+/// room, a read is refused.
 pub(super) fn finish(
     response: &mut Response,
     shape: Shape,
     id: &RequestId,
     duration: Duration,
-    is_head: bool,
+    method: &Method,
+    caller: &Share,
 ) {
     let Some(draft) = response.extensions_mut().remove::<Draft>() else {
         return;
     };
-    let json = draft.finish(shape, id, now(), duration);
+    let mut json = draft.finish(shape, id, now(), duration);
+    let permit = caller.answer(json.len(), *method != Method::GET).unwrap_or_else(|error| {
+        let refusal = Failure(error.clone()).into_response();
+        *response.status_mut() = refusal.status();
+        response.headers_mut().extend(refusal.headers().clone());
+        json = Draft::Failure(error).finish(shape, id, now(), duration);
+        None
+    });
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, HeaderValue::from(json.len()));
-    if !is_head {
-        *response.body_mut() = Body::from(json);
+    if *method != Method::HEAD {
+        *response.body_mut() = match permit {
+            // The connection holds these bytes until it has written them.
+            Some(permit) => Body::from(Bytes::from_owner(Held { json, _permit: permit })),
+            None => Body::from(json),
+        };
+    }
+}
+
+/// An answer with the room that it takes.
+struct Held {
+    json: Vec<u8>,
+    _permit: AnswerPermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.json
     }
 }
 
@@ -223,11 +250,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::http::Edge;
 
     async fn sent(response: impl IntoResponse) -> (u16, String) {
         let mut response = response.into_response();
         let id = RequestId::given("r-1").expect("well formed");
-        finish(&mut response, Shape::Enveloped, &id, Duration::from_millis(12), false);
+        let (share, took) = (Share::tested(Edge::default()), Duration::from_millis(12));
+        finish(&mut response, Shape::Enveloped, &id, took, &Method::GET, &share);
         let status = response.status().as_u16();
         let bytes =
             axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body in memory");

@@ -154,7 +154,7 @@ async fn handle(
     let path = response.extensions_mut().remove::<MatchedPath>();
     response = adopt(response, &method);
     let duration = started.elapsed();
-    envelope::finish(&mut response, form, &id, duration, method == Method::HEAD);
+    envelope::finish(&mut response, form, &id, duration, &method, &share);
     headers::stamp(response.headers_mut(), &id);
     if let (Some(traces), Some(place)) = (traces, place) {
         let route = path.as_ref().map(MatchedPath::as_str);

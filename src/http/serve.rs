@@ -14,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -28,6 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::Sleep;
 
 use super::Middleware;
 use crate::tls::{Certificate, Tls};
@@ -38,6 +39,9 @@ const HARD_HEADER_LIMIT: usize = 64 * 1024;
 
 /// How long to wait when the system is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a client may take nothing of what is written to it.
+const STALLED: Duration = Duration::from_mins(1);
 
 /// What connections are granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +147,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (Slotted, Soc
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection was gone before it was served");
                 }
-                return (Slotted { stream, _slot: slot }, peer);
+                return (Slotted { stream, _slot: slot, stalled: None }, peer);
             }
             Err(error) if is_of_the_caller(&error) => {}
             Err(error) => {
@@ -225,11 +229,31 @@ impl ConnectionHandle {
     }
 }
 
-/// A connection that frees its slot when it is dropped, as a socket after an upgrade too.
+/// A connection that frees its slot when it is dropped, as a socket after an upgrade too. It breaks if its
+/// client takes nothing of what is written for [`STALLED`].
 #[derive(Debug)]
 struct Slotted {
     stream: TcpStream,
     _slot: OwnedSemaphorePermit,
+    /// Runs while a write waits for the client.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Slotted {
+    fn write(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let written = write(Pin::new(&mut self.stream), cx);
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALLED)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 impl AsyncRead for Slotted {
@@ -248,7 +272,7 @@ impl AsyncWrite for Slotted {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        self.write(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -256,7 +280,7 @@ impl AsyncWrite for Slotted {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+        self.write(cx, |stream, cx| stream.poll_write_vectored(cx, pieces))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -208,6 +208,45 @@ async fn a_stream_that_nobody_reads_is_closed_with_its_right() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
+/// Before: each was held until its client closed the connection.
+#[tokio::test]
+async fn an_account_that_reads_no_answers_gets_no_more_of_them() {
+    let server = Server::start();
+    let (key, other) = (server.key("viewer").await, server.client("viewer").await);
+    let operator = server.client("operator").await;
+    let worker = crate::support::FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let worker = worker.run(|_| Ok("x".repeat(12 << 20)));
+    let task = operator.submit(&json!({"prompt": "p"})).await;
+    operator.task_with_status(&task, "completed").await;
+    let path = format!("/api/tasks/{task}");
+    let mut unread = Vec::new();
+    for _ in 0..2 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4_096).expect("it is ours");
+        let connected = socket.connect(address(&server).parse().expect("an address")).await;
+        let mut stream = connected.expect("it listens");
+        let ask = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
+        stream.write_all(ask.as_bytes()).await.expect("it is open");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.expect("an answer");
+        assert_eq!(&first[9..], b"200");
+        unread.push(stream);
+    }
+    // Two of 12 MiB are in the account's 32 MiB, and a third is not.
+    let client = Client::new(&server.url, &key);
+    let refused = client.get(&path).await;
+    assert_eq!(refused.refused(429), "RATE_LIMIT_EXCEEDED");
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(refused.headers.contains_key("x-ratelimit-limit"));
+    let message = refused.body["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("33554432 bytes of unread answers"), "{message}");
+    client.get("/api/tasks").await.expect_ok();
+    other.get(&path).await.expect_ok();
+    unread.pop();
+    until("there is room again", async || client.get(&path).await.status == 200).await;
+    worker.abort();
+}
+
 /// Before: a page of approvals carried every prompt and output whole.
 #[tokio::test]
 async fn a_list_of_approvals_shows_the_beginning_of_long_texts() {

@@ -236,3 +236,19 @@ async fn a_socket_path_asked_without_an_upgrade_refuses_in_the_envelope() {
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert!(answer.contains(r#""code":"VALIDATION_ERROR""#), "{answer}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_of_an_answer_loses_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let client = TcpStream::connect(address).await.expect("it listens");
+    let (mut server, _) = accept(&listener, &Arc::new(Semaphore::new(1))).await;
+    let (piece, began) = (vec![0; 1 << 16], tokio::time::Instant::now());
+    let error = loop {
+        if let Err(error) = server.write_all(&piece).await {
+            break error;
+        }
+    };
+    assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 60));
+    drop(client);
+}
