@@ -86,7 +86,7 @@ fn table() -> Routes {
     use Access::{Health, Metrics, Public};
     const fn may(action: Action) -> Access { Access::Allowed(action) }
     const fn may_later(action: Action) -> Access { Access::AllowedLater(action) }
-    const OWN: Access = Access::Own(Own::Settled);
+    const OWN: Access = Access::Own(Own::PasswordIsOwn);
     const OWN_ALWAYS: Access = Access::Own(Own::Always);
     use Action as A;
     Routes::default()

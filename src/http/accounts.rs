@@ -104,7 +104,7 @@ impl Attempt {
     /// Waits until those that it depends on have ended.
     async fn begin(app: &Arc<App>, email: &Email, address: IpAddr) -> Result<Self, Error> {
         let permit = loop {
-            let freed = app.tries_settled.notified();
+            let freed = app.try_ended.notified();
             let admission = app.throttle().acquire(email, address, app.handle.now());
             match admission {
                 Admission::Admitted(permit) => break Some(permit),
@@ -122,7 +122,7 @@ impl Attempt {
     fn release(&mut self, outcome: Outcome) {
         let Some(permit) = self.permit.take() else { return };
         let reached = self.app.throttle().release(permit, outcome, self.app.handle.now());
-        self.app.tries_settled.notify_waiters();
+        self.app.try_ended.notify_waiters();
         let (address, email) = (self.address, &self.email);
         match reached {
             None => {}

@@ -108,7 +108,7 @@ pub struct App {
     /// Held by the one rotation of the signing key at a time.
     pub(super) rotation: tokio::sync::Mutex<()>,
     /// Somebody's try of a password ended: whoever waits may ask again.
-    pub(super) tries_settled: Notify,
+    pub(super) try_ended: Notify,
     pub(super) started: Instant,
     pub(super) surface: Surface,
     pub(super) metrics_public: bool,
@@ -145,7 +145,7 @@ impl App {
             oidc: parts.oidc,
             browsers: parts.browsers,
             rotation: tokio::sync::Mutex::default(),
-            tries_settled: Notify::new(),
+            try_ended: Notify::new(),
             started: Instant::now(),
             surface: Surface::default(),
             metrics_public: parts.metrics_public,

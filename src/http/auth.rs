@@ -51,7 +51,7 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let app = &guard.app;
-    let mut access = guard.access(&request).map(|access| access.settled(app.metrics_public));
+    let mut access = guard.access(&request).map(|access| access.with_metrics(app.metrics_public));
     // A page and its files are for everybody, and are served from memory.
     if access.is_none() && pages::serves(&request) {
         access = Some(Access::Health);
@@ -119,8 +119,8 @@ pub(super) async fn guard(
 /// Sessions and passwords are signed-in users'. An admin's key may see and end sessions as well.
 fn may_own(caller: &Caller, own: Own) -> Result<(), Error> {
     let is_for_key = match own {
-        Own::Settled => {
-            caller.settled()?;
+        Own::PasswordIsOwn => {
+            caller.check_password()?;
             caller.may(Action::UsersManage).is_ok()
         }
         Own::Always => false,

@@ -181,7 +181,7 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
         described["requestBody"] = body.clone();
     }
     let mut refusals = operation.refusals.clone();
-    match route.access.settled(false) {
+    match route.access.with_metrics(false) {
         Access::Allowed(action) | Access::AllowedLater(action) => {
             described["security"] = json!([{"bearer": []}]);
             described["x-callboard-action"] = action.as_str().into();

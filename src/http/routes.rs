@@ -35,8 +35,8 @@ pub(super) enum Access {
 }
 
 impl Access {
-    /// What the settings make of it.
-    pub(super) const fn settled(self, metrics_are_public: bool) -> Self {
+    /// The access under `[metrics] public`.
+    pub(super) const fn with_metrics(self, metrics_are_public: bool) -> Self {
         match self {
             Self::Metrics if metrics_are_public => Self::Public,
             Self::Metrics => Self::Allowed(Action::MetricsRead),
@@ -53,7 +53,7 @@ impl Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Own {
     /// Not while the password must be changed.
-    Settled,
+    PasswordIsOwn,
     /// At all times.
     Always,
 }

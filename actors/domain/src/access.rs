@@ -286,7 +286,7 @@ impl Caller {
     ///
     /// # Errors
     /// [`Error::PasswordChangeRequired`].
-    pub const fn settled(&self) -> Result<(), Error> {
+    pub const fn check_password(&self) -> Result<(), Error> {
         if self.must_change_password { Err(Error::PasswordChangeRequired) } else { Ok(()) }
     }
 
@@ -296,7 +296,7 @@ impl Caller {
     /// [`Error::Forbidden`] if the role lacks the permission, or the sandbox has no such action;
     /// [`Error::PasswordChangeRequired`].
     pub fn may(&self, action: Action) -> Result<(), Error> {
-        self.settled()?;
+        self.check_password()?;
         if self.environment == Environment::Test && !is_in_sandbox(action) {
             let message = format!("the sandbox has no {action}: use a live key");
             return Err(Error::Forbidden(message));

@@ -29,7 +29,7 @@ use crate::fuel::{Fuel, OutOfFuel};
 use crate::pattern::Patterns;
 use crate::problem::{Problem, shortened};
 
-use example::Making;
+use example::ExampleBuilder;
 use input::Filling;
 use metered::{Instance, Metered};
 
@@ -189,7 +189,7 @@ impl Schema {
     /// # Errors
     /// The schema asks for a value that is too large, or that has no end.
     pub fn example(&self, fuel: &mut Fuel) -> Result<Value, OutOfFuel> {
-        Making { root: self.source(), fuel }.of(self.source(), 0)
+        ExampleBuilder { root: self.source(), fuel }.of(self.source(), 0)
     }
 
     /// Checks an input.

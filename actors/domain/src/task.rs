@@ -267,7 +267,7 @@ impl Task {
     fn leased(&self, lease: LeaseId, worker: WorkerId, now: Timestamp) -> Step<Self> {
         let deadline = now.after(Duration::from_millis(self.spec.timeout_ms));
         let mut next = self.with(State::Running { lease, worker, deadline });
-        // A lost worker uses up no attempt: only a settled one makes room for the next number.
+        // A lost worker uses up no attempt: only an attempt with a result makes room for the next number.
         next.attempt = self.retries + 1;
         next.started_at = self.started_at.or(Some(now));
         next.worker = Some(worker);

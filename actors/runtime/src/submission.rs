@@ -1,10 +1,10 @@
-//! One shard's intake: makes tasks, plans and executions durable, and knows which idempotency keys
-//! made which.
+//! Submissions of one shard: makes tasks, plans and executions durable, and remembers the idempotency keys
+//! that made them.
 //!
-//! What has no key is made by whoever submits it. For the others there is an actor per shard, spawned
-//! by the system: it alone knows the keys whose submissions are under way. It does not wait for the
-//! disk: each submission is finished by a continuation of its own, which the client's leaving does not
-//! stop. Deliberately absent: the checks of what is submitted, which were made before.
+//! A submission without a key is made durable by the request that brings it. The others go through an actor
+//! per shard, spawned by the system: it alone knows the keys whose submissions are pending. The actor does
+//! not wait for the disk: each submission is finished by a continuation of its own, which goes on after its
+//! client has left. Deliberately absent: the checks of what is submitted, which were made before.
 
 mod creation;
 
@@ -198,12 +198,12 @@ impl Made {
 
 type Reply = oneshot::Sender<Result<Submitted, Error>>;
 
-/// What intake is told.
+/// A message to the actor.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Make this durable.
     Submit(Box<Submission>, Reply),
-    /// The submission with this key is settled.
+    /// The submission with this key is durable, or has failed.
     Finished([u8; 32]),
 }
 

@@ -211,13 +211,13 @@ pub(super) fn told(told: WorkerCommand) -> Option<ToWorker> {
             renewed: texts(&leases.renewed),
             lost: lost(unreadable, &leases.lost),
         },
-        WorkerCommand::Ack(lease, of, settled) => ToWorker::Ack(Ack {
+        WorkerCommand::Ack(lease, of, result) => ToWorker::Ack(Ack {
             lease: lease.to_string(),
             of: match of {
                 worker::Of::Complete => Of::Complete,
                 worker::Of::Fail => Of::Fail,
             },
-            result: match settled {
+            result: match result {
                 AckResult::Applied => Outcome::Applied,
                 AckResult::Duplicate => Outcome::Duplicate,
                 AckResult::Stale => Outcome::Stale,

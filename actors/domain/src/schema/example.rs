@@ -12,8 +12,8 @@ use crate::fuel::{Fuel, OutOfFuel};
 /// The fuel of a search through the whole schema for an anchor or an identifier.
 const SEARCH: u64 = 10_000;
 
-/// The making of one value.
-pub(super) struct Making<'s, 'f> {
+/// Builds one value, within its fuel.
+pub(super) struct ExampleBuilder<'s, 'f> {
     pub(super) root: &'s Value,
     pub(super) fuel: &'f mut Fuel,
 }
@@ -62,7 +62,7 @@ impl<'s> Applicable<'s> {
     }
 }
 
-impl<'s> Making<'s, '_> {
+impl<'s> ExampleBuilder<'s, '_> {
     /// A value of the schema.
     pub(super) fn of(&mut self, schema: &'s Value, depth: usize) -> Result<Value, OutOfFuel> {
         if depth > MAX_DEPTH {

@@ -1,4 +1,4 @@
-//! A call in flight, which is settled when it is dropped.
+//! A call in flight; dropping it releases what the call had reserved.
 
 use std::sync::Arc;
 
