@@ -107,6 +107,7 @@ fn table() -> Routes {
         .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
         .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
+        .post  ("/api/plans/executions/{id}/fork",  may(A::PlansExecute),     executions::fork)
         .get   ("/api/plans/executions/{id}/steps/{step}/items", may(A::ExecutionsRead), executions::items)
         .post  ("/api/plans/executions/{id}/signals/{name}",
                                                     may(A::ExecutionsSignal), signals::send)

@@ -9,12 +9,17 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::ExecutionId;
 use callboard_domain::query::{Executions, Items};
+use callboard_domain::template;
 use callboard_runtime::Submitted;
 use callboard_runtime::submission::Made;
 
-use super::extract::{Asker, ItemsOf};
+use super::extract::{Asker, ItemsOf, OptionalBody};
+use super::idempotency::IdempotencyKey;
+use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply, idempotency};
-use crate::wire::executions::{ExecutionBody, ItemBody, ListExecutions, ListItems};
+use crate::wire::executions::{
+    DryRunBody, ExecutionBody, ForkExecution, ItemBody, ListExecutions, ListItems,
+};
 
 /// Executions without their steps, the newest first.
 #[utoipa::path(
@@ -106,6 +111,34 @@ pub(super) async fn retry(
 ) -> Answer {
     let execution = app.handle.retry_execution(caller.environment, id).await?;
     Ok(Reply::ok(&ExecutionBody::summary(&execution)))
+}
+
+/// Fork an execution: a new one takes over each completed step whose rendered prompt, model, settings
+/// and gate are the same, and runs the others. With `dryRun`, see which they are and what it would cost.
+#[utoipa::path(
+    post, path = "/api/plans/executions/{id}/fork", tag = "executions",
+    responses(
+        (status = 201, description = "the fork is durable", body = ExecutionBody),
+        (status = 200, description = "what it would do", body = DryRunBody),
+    ),
+)]
+pub(super) async fn fork(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<ExecutionId>,
+    trace: Trace,
+    IdempotencyKey(key): IdempotencyKey,
+    OptionalBody(body): OptionalBody<ForkExecution>,
+) -> Answer {
+    let account = caller.account.to_string();
+    let asking = template::Caller { account: &account, role: caller.role };
+    let owner = app.owner_in(&caller, trace);
+    let (is_dry, fork) = (body.is_dry(), body.into_fork());
+    if is_dry {
+        let run = app.handle.dry_fork(&owner, asking, id, fork).await?;
+        return Ok(Reply::ok(&DryRunBody::of_fork(id, &run)));
+    }
+    started(&app.handle.fork(&owner, asking, id, fork, key.as_deref()).await?)
 }
 
 /// The answer to an execute or a deploy.

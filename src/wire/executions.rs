@@ -12,12 +12,14 @@ use super::common::{Iso, Text};
 use super::tasks::UsageBody;
 
 mod dry_run;
+mod fork;
 mod items;
 mod list;
 mod start;
 mod step;
 
 pub use dry_run::{DryBudgetBody, DryItemsBody, DryRunBody, DryStepBody, EstimateBody};
+pub use fork::{ForkExecution, ForkedFromBody};
 pub use items::{ItemBody, ItemCountsBody, ListItems};
 pub use list::ListExecutions;
 pub use start::{ExecutePlan, RunOptions};
@@ -65,6 +67,9 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
+    /// The execution that it is a fork of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkedFromBody<'a>>,
     /// When it first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -167,6 +172,7 @@ impl<'a> ExecutionBody<'a> {
             input: None,
             steps: None,
             usage: UsageBody::from(budget.usage()),
+            forked_from: spec.forked_from.as_deref().map(ForkedFromBody::from),
             start_at: spec.start_at.map(Iso),
             waiting_for: scheduled.map(|_| "schedule"),
             waiting_until: scheduled,

@@ -312,6 +312,10 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     retry_of: Option<Text<callboard_domain::id::TaskId>>,
+    /// The task of the forked execution whose output it is a copy of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reused_from: Option<Text<callboard_domain::id::TaskId>>,
     /// The time limit of one attempt.
     timeout_ms: u64,
     /// The most tokens to answer with.
@@ -448,6 +452,7 @@ impl<'a> TaskBody<'a> {
             step_id: step.map(|(_, step)| step.as_str()),
             item: spec.origin.item,
             retry_of: spec.origin.retry_of.map(Text),
+            reused_from: spec.origin.copy_of.map(Text),
             timeout_ms: spec.timeout_ms,
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,

@@ -22,6 +22,7 @@ mod edge;
 mod erasure;
 mod executions;
 mod executions_survive;
+mod forks;
 mod help;
 mod mail;
 mod maps;

@@ -175,6 +175,7 @@ fn renders() {
             max_cost: None,
             output_checked: None,
             start_at: None,
+            forked_from: None,
             created_at: NOW,
             trace: None,
         };
@@ -192,7 +193,15 @@ fn renders() {
         let _ = case(&format!("dry run: 500 steps of {name} of a megabyte"), || {
             let targets = StepDefaults { model: "m", queue: "q" };
             let scope = program.scope_at_start();
-            dry_run(&compiled.plan, &scope, None, targets, |_, _| None, &Prices::default())
+            dry_run(
+                &compiled.plan,
+                &scope,
+                None,
+                targets,
+                |_, _| None,
+                &Prices::default(),
+                |_| false,
+            )
         });
     }
 }

@@ -109,6 +109,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
         max_cost: None,
         output_checked: None,
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };

@@ -46,7 +46,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use event::{Effect, Event, Fact, ItemDecision, Refusal, Report, Retry, StepDecision};
-pub use head::{Cause, Head, Spec, State, Status, Template};
+pub use head::{Cause, ForkedFrom, Head, Spec, State, Status, Template};
 pub use items::{
     Due, Expansion, ItemCounts, ItemOutputs, ItemStatus, MAX_ITEMS, MAX_OUTPUT, MapState,
     UnknownItem,

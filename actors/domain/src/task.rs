@@ -19,6 +19,7 @@
 //! and the expiry of leases, which the worker's machine watches.
 
 mod answer;
+mod copy;
 mod erasure;
 mod event;
 pub mod flow;
@@ -433,9 +434,18 @@ impl Task {
         now: Timestamp,
     ) -> Step<Self> {
         let answer = self.with_earlier(completion);
-        let mut step = if let Some(amendment) = self.amendment_after(fault) {
+        let mut step = if let Some(route) = self.fallback_on(FailureKind::OutputInvalid) {
+            let mut step = self.again();
+            step.next.route = route;
+            step.next.error = Some(fault.ending());
+            let amendment = self.correction.as_ref().map(|it| it.amendment.clone());
+            let amendment = amendment.unwrap_or_default();
+            step.next.correction = Some(Box::new(Correction { amendment, answer }));
+            step
+        } else if let Some(amendment) = self.amendment_after(fault) {
             let mut step = self.again();
             step.next.retries += 1;
+            step.next.route = Route::default();
             step.next.error = Some(fault.ending());
             step.next.correction = Some(Box::new(Correction { amendment, answer }));
             step

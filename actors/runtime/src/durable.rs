@@ -48,7 +48,7 @@ pub(crate) async fn commit(
     partition: u8,
     unit: Unit,
 ) -> Result<Unit, NotCommitted> {
-    let (ticket, pending) = submit(node, environment, partition, unit);
+    let (ticket, pending) = submit(node, environment, partition, unit, Vec::new());
     if pending.unit.ahead {
         drop(ticket);
         return Ok(pending.act(node));
@@ -57,15 +57,17 @@ pub(crate) async fn commit(
 }
 
 /// Puts a unit of work that goes on in line to be committed: its new tasks count for their account,
-/// and are never refused.
+/// and are never refused. `records` are the copies that it takes over from another execution.
 pub(crate) fn submit(
     node: &Node,
     environment: Environment,
     partition: u8,
     unit: Unit,
+    records: Vec<Op>,
 ) -> (Ticket, PendingCommit) {
     node.holdings.begin(&unit);
-    submit_admitted(node, environment, partition, unit, Vec::new())
+    node.holdings.store_unit(&unit, &records);
+    submit_admitted(node, environment, partition, unit, records)
 }
 
 /// Puts a unit in line to be committed, together with `records` that no machine stands for. New

@@ -12,6 +12,7 @@
 //! is rows. Deliberately absent: every rule ([`callboard_domain::unit`] decides), and the supervision
 //! of its tasks, which are awake while it sleeps.
 
+pub(crate) mod fork;
 pub(crate) mod signal;
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use crate::join::{Committed, Join, Participants};
 use crate::node::Node;
 use crate::shard::{Shard, TaskAddress};
 use crate::supervisor::Reason;
-use crate::tables::{self, Found, executions, items};
+use crate::tables::{self, Found, executions};
 use crate::{read, task, timers};
 
 /// The time without a message after which the actor stops.
@@ -102,6 +103,22 @@ struct Own {
     state: Execution,
     program: Arc<Program>,
     outputs: Outputs,
+    /// The execution that it is a fork of.
+    original: Option<Box<fork::Original>>,
+}
+
+impl Own {
+    async fn of(
+        node: &Node,
+        environment: Environment,
+        (state, program): (Execution, Arc<Program>),
+    ) -> Result<Self, ActorProcessingErr> {
+        let original = match &state.head.spec.forked_from {
+            Some(fork) => Box::pin(fork::Original::of(node, environment, fork)).await?,
+            None => None,
+        };
+        Ok(Self { state, program, outputs: Outputs::default(), original: original.map(Box::new) })
+    }
 }
 
 /// A part of the backlog.
@@ -205,7 +222,7 @@ impl Held<ExecutionItem> {
             return Ok(());
         }
         if let Some((state, program)) = shard.new_executions.take(&self.address) {
-            self.item.own = Some(Own { state, program, outputs: Outputs::default() });
+            self.item.own = Some(Own::of(&self.node, environment, (state, program)).await?);
             return Ok(());
         }
         let store = &*shard.store;
@@ -218,7 +235,7 @@ impl Held<ExecutionItem> {
             ended.extend(ended_task(store, environment, task).await?.map(Box::new));
         }
         self.item.backlog.extend(ended.into_iter().map(Work::TaskEnded));
-        self.item.own = Some(Own { state, program, outputs: Outputs::default() });
+        self.item.own = Some(Own::of(&self.node, environment, (state, program)).await?);
         Ok(())
     }
 
@@ -248,8 +265,8 @@ impl Held<ExecutionItem> {
             return Ok(());
         }
         let partition = id.partition();
-        let (store, mut sources) =
-            (&*node.shard(partition).store, node.sources(environment, partition));
+        let mut sources = node.sources(environment, partition);
+        let mut records = Vec::new();
         own.outputs.unit_begins();
         let (mut waiting, mut joint) =
             (Waiting::default(), Joint::of(&own.program, &own.state, node.now()));
@@ -300,14 +317,9 @@ impl Held<ExecutionItem> {
                 Work::Look => {}
             }
             while let Some(due) = joint.due() {
-                read_outputs(store, environment, &joint, due.step, &mut own.outputs).await?;
-                if let Some(number) = own.outputs.missing_list(&own.program, due) {
-                    let list = items::list(store, environment, id, number).await?;
-                    own.outputs.keep_list(due.step, list);
-                }
-                let evaluation =
-                    node.compute.evaluate(&own.program, &mut joint, due, &mut own.outputs).await?;
-                joint.decide(due, evaluation, &mut own.outputs, &mut sources);
+                let of = (&own.program, own.original.as_deref());
+                let out = (&mut own.outputs, &mut records);
+                fork::decide(&node, environment, of, (&mut joint, due), out, &mut sources).await?;
             }
         }
         let unit = joint.done();
@@ -315,7 +327,7 @@ impl Held<ExecutionItem> {
             waiting.signals.into_iter().for_each(signal::Accepted::answer);
             return Ok(());
         }
-        let (ticket, commit) = durable::submit(&node, environment, partition, unit);
+        let (ticket, commit) = durable::submit(&node, environment, partition, unit, records);
         *pending = Some((commit, waiting));
         let myself = self.myself.clone();
         tokio::spawn(async move {
@@ -404,7 +416,8 @@ async fn read_outputs(
         // A payload of this unit is not in the store yet.
         let fresh = match made {
             Made::One(OutputSource::Signal(signal)) => joint.payload(signal).map(str::to_owned),
-            Made::One(OutputSource::Task(_)) | Made::Items(_) => None,
+            Made::One(OutputSource::Task(task)) => outputs.item_output(task).map(str::to_owned),
+            Made::Items(_) => None,
         };
         let known = |task| outputs.item_output(task);
         let output = match fresh {

@@ -11,6 +11,7 @@ mod budgets;
 mod bulk;
 mod deliveries;
 mod erasure;
+mod forks;
 mod models;
 mod queues;
 mod review_stats;
@@ -40,6 +41,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
 pub use bulk::BulkOrder;
+pub use forks::Fork;
 pub use models::ModelView;
 pub use queues::QueueView;
 pub use runs::{Deploy, Start};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::budget::Money;
-use callboard_domain::execution::{Execution, Template};
+use callboard_domain::execution::{Execution, ForkedFrom, Template};
 use callboard_domain::id::{BatchId, Environment, PlanId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::PlanSource;
@@ -125,6 +125,7 @@ pub(crate) struct Begin {
     pub(crate) input: Map<String, Value>,
     pub(crate) options: Options,
     pub(crate) start_at: Option<Timestamp>,
+    pub(crate) forked_from: Option<Box<ForkedFrom>>,
 }
 
 /// What an execution runs.

@@ -45,8 +45,8 @@ pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
-    Ended, Found, TaskRow, erased, inputs, is_removed, made, status_terms, task, unfinished,
-    unfinished_state,
+    Ended, Found, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
+    unfinished, unfinished_state,
 };
 
 /// The rows of a unit of work. Takes the texts that only rows need.

@@ -16,6 +16,8 @@ use super::output::{Column, Format, details, escaped, note, table};
 use super::wait::verdict;
 use super::watch::{self, View};
 
+mod fork;
+
 const COLUMNS: [Column; 7] = [
     ("ID", "id"),
     ("STATUS", "status"),
@@ -122,6 +124,8 @@ pub enum Executions {
     },
     /// Send a signal to an execution; the step that waits for it continues.
     Signal(Signal),
+    /// Fork an execution: a new one reuses each completed step that asks the same.
+    Fork(fork::Fork),
     /// Run the failed and cancelled steps of an execution again.
     Retry {
         /// The execution.
@@ -270,6 +274,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
             let execution = client.data(signal.call()?).await?;
             show(&access, &execution)
         }
+        Executions::Fork(forked) => forked.send(&client, &access).await,
         Executions::Retry { id, wait, wait_timeout } => {
             let call = Call::post(&["plans", "executions", &id, "retry"]);
             let execution = client.data(call).await?;

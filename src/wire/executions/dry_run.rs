@@ -1,7 +1,7 @@
 //! What an execution would do (PROTOCOL.md 4, `options.dryRun`).
 
 use callboard_domain::estimate::{ConditionState, DryBudget, DryRun, DryStep, Estimate};
-use callboard_domain::id::PlanId;
+use callboard_domain::id::{ExecutionId, PlanId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,6 +20,10 @@ pub struct DryRunBody<'a> {
     /// The template, where one is deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
+    /// The execution, where one is forked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    fork_of: Option<Text<ExecutionId>>,
     /// The steps, in the order of the document.
     steps: Vec<DryStepBody<'a>>,
     /// The ids of the steps that the run cannot be shorter than, first to last.
@@ -84,6 +88,9 @@ pub struct DryStepBody<'a> {
     /// Left out without a condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'static str>,
+    /// The fork takes its output over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    reused: bool,
     /// The items of a step with forEach.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<DryItemsBody>,
@@ -133,11 +140,18 @@ impl<'a> DryRunBody<'a> {
         Self { template_id: Some(template), ..Self::of(run) }
     }
 
+    /// Of a fork.
+    #[must_use]
+    pub fn of_fork(execution: ExecutionId, run: &'a DryRun) -> Self {
+        Self { fork_of: Some(Text(execution)), ..Self::of(run) }
+    }
+
     fn of(DryRun { steps, critical_path, estimate, budget }: &'a DryRun) -> Self {
         Self {
             status: "dry_run",
             plan_id: None,
             template_id: None,
+            fork_of: None,
             steps: steps.iter().map(DryStepBody::of).collect(),
             critical_path,
             estimate: EstimateBody::of(estimate),
@@ -174,6 +188,7 @@ impl<'a> DryStepBody<'a> {
             estimated_cost: step.estimated_cost,
             price_unknown: step.price_unknown,
             condition: step.condition.map(ConditionState::as_str),
+            reused: step.reused,
             items: step.items.map(|items| DryItemsBody {
                 expected: items.expected,
                 max_items: items.most,

@@ -50,6 +50,10 @@ pub struct StepResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
+    /// The task of the forked execution whose output it has taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reused_from: Option<Text<TaskId>>,
     /// The number of the current or last attempt of that task.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
@@ -125,7 +129,10 @@ impl<'a> StepResult<'a> {
                 let of = |task| of(task).with(&detail.outputs, number);
                 task.map_or_else(|| Self::row("running", row), of)
             }
-            Stage::Completed => Self::row("completed", row).with(&detail.outputs, number),
+            Stage::Completed => {
+                let reused_from = detail.copies.get(&number).copied().map(Text);
+                Self { reused_from, ..Self::row("completed", row) }.with(&detail.outputs, number)
+            }
             Stage::Skipped => Self::row("skipped", row),
             Stage::Failed => Self::row("failed", row),
             Stage::Rejected => Self::row("rejected", row),

@@ -1994,6 +1994,8 @@ export interface components {
             criticalPath: string[];
             /** @description The estimated usage. */
             estimate: components["schemas"]["Estimate"];
+            /** @description The execution, where one is forked. */
+            forkOf?: string;
             /** @description The plan, where one is executed. */
             planId?: string;
             /** @description `dry_run`. */
@@ -2035,6 +2037,8 @@ export interface components {
             promptTruncated?: boolean;
             /** @description The queue that it would wait in; empty for a wait. */
             queue: string;
+            /** @description The fork takes its output over. */
+            reused?: boolean;
             /** @description The signal that a wait waits for. */
             signal?: string;
             /** @description `wait` for a step that waits for a signal; else left out. */
@@ -2150,6 +2154,8 @@ export interface components {
             completedAt?: string;
             /** @description The error, once it has failed. */
             error?: components["schemas"]["ExecutionError"];
+            /** @description The execution that it is a fork of. */
+            forkedFrom?: components["schemas"]["ForkedFrom"];
             /** @description `dt_exec_…` */
             id: string;
             /** @description The input, defaults filled in; not in lists. */
@@ -2215,6 +2221,13 @@ export interface components {
              * @description The share of the turns.
              */
             weight?: number;
+        };
+        /** @description The origin of a fork. */
+        ForkedFrom: {
+            /** @description The execution whose completed steps it takes over. */
+            executionId: string;
+            /** @description The step that runs anew in any case. */
+            fromStep?: string;
         };
         /** @description The state of the service. */
         Health: {
@@ -3019,6 +3032,8 @@ export interface components {
              *     items' outputs, unless that has more than 1 MiB.
              */
             output?: string;
+            /** @description The task of the forked execution whose output it has taken over. */
+            reusedFrom?: string;
             /**
              * @description True if the rest of `output` is left out, because all outputs of the answer have more than 8 MiB;
              *     `GET /api/tasks/{id}` has the whole.
@@ -3179,6 +3194,8 @@ export interface components {
             retryCount: number;
             /** @description The task that it tries again: a rejected one, or one that was retried. */
             retryOf?: string;
+            /** @description The task of the forked execution whose output it is a copy of. */
+            reusedFrom?: string;
             /**
              * Format: date-time
              * @description The instant before which it does not run.
@@ -4053,6 +4070,18 @@ export interface components {
              * @description The instant before which it does not begin; by default it begins at once.
              */
             startAt?: string | null;
+        };
+        ForkExecution: {
+            /** @description The step that runs anew, even if its prompt, model and settings are the same. */
+            fromStep?: string | null;
+            /** @description The input in place of the original's. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Another version of the template that was deployed. */
+            version?: string | null;
+            /** @description Whether the answer only shows the steps that are reused, and the cost of the others. */
+            dryRun?: boolean | null;
         };
         HitlRequest: {
             /** @description The ids of the steps whose outputs are always held. */

@@ -83,6 +83,8 @@ pub struct DryStep {
     pub items: Option<DryItems>,
     /// The signal that a wait step waits for; its prompt, model and queue are empty.
     pub signal: Option<String>,
+    /// True if a fork takes its output over, which costs nothing.
+    pub reused: bool,
 }
 
 names! {
@@ -124,7 +126,8 @@ pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
 }
 
 /// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of what the prompts before it
-/// left. `past` returns the medians of a step's id and a model.
+/// left. `past` returns the medians of a step's id and a model, `reused` tells of a step's id if a fork
+/// takes its output over.
 ///
 /// # Errors
 /// The id of the first step whose prompt cannot be rendered with this input, and the reason.
@@ -135,6 +138,7 @@ pub fn dry_run(
     defaults: StepDefaults<'_>,
     past: impl Fn(&str, &str) -> Option<PastRun>,
     prices: &Prices,
+    reused: impl Fn(&str) -> bool,
 ) -> Result<DryRun, (String, ListError)> {
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
@@ -182,6 +186,10 @@ pub fn dry_run(
             dry_items = Some(DryItems { expected, most, cost_each });
             estimate = estimate.in_parallel(count, each);
         }
+        let is_reused = reused(step.id());
+        if is_reused {
+            estimate = Estimate::NOTHING;
+        }
         estimates.push(estimate);
         let share = left / (plan.steps().len() - steps.len());
         let is_long = prompt.len() > share;
@@ -213,6 +221,7 @@ pub fn dry_run(
             condition: conditions.get(step.id()).copied(),
             items: dry_items,
             signal: waits.map(|wait| wait.signal.clone()),
+            reused: is_reused,
         });
     }
     let path = plan.graph().critical_path(|step| estimates[usize::from(step)].duration_ms);

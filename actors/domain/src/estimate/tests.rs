@@ -56,7 +56,7 @@ fn dry(past: impl Fn(&str, &str) -> Option<PastRun>) -> DryRun {
     let input = json!({"text": "x".repeat(40)});
     let start = Start(input.as_object().cloned().unwrap());
     let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
-    dry_run(&plan(), &start, Some(&hitl), TARGETS, past, &prices()).unwrap()
+    dry_run(&plan(), &start, Some(&hitl), TARGETS, past, &prices(), |_| false).unwrap()
 }
 
 fn close(found: f64, expected: f64) -> bool {
@@ -126,7 +126,8 @@ fn an_input_that_cannot_be_rendered_is_told_with_its_step() {
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
     let plan = Plan::compile(plan, &[]).unwrap();
     let start = Start(json!({"text": 1}).as_object().cloned().unwrap());
-    let failed = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap_err();
+    let failed =
+        dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), |_| false).unwrap_err();
     assert!(matches!(failed, (step, ListError::Render(render::Error::Missing(_))) if step == "a"));
 }
 
@@ -142,7 +143,7 @@ fn all_prompts_of_a_dry_run_share_two_mebibytes() {
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
     let plan = Plan::compile(plan, &[]).unwrap();
     let start = Start(json!({"text": "ä".repeat(1 << 19)}).as_object().cloned().unwrap());
-    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap();
+    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), |_| false).unwrap();
     let total: usize = run.steps.iter().map(|step| step.prompt.len()).sum();
     assert!((MAX_PROMPTS * 9 / 10..=MAX_PROMPTS).contains(&total), "{total}");
     for (number, step) in run.steps.iter().enumerate() {
@@ -176,7 +177,7 @@ fn over_docs(concurrency: Option<u16>) -> Plan {
 fn a_dry_run_counts_the_items_and_what_each_costs() {
     let run = |input: Value, concurrency| {
         let start = Start(input.as_object().cloned().unwrap());
-        dry_run(&over_docs(concurrency), &start, None, TARGETS, |_, _| None, &prices())
+        dry_run(&over_docs(concurrency), &start, None, TARGETS, |_, _| None, &prices(), |_| false)
     };
     // Prompts of 10 and 30 tokens, and 5 tokens of output at ten times the price.
     let docs = json!({"docs": ["x".repeat(40), "y".repeat(120), "x".repeat(40)]});

@@ -40,11 +40,24 @@ pub struct Spec {
     /// The instant before which it does not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
+    /// The execution that it is a fork of. Boxed, because few executions are forks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// The request that asked for it, in the trace of its caller. Boxed, because few executions have one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
+}
+
+/// The origin of a fork.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    /// The execution whose completed steps it takes over.
+    pub execution: ExecutionId,
+    /// The step that runs anew in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<String>,
 }
 
 /// A version of a template.

@@ -99,6 +99,7 @@ impl World {
             max_cost: max.map(Money::from_nanos),
             output_checked: chance.percent(40).then_some(last),
             start_at,
+            forked_from: None,
             created_at: NOW,
             trace: None,
         };

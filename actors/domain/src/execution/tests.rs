@@ -39,6 +39,7 @@ fn spec() -> Spec {
         max_cost: None,
         output_checked: None,
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     }

@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::{Completion, Ending, EndingCode};
 use crate::execution::clipped;
 
+/// The words between a prompt and the mismatch of the last output.
+pub(super) const CORRECTION: &str =
+    "\n\nYour previous answer did not have the required structure: ";
+
 /// The fault of an answer whose output must match a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputFault {
@@ -99,7 +103,7 @@ impl Amendment {
     /// Adds the mismatch of the last output to the prompt.
     pub fn amend(&self, prompt: &mut String) {
         if let Some(mismatch) = &self.mismatch {
-            prompt.push_str("\n\nYour previous answer did not have the required structure: ");
+            prompt.push_str(CORRECTION);
             prompt.push_str(mismatch);
             prompt.push_str("\nAnswer again, with nothing but the corrected answer.");
         }

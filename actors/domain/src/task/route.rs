@@ -55,8 +55,12 @@ impl Task {
 
     /// The place of the next model, if the task goes on to one after this failure.
     pub(super) fn fallback(&self, failure: &Failure) -> Option<Route> {
-        let routing = self.spec.routing.as_deref()?;
-        let reason = failure.kind().filter(|kind| routing.falls_back_on(*kind))?;
+        self.fallback_on(failure.kind()?)
+    }
+
+    /// The place of the next model, if the task goes on to one after a failure of this kind.
+    pub(super) fn fallback_on(&self, reason: FailureKind) -> Option<Route> {
+        let routing = self.spec.routing.as_deref().filter(|it| it.falls_back_on(reason))?;
         let index = self.route.index + 1;
         let is_listed = usize::from(index) < routing.models.len();
         is_listed.then_some(Route { index, reason: Some(reason) })

@@ -243,6 +243,9 @@ pub struct Origin {
     /// The rejected task that it tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<TaskId>,
+    /// The task of another execution whose output it is a copy of, in a fork of that execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<TaskId>,
     /// The request that asked for it, in the trace of its caller. Boxed, because few tasks have one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
@@ -252,7 +255,7 @@ impl Origin {
     /// Whether it was submitted by itself.
     #[must_use]
     pub const fn is_alone(&self) -> bool {
-        let Self { batch, step, item: _, template: _, retry_of, trace } = self;
+        let Self { batch, step, item: _, template: _, retry_of, copy_of: _, trace } = self;
         batch.is_none() && step.is_none() && retry_of.is_none() && trace.is_none()
     }
 }

@@ -440,3 +440,32 @@ fn a_scheduled_task_enters_its_queue_at_its_instant_and_not_before() {
     assert_eq!(scheduled.on(Event::CancelRequested).next.status(), Status::Cancelled);
     assert_eq!(scheduled.eligible_since(), at);
 }
+
+#[test]
+fn an_output_that_misses_its_schema_goes_on_to_the_next_model_where_that_is_asked_for() {
+    let models = vec!["m".to_owned(), "n".to_owned()];
+    let fallback_on = Some(vec![FailureKind::OutputInvalid]);
+    let routing = Routing { models, fallback_on, service_tier: None };
+    let step_of = Some((crate::id::ExecutionId::from_u128(1 << 10), "a".to_owned()));
+    for step in [None, step_of] {
+        let origin = Origin { step, ..Origin::default() };
+        let routing = Some(Box::new(routing.clone()));
+        let task = Task::submitted(Spec { routing, origin, checked: true, ..spec() }).next;
+        let second = task.running(LEASE_1).on(output_invalid(LEASE_1));
+        assert_eq!(
+            (second.facts, second.effects.last()),
+            (vec![Fact::Retrying], Some(&Effect::Enqueue))
+        );
+        let second = second.next;
+        assert_eq!((second.model(), second.retries), ("n", 0));
+        assert_eq!(second.fallback_reason(), Some(FailureKind::OutputInvalid));
+        assert_eq!(second.refused(completed(LEASE_1)), Refusal::Duplicate);
+        let inputs = second.amended(Inputs { prompt: "p".into(), ..Inputs::default() });
+        assert_eq!(inputs.prompt, "p", "another model is asked the same");
+        let last = second.running(LEASE_2).on(output_invalid(LEASE_2)).next;
+        // The execution of a step makes another task instead.
+        let is_alone = last.spec.origin.step.is_none();
+        assert_eq!(last.is_finished(), !is_alone);
+        assert!(!is_alone || last.model() == "m" && last.retries == 1, "{last:?}");
+    }
+}

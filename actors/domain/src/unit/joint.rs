@@ -21,6 +21,7 @@ use crate::execution::{
 use crate::graph::StepSet;
 use crate::id::{SignalId, TaskId};
 use crate::machine::{Machine, Step};
+use crate::plan::WaitSource;
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
 use crate::schema::Schema;
@@ -200,6 +201,19 @@ impl<'p> Joint<'p> {
         self.program.step_of(task).and_then(|step| self.program.compiled.schema_of(step))
     }
 
+    /// The schema that the output of a step must match.
+    #[must_use]
+    pub fn schema_of_step(&self, step: u16) -> Option<&'p Schema> {
+        self.program.compiled.schema_of(step)
+    }
+
+    /// The definition of a wait step.
+    #[must_use]
+    pub fn wait_source(&self, step: u16) -> Option<&'p WaitSource> {
+        let step = self.program.compiled.plan.steps().get(usize::from(step))?;
+        step.source().wait.as_ref()
+    }
+
     /// Adds a task's end that a unit of its own has committed.
     pub fn task_ended(&mut self, task: &Task) {
         if let Some(event) = self.program.step_of(task).and_then(|step| end_of(task, step, None)) {
@@ -269,6 +283,28 @@ impl<'p> Joint<'p> {
             None => self.is_decided(step, StepDecision::Run { task, worst_cost }),
         }
         self.create(due, task, *request, retry);
+    }
+
+    /// Completes a due step or item with a copy of another execution's task, which its owner writes in
+    /// the same commit; it needs no budget.
+    ///
+    /// # Panics
+    /// If it is not due.
+    pub fn take_over(&mut self, due: Due, copy: &Task, output: &str, outputs: &mut Outputs) {
+        let Due { step, item } = due;
+        let (task, worst_cost) = (copy.spec.id, Some(Money::ZERO));
+        match item {
+            Some(item) => self.is_item_decided(step, item, ItemDecision::Run { task, worst_cost }),
+            None => self.is_decided(step, StepDecision::Run { task, worst_cost }),
+        }
+        self.rendered += output.len();
+        let completed = execution::Event::StepCompleted { step, report: report(copy) };
+        self.happened(completed).expect("a step that was dispatched can be completed");
+        // It cannot be read yet.
+        outputs.keep_item(task, output);
+        if item.is_none() {
+            outputs.keep(step, output);
+        }
     }
 
     fn is_decided(&mut self, step: u16, decision: StepDecision) {

@@ -346,6 +346,7 @@ fn program() -> (Program, Step<Execution>) {
         max_cost: None,
         output_checked: compiled.checked(),
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };
@@ -529,6 +530,7 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         max_cost: None,
         output_checked: None,
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };

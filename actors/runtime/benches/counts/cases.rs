@@ -131,6 +131,7 @@ fn chain(times: usize) {
             max_cost: None,
             output_checked: None,
             start_at: None,
+            forked_from: None,
             created_at: NOW,
             trace: None,
         };
@@ -220,6 +221,7 @@ fn step() -> StepState {
         max_cost: None,
         output_checked: None,
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };

@@ -1,6 +1,6 @@
 //! Plans, templates and executions (SPEC.md, Plans, Templates; PROTOCOL.md 4 and 5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use callboard_domain::access::Role;
@@ -66,6 +66,7 @@ impl Start {
 }
 
 /// What a run is made of, checked.
+#[derive(Clone)]
 pub(super) struct Prepared {
     pub(super) compiled: Arc<CompiledPlan>,
     /// Whose past runs an estimate rests on.
@@ -144,7 +145,7 @@ impl Handle {
         let prepared = self.of_plan(owner.role, plan, start).await?;
         let Prepared { compiled, template, review, input, .. } = prepared;
         let runs = Runs::Plan(id, template);
-        let begin = Begin { runs, compiled, review, input, options, start_at };
+        let begin = Begin { runs, compiled, review, input, options, start_at, forked_from: None };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 
@@ -179,7 +180,7 @@ impl Handle {
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;
         let Prepared { compiled, review, input, .. } = prepared;
         let runs = Runs::Deployed(deployed);
-        let begin = Begin { runs, compiled, review, input, options, start_at };
+        let begin = Begin { runs, compiled, review, input, options, start_at, forked_from: None };
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 
@@ -296,6 +297,17 @@ impl Handle {
         run: Prepared,
         max_cost: Option<Money>,
     ) -> Result<DryRun, Error> {
+        self.would_reusing(environment, run, max_cost, HashSet::new()).await
+    }
+
+    /// The preview of a run that takes over the outputs of some steps, by name.
+    pub(super) async fn would_reusing(
+        &self,
+        environment: Environment,
+        run: Prepared,
+        max_cost: Option<Money>,
+        reused: HashSet<String>,
+    ) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
         let usual = &self.node.settings.task_defaults;
         let id = ExecutionId::from_u128(self.node.fresh_id(self.node.now(), 0));
@@ -309,7 +321,8 @@ impl Handle {
             let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
             let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
             let (plan, scope) = (&compiled.plan, program.scope_at_start());
-            estimate::dry_run(plan, &scope, hitl.as_ref(), targets, known, &prices)
+            let reused = |step: &str| reused.contains(step);
+            estimate::dry_run(plan, &scope, hitl.as_ref(), targets, known, &prices, reused)
         };
         let run =
             self.node.compute.run_unless(is_brief, dry_run).await.map_err(|_| Error::Internal)?;

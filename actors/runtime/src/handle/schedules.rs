@@ -111,6 +111,7 @@ impl Handle {
             input,
             options,
             start_at: None,
+            forked_from: None,
         })))
     }
 

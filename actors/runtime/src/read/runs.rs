@@ -67,6 +67,8 @@ pub struct ExecutionDetail {
     pub items: HashMap<u16, ItemCounts>,
     /// What it was started with, with defaults filled in.
     pub input: Map<String, Value>,
+    /// Of a fork, the tasks whose outputs its steps have taken over.
+    pub copies: HashMap<u16, TaskId>,
 }
 
 pub(crate) async fn plan(
@@ -203,7 +205,14 @@ async fn detail(
     let execution = items::with_items(store, environment, execution).await?;
     let (mut tasks, mut counts) = (HashMap::new(), HashMap::new());
     let mut outputs = Excerpts::within(MAX_OUTPUTS);
+    let mut copies = HashMap::new();
+    let is_fork = execution.head.spec.forked_from.is_some();
     for (number, row) in execution.steps() {
+        if let Some(task) = row.task.filter(|_| is_fork && row.stage == Stage::Completed) {
+            let made = tables::made(store, environment, task).await?;
+            let copy_of = made.and_then(|made| made.spec.origin.copy_of);
+            copies.extend(copy_of.map(|task| (number, task)));
+        }
         if row.map.is_some() {
             let live = super::items::live(store, environment, &execution, number).await?;
             let how_far = |task: TaskId| live.get(&task).copied().unwrap_or(Live::Running);
@@ -242,7 +251,7 @@ async fn detail(
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
     let input = begun.take_input(store, environment).await?;
     let (overview, items) = (seen(execution, &live), counts);
-    Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input }))
+    Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input, copies }))
 }
 
 /// A task that has ended, of which the execution has not heard yet, counts as running.

@@ -15,7 +15,7 @@ use callboard_store::{Op, Ticket};
 use super::{Begin, Key, Made, Runs, Submission, Submitted};
 use crate::catalog::Known;
 use crate::durable::{self, PendingCommit};
-use crate::execution::Address;
+use crate::execution::{Address, fork};
 use crate::node::Node;
 use crate::retention::Used;
 use crate::tables::executions;
@@ -195,7 +195,7 @@ impl Creation<'_> {
     }
 
     async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
-        let Begin { runs, compiled, review, input, options, start_at } = begin;
+        let Begin { runs, compiled, review, input, options, start_at, forked_from } = begin;
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
         let (plan, template) = match runs {
@@ -221,6 +221,7 @@ impl Creation<'_> {
             max_cost: options.max_cost,
             output_checked: compiled.checked(),
             start_at,
+            forked_from,
             created_at: now,
             trace: self.trace.clone(),
         };
@@ -233,12 +234,19 @@ impl Creation<'_> {
         let mut sources = self.node.sources(self.environment, self.partition);
         let mut joint = Joint::first(&program, first, now);
         let mut outputs = Outputs::default();
-        // No step is completed yet, so no output is missing.
+        let original = match &made.head.spec.forked_from {
+            Some(fork) => {
+                let original = fork::Original::of(self.node, self.environment, fork).await;
+                original.map_err(|_| Error::Unavailable("the disk cannot be read"))?
+            }
+            None => None,
+        };
         while let Some(due) = joint.due() {
-            let compute = &self.node.compute;
-            let evaluated = compute.evaluate(&program, &mut joint, due, &mut outputs).await;
-            let evaluated = evaluated.map_err(|_| Error::Internal)?;
-            joint.decide(due, evaluated, &mut outputs, &mut sources);
+            let (of, out) = ((&program, original.as_ref()), (&mut outputs, &mut self.records));
+            let (node, environment) = (self.node, self.environment);
+            fork::decide(node, environment, of, (&mut joint, due), out, &mut sources)
+                .await
+                .map_err(|_| Error::Internal)?;
         }
         refuse_if_too_dear(joint.state())?;
         self.unit = joint.done();

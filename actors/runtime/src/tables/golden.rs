@@ -90,6 +90,7 @@ fn full_task() -> Task {
             item: None,
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
+            copy_of: None,
             trace: None,
         },
         checked: true,
@@ -534,6 +535,7 @@ fn full_execution() -> Execution {
         max_cost: Some(Money::from_usd(0.5)),
         output_checked: Some(1),
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::task::{
-    Completion, Correction, Ending, Inputs, LeaseId, Route, Spec, Status, Task,
+    Completion, Correction, Ending, Inputs, LeaseId, Request, Route, Spec, Status, Task,
 };
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
@@ -206,6 +206,19 @@ pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs)
     let mut ops = TEXTS.put(number, id, text::MADE, &json(None));
     let inputs = serde_json::to_string(inputs).expect("texts have a JSON form");
     ops.extend(TEXTS.put(number, id, text::INPUTS, &inputs));
+    ops
+}
+
+/// The rows of a task that is completed from the beginning, with its output.
+pub(crate) fn copy_rows(
+    environment: Environment,
+    now: Timestamp,
+    copy: &Step<Task>,
+    Request { inputs, .. }: &Request,
+    output: &str,
+) -> Vec<Op> {
+    let mut ops = first_rows(environment, &copy.next, inputs);
+    ops.extend(rows(environment, now, copy, Some(output.to_owned())));
     ops
 }
 

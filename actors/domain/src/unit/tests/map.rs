@@ -42,6 +42,7 @@ fn program(
         max_cost,
         output_checked: None,
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };

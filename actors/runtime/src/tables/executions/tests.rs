@@ -28,6 +28,7 @@ fn started(steps: usize) -> Step<Execution> {
         max_cost: None,
         output_checked: None,
         start_at: None,
+        forked_from: None,
         created_at: NOW,
         trace: None,
     };

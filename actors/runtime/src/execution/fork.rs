@@ -1,0 +1,228 @@
+//! What a fork takes over of its original: completed steps that ask the same again.
+//!
+//! ```text
+//!   due step ─▶ evaluated ─┬─ the original's task was asked the same ─▶ a copy of it, completed
+//!                          └─ else ─▶ decided like any other
+//! ```
+//!
+//! A copy is rows beside the unit that completes its step: it has an end and no life. The original is
+//! read again after a restart; one that was removed meanwhile has nothing to give. Deliberately
+//! absent: when two tasks ask the same, which the domain says.
+
+use std::sync::Arc;
+
+use callboard_domain::execution::program::{CompiledPlan, Evaluation, Outputs, Program};
+use callboard_domain::execution::signal::Sent;
+use callboard_domain::execution::{Due, Execution, ForkedFrom, OutputSource, Signal, Stage};
+use callboard_domain::id::{Environment, SignalId, TaskId};
+use callboard_domain::task::{Origin, Request, Task};
+use callboard_domain::unit::{Joint, Sources};
+use callboard_store::{Op, Store};
+use ractor::ActorProcessingErr;
+
+use super::read_outputs;
+use crate::node::Node;
+use crate::sources::NodeSources;
+use crate::tables::{self, Found, executions, items};
+
+/// The execution that a fork comes from, with what it had completed when it was read.
+pub(crate) struct Original {
+    execution: Execution,
+    compiled: Arc<CompiledPlan>,
+    from_step: Option<String>,
+}
+
+/// A due step's decision, for a fork and for any other execution: the rows of copies are added to
+/// `records`.
+pub(crate) async fn decide(
+    node: &Node,
+    environment: Environment,
+    (program, original): (&Arc<Program>, Option<&Original>),
+    (joint, due): (&mut Joint<'_>, Due),
+    (outputs, records): (&mut Outputs, &mut Vec<Op>),
+    sources: &mut NodeSources<'_>,
+) -> Result<(), ActorProcessingErr> {
+    let store = node.store();
+    read_outputs(store, environment, joint, due.step, outputs).await?;
+    let id = joint.state().head.spec.id;
+    if let Some(number) = outputs.missing_list(program, due) {
+        let list = items::list(store, environment, id, number).await?;
+        outputs.keep_list(due.step, list);
+    }
+    let evaluation = node.compute.evaluate(program, joint, due, outputs).await?;
+    let Some(original) = original else {
+        joint.decide(due, evaluation, outputs, sources);
+        return Ok(());
+    };
+    match &evaluation {
+        Evaluation::Run(request, _) => {
+            let found = original.task_of(node, environment, joint, due, request).await?;
+            if let Some((task, output)) = found {
+                let copy = copied(joint, due, request, &task, sources);
+                records.extend(tables::copy_rows(
+                    environment,
+                    joint.now(),
+                    &copy,
+                    request,
+                    &output,
+                ));
+                joint.take_over(due, &copy.next, &output, outputs);
+                return Ok(());
+            }
+            joint.decide(due, evaluation, outputs, sources);
+        }
+        Evaluation::Await(_) => {
+            let payload = original.payload_of(store, environment, joint, due).await?;
+            joint.decide(due, evaluation, outputs, sources);
+            if let Some((name, payload)) = payload {
+                let id = SignalId::from_u128(sources.fresh(joint.now()));
+                let (signal, steps) =
+                    (Signal { id, at: joint.now(), key: None }, joint.waits_for(&name));
+                // Refused if another one of its name came before.
+                let _ = joint.signalled(Sent { steps, signal, replace: false }, payload, outputs);
+            }
+        }
+        Evaluation::Skip | Evaluation::Fail(_) | Evaluation::Expand(_) => {
+            joint.decide(due, evaluation, outputs, sources);
+        }
+    }
+    Ok(())
+}
+
+/// The copy of a task for a due step or item.
+fn copied(
+    joint: &Joint<'_>,
+    Due { step, item }: Due,
+    request: &Request,
+    of: &Task,
+    sources: &mut NodeSources<'_>,
+) -> callboard_domain::machine::Step<Task> {
+    let head = Arc::clone(&joint.state().head.spec);
+    let name = joint.state().graph().name(step).to_owned();
+    let origin = Origin {
+        step: Some((head.id, name)),
+        item,
+        template: head.template.as_ref().map(|template| template.id.clone()),
+        copy_of: Some(of.spec.id),
+        trace: head.trace.clone(),
+        ..Origin::default()
+    };
+    let id = sources.task_id(joint.now());
+    let (spec, _) = request.clone().accepted(id, head.account.clone(), head.concurrent, origin);
+    Task::copied(spec, of, joint.now())
+}
+
+impl Original {
+    /// The original of a fork; `None` if it was removed.
+    pub(crate) async fn of(
+        node: &Node,
+        environment: Environment,
+        fork: &ForkedFrom,
+    ) -> Result<Option<Self>, ActorProcessingErr> {
+        let store = node.store();
+        let Some(head) = executions::head(store, environment, fork.execution).await? else {
+            return Ok(None);
+        };
+        let whole = crate::read::runs::whole(node, environment, fork.execution, head).await?;
+        let Some((execution, _, compiled)) = whole else { return Ok(None) };
+        let execution = items::with_items(store, environment, execution).await?;
+        Ok(Some(Self { execution, compiled, from_step: fork.from_step.clone() }))
+    }
+
+    /// The number of the step of this name, unless it is the one that runs anew.
+    fn position(&self, joint: &Joint<'_>, step: u16) -> Option<u16> {
+        let name = joint.state().graph().name(step);
+        let is_anew = self.from_step.as_deref() == Some(name);
+        let position = self.compiled.plan.position(name).filter(|_| !is_anew)?;
+        u16::try_from(position).ok()
+    }
+
+    /// The completed task that was asked the same, with its output. Only the first decision about a
+    /// step takes over, not its retry.
+    async fn task_of(
+        &self,
+        node: &Node,
+        environment: Environment,
+        joint: &Joint<'_>,
+        Due { step, item }: Due,
+        request: &Request,
+    ) -> Result<Option<(Task, String)>, ActorProcessingErr> {
+        let row_of = |execution: &Execution, step: u16| match item {
+            Some(item) => execution.item(step, item).cloned(),
+            None => execution.step(step).cloned(),
+        };
+        let is_first = row_of(joint.state(), step).is_some_and(|row| row.runs == 0);
+        let Some(step_then) = self.position(joint, step).filter(|_| is_first) else {
+            return Ok(None);
+        };
+        let row = row_of(&self.execution, step_then).filter(|row| row.stage == Stage::Completed);
+        let Some(id) = row.filter(|row| row.map.is_none()).and_then(|row| row.task) else {
+            return Ok(None);
+        };
+        let store = node.store();
+        let Some((task, output)) = same(store, environment, id, request).await? else {
+            return Ok(None);
+        };
+        // The schema of the last step may be another one in another version.
+        if let Some(schema) = joint.schema_of_step(step)
+            && !matches!(node.compute.check(schema, &output).await?, Ok(None))
+        {
+            return Ok(None);
+        }
+        Ok(Some((task, output)))
+    }
+
+    /// The signal that the same wait has used, with its payload.
+    async fn payload_of(
+        &self,
+        store: &dyn Store,
+        environment: Environment,
+        joint: &Joint<'_>,
+        Due { step, .. }: Due,
+    ) -> Result<Option<(String, String)>, ActorProcessingErr> {
+        let Some(step_then) = self.position(joint, step) else { return Ok(None) };
+        let row = self.execution.step(step_then);
+        let row = row.filter(|row| row.stage == Stage::Completed);
+        let Some(signal) = row.and_then(|row| row.signal) else { return Ok(None) };
+        let source = |compiled: &CompiledPlan, step: u16| {
+            let step = compiled.plan.steps().get(usize::from(step))?;
+            step.source().wait.clone()
+        };
+        let wait = source(&self.compiled, step_then);
+        let Some(wait) = wait.filter(|wait| joint.wait_source(step) == Some(wait)) else {
+            return Ok(None);
+        };
+        let payload = tables::output(store, environment, OutputSource::Signal(signal.id)).await?;
+        Ok(payload.map(|payload| (wait.signal, payload)))
+    }
+}
+
+/// The most tasks that a reviewer's retries put before a completed one.
+const MOST_RETRIES: usize = 64;
+
+/// The task and its output, if the first of the tasks that it repeats was asked the same.
+async fn same(
+    store: &dyn Store,
+    environment: Environment,
+    id: TaskId,
+    request: &Request,
+) -> Result<Option<(Task, String)>, ActorProcessingErr> {
+    let readable = |found: Option<Found>| found.filter(|found| found.task.erased_at.is_none());
+    let Some(mut found) = readable(tables::task(store, environment, id).await?) else {
+        return Ok(None);
+    };
+    let mut asked = found.clone();
+    for _ in 0..MOST_RETRIES {
+        let Some(before) = asked.task.spec.origin.retry_of else { break };
+        match readable(tables::task(store, environment, before).await?) {
+            Some(before) => asked = before,
+            None => return Ok(None),
+        }
+    }
+    let inputs = asked.inputs(store, environment).await?;
+    if !request.asks_the_same(&asked.task.spec, &inputs) {
+        return Ok(None);
+    }
+    let output = found.output(store, environment).await?;
+    Ok(output.map(|output| (found.task, output)))
+}

@@ -1,0 +1,196 @@
+//! Forks of executions (PROTOCOL.md 16).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use callboard_domain::estimate::DryRun;
+use callboard_domain::execution::program::{Outputs, Program};
+use callboard_domain::execution::{Execution, ForkedFrom, Spec, Stage, StepState};
+use callboard_domain::id::{ExecutionId, PlanId};
+use callboard_domain::template::Caller;
+use callboard_domain::unit::Joint;
+use callboard_domain::{Error, Rule};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::runs::Prepared;
+use super::{Deploy, Handle, Owner, Start, scoped_key, unreadable};
+use crate::execution::fork;
+use crate::submission::{Begin, Options, Order, Runs, Submitted};
+use crate::tables::executions;
+
+/// The most units of work that a preview plays.
+const MOST_UNITS: usize = 64;
+
+/// What a fork changes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Fork {
+    /// The step that runs anew in any case.
+    pub from_step: Option<String>,
+    /// The input in place of the original's.
+    pub input: Option<Map<String, Value>>,
+    /// Another version of the template.
+    pub version: Option<String>,
+}
+
+/// A fork that passed every check.
+struct Checked {
+    runs: Runs,
+    prepared: Prepared,
+    options: Options,
+    forked_from: Box<ForkedFrom>,
+}
+
+impl Handle {
+    /// Starts an execution that takes over each completed step of another one whose prompt, model and
+    /// settings are the same. After `Ok` it survives a power cut.
+    ///
+    /// # Errors
+    /// As those of an execute and a deploy; [`Error::Invalid`] for a step that does not exist, and
+    /// for a version if no template was deployed.
+    pub async fn fork(
+        &self,
+        owner: &Owner,
+        caller: Caller<'_>,
+        id: ExecutionId,
+        fork: Fork,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submitted, Error> {
+        self.admit()?;
+        let endpoint = format!("executions/{id}/fork");
+        let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &fork));
+        let Checked { runs, prepared, options, forked_from } =
+            self.checked_fork(owner, caller, id, fork).await?;
+        let Prepared { compiled, review, input, .. } = prepared;
+        let forked_from = Some(forked_from);
+        let begin = Begin { runs, compiled, review, input, options, start_at: None, forked_from };
+        self.make(owner, Order::Execution(Box::new(begin)), key).await
+    }
+
+    /// What a fork would do; nothing is stored or started. The steps that are taken over cost nothing.
+    ///
+    /// # Errors
+    /// As [`Self::fork`].
+    pub async fn dry_fork(
+        &self,
+        owner: &Owner,
+        caller: Caller<'_>,
+        id: ExecutionId,
+        fork: Fork,
+    ) -> Result<DryRun, Error> {
+        let Checked { prepared, options, forked_from, .. } =
+            self.checked_fork(owner, caller, id, fork).await?;
+        let reused = self.reused(owner, &prepared, options, &forked_from).await?;
+        self.would_reusing(owner.environment, prepared, options.max_cost, reused).await
+    }
+
+    async fn checked_fork(
+        &self,
+        owner: &Owner,
+        caller: Caller<'_>,
+        id: ExecutionId,
+        fork: Fork,
+    ) -> Result<Checked, Error> {
+        let (store, environment) = (self.node.store(), owner.environment);
+        let missing = || Error::not_found("execution", id);
+        let head = executions::head(store, environment, id).await;
+        let head = head.map_err(|error| unreadable(&error))?.ok_or_else(missing)?;
+        let whole = crate::read::runs::whole(&self.node, environment, id, head).await;
+        let whole = whole.map_err(|error| unreadable(&error))?;
+        let (execution, mut begun, _) = whole.ok_or_else(missing)?;
+        let spec = Arc::clone(&execution.head.spec);
+        let input = if let Some(input) = fork.input {
+            input
+        } else {
+            let input = begun.take_input(store, environment).await;
+            input.map_err(|error| unreadable(&error))?
+        };
+        let Spec { fail_fast, timeout_ms, max_cost, .. } = *spec;
+        let options = Options { timeout_ms, max_cost, fail_fast };
+        let plan = self.plan(environment, spec.plan).await?;
+        let start = Start { input, hitl: begun.terms.hitl.clone(), options, start_at: None };
+        let (runs, prepared) = match (fork.version, plan.deployed.clone()) {
+            (None, _) => {
+                let prepared = self.of_plan(owner.role, plan, start).await?;
+                (Runs::Plan(spec.plan, prepared.template.clone()), prepared)
+            }
+            (Some(version), Some(deployed)) => {
+                let (models, queues) = (deployed.models.clone(), deployed.queues.clone());
+                let start = Start { hitl: deployed.hitl.clone(), ..start };
+                let deploy = Deploy { start, version: Some(version), models, queues };
+                let template = deployed.template.clone();
+                let (deployed, prepared) =
+                    self.prepared(environment, caller, &template, deploy).await?;
+                (Runs::Deployed(deployed), prepared)
+            }
+            (Some(_), None) => {
+                let message = "version applies to the execution of a template only";
+                return Err(Error::invalid("version", Rule::Unknown, message));
+            }
+        };
+        if let Some(step) = &fork.from_step
+            && prepared.compiled.plan.position(step).is_none()
+        {
+            let message = format!("fromStep names no step of the plan: {step}");
+            return Err(Error::invalid("fromStep", Rule::Step, message));
+        }
+        let forked_from = Box::new(ForkedFrom { execution: id, from_step: fork.from_step });
+        Ok(Checked { runs, prepared, options, forked_from })
+    }
+
+    /// The steps that a fork would take over whole, by name. Plays its first units, and keeps nothing.
+    async fn reused(
+        &self,
+        owner: &Owner,
+        prepared: &Prepared,
+        options: Options,
+        forked_from: &ForkedFrom,
+    ) -> Result<HashSet<String>, Error> {
+        let (node, environment, now) = (&*self.node, owner.environment, self.node.now());
+        let Prepared { compiled, review, input, template, .. } = prepared;
+        let (partition, number) = (0, node.fresh_id(now, 0));
+        let id = ExecutionId::from_u128(number);
+        let spec = Spec {
+            id,
+            plan: PlanId::from_u128(number),
+            template: template.clone(),
+            account: owner.id.clone(),
+            concurrent: owner.concurrent,
+            fail_fast: options.fail_fast,
+            timeout_ms: None,
+            max_cost: None,
+            output_checked: compiled.checked(),
+            start_at: None,
+            forked_from: None,
+            created_at: now,
+            trace: None,
+        };
+        let original = fork::Original::of(node, environment, forked_from).await;
+        let original = original.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        let defaults = Arc::clone(&node.settings.task_defaults);
+        let (compiled, review, input) = (Arc::clone(compiled), review.clone(), input.clone());
+        let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
+        let program = Arc::new(Program::new(id, compiled, review, input, defaults));
+        let mut sources = node.sources(environment, partition);
+        let mut outputs = Outputs::default();
+        let mut state = first.next.clone();
+        let mut joint = Joint::first(&program, first, now);
+        for _ in 0..MOST_UNITS {
+            while let Some(due) = joint.due() {
+                let mut records = Vec::new();
+                let (of, out) = ((&program, original.as_ref()), (&mut outputs, &mut records));
+                fork::decide(node, environment, of, (&mut joint, due), out, &mut sources)
+                    .await
+                    .map_err(|_| Error::Internal)?;
+            }
+            state = joint.state().clone();
+            if !state.has_due() {
+                break;
+            }
+            joint = Joint::of(&program, &state, now);
+        }
+        let is_over = |row: &StepState| row.stage == Stage::Completed;
+        let over = state.steps().filter(|(_, row)| is_over(row));
+        Ok(over.map(|(step, _)| state.graph().name(step).to_owned()).collect())
+    }
+}
