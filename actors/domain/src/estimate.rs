@@ -84,17 +84,6 @@ impl Estimate {
     };
 }
 
-impl Estimate {
-    /// The estimate of a step that does not run.
-    pub const NOTHING: Self = Self {
-        cost: 0.0,
-        cost_high: 0.0,
-        duration_ms: 0,
-        basis: Basis::History,
-        price_unknown: false,
-    };
-}
-
 /// The estimate of one step: `prompt` is rendered as far as its values are known, `received` is the
 /// number of tokens that outputs of other steps may still add.
 #[must_use]

@@ -215,7 +215,7 @@ fn conditional(condition: &str) -> DryRun {
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
     let start = Start(json!({"depth": "quick"}).as_object().cloned().unwrap());
     let plan = Plan::compile(plan, &[]).unwrap();
-    dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices()).unwrap()
+    dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), |_| false).unwrap()
 }
 
 #[test]
