@@ -20,6 +20,7 @@ use crate::wire::templates::source_from;
 mod compact;
 mod dev;
 mod examples;
+mod migrate;
 mod serve;
 
 /// A durable, self-hosted orchestrator for prompt-driven work on language models.
@@ -45,6 +46,10 @@ pub enum Command {
     Client(callboard_cli::Command),
     /// Shrink the data directory of a stopped server.
     Compact(Compact),
+    /// Copy the data of a stopped server to an empty `PostgreSQL` database, and compare every row.
+    #[command(after_help = "Examples:
+  callboard migrate --from ./callboard-data --to postgres://callboard@db.example.com/callboard")]
+    Migrate(Migrate),
     /// Measure the speed of this program beside the limits of this machine.
     Bench(Bench),
     /// A floor that a measurement is compared with; `bench` starts it.
@@ -81,6 +86,20 @@ pub struct Compact {
     /// Data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
+    /// File with the settings; see config/callboard.toml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// What is copied, and where to.
+#[derive(Debug, Clone, Args)]
+pub struct Migrate {
+    /// Data directory of the stopped server.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub from: PathBuf,
+    /// The database; the password can stand in PGPASSWORD.
+    #[arg(long, value_name = "URL")]
+    pub to: String,
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -130,6 +149,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Worker(worker) => exit(serve::begin().and_then(|()| worker::run(worker))),
         Command::Client(command) => callboard_cli::run(command, validate),
         Command::Compact(asked) => exit(compact::run(asked)),
+        Command::Migrate(asked) => exit(migrate::run(asked)),
         Command::Bench(asked) => bench::run(asked),
         Command::BenchFloor(asked) => bench::run_floor(asked),
         Command::Completions { shell } => completions::run(shell),

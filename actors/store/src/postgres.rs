@@ -17,6 +17,7 @@
 mod engine;
 mod follow;
 mod link;
+mod migrate;
 mod nodes;
 mod rows;
 mod schema;
@@ -37,6 +38,7 @@ use crate::row::{disk_key, value};
 use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
 
 pub use link::Address;
+pub use migrate::{Migrated, migrate};
 
 use engine::PgEngine;
 use follow::Load;

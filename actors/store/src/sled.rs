@@ -53,7 +53,7 @@ use crate::journal::Journal;
 use crate::mark::Mark;
 use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
-use crate::row::{disk_key, value};
+use crate::row::{META, disk_key, value};
 use crate::shutdown::{self, Shutdown};
 use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair};
 
@@ -111,6 +111,9 @@ pub struct SledStore {
     path: PathBuf,
     _lock: File,
 }
+
+/// A key and a value as they stand on the disk.
+pub(crate) type RawRow = (Vec<u8>, Vec<u8>);
 
 /// A directory in which sled is open.
 struct Opened {
@@ -254,6 +257,25 @@ impl SledStore {
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let layers = self.layers.as_ref().ok_or(Error::Stopped)?;
         Snapshot::begin(layers, &self.checkpointer)
+    }
+
+    /// Up to `limit` rows as they stand on the disk, in the order of their keys behind `after`, without what
+    /// only this engine needs.
+    pub(crate) fn raw_rows(
+        &self,
+        after: &[u8],
+        limit: usize,
+    ) -> Result<Vec<RawRow>, Error> {
+        let mut rows = Vec::new();
+        let from = [after, &[0]].concat();
+        self.layers().scan(&from, Bound::Unbounded, |key, row| {
+            let is_note = key.first() == Some(&META) && key.get(1) != Some(&b'l');
+            if !is_note {
+                rows.push((key.to_vec(), row.to_vec()));
+            }
+            Ok(rows.len() < limit)
+        })?;
+        Ok(rows)
     }
 
     /// The last failure of the archive; `None` while it takes every group, or without one.

@@ -9,10 +9,11 @@ use bytes::Bytes;
 use callboard_postgres::Server;
 use callboard_store::contract::{ClusterFixture, Fixture};
 use callboard_store::ownership::NodeId;
-use callboard_store::postgres::{Address, PostgresOptions, PostgresStore};
+use callboard_store::postgres::{Address, PostgresOptions, PostgresStore, migrate};
+use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::{
-    Batch, BatchId, Key, LogId, Op, Outcome, Ownership, Partition, PartitionSet, Store,
-    contract_tests, ownership_tests,
+    Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Ownership, Partition,
+    PartitionSet, Query, Store, contract_tests, ownership_tests,
 };
 
 /// Runs a future on a runtime and a thread of its own.
@@ -148,6 +149,68 @@ fn a_killed_server_loses_and_doubles_nothing() {
         let found: Vec<_> = records.iter().map(|it| (it.sequence, it.bytes.clone())).collect();
         let expected = (0..4 * WAVE).map(|n| (n + 1, Bytes::copy_from_slice(&n.to_be_bytes())));
         assert_eq!(found, expected.collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn an_embedded_store_moves_with_every_row_list_and_log() {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    let open = || {
+        let on_failure = Box::new(|error: &_| panic!("{error}"));
+        let path = directory.path().join("data");
+        SledStore::open(SledOptions::new(path, 16 << 20, on_failure)).expect("the store opens")
+    };
+    let log = LogId(1);
+    let listed = |n: u128| Key::new(0x80, 1, &n.to_be_bytes());
+    let put = |n: u128, text: &'static str| Op::Put {
+        key: listed(n),
+        value: Bytes::from_static(text.as_bytes()),
+        entry: Some(Entry {
+            list: [1, 2],
+            terms: vec![(1, text.as_bytes().into())],
+            sort: [None; 2],
+        }),
+    };
+    let append = |n: u8| Op::Append { log, record: Bytes::from(vec![n; 9]) };
+    let batch = |ops| Batch { id: BatchId(1), guards: Vec::new(), ops };
+    let query = Query {
+        list: [1, 2],
+        filters: vec![Filter::AnyOf(1, vec![b"old"[..].into()])],
+        order: Order::Document,
+        descending: false,
+        offset: 0,
+        limit: 10_000,
+    };
+    let server = SERVER.with(Arc::clone);
+    let url = server.url("postgres");
+    let before = apart(async {
+        drop(open());
+        let sled = open();
+        for n in 0..3_000 {
+            drop(sled.commit(batch(vec![put(n, "old"), append(u8::try_from(n % 251).unwrap())])));
+        }
+        let ops = vec![put(7, "new"), Op::Trim { log, before: 100 }];
+        assert!(matches!(sled.commit(batch(ops)).await, Outcome::Committed));
+        let records = sled.read_log(log, 0, usize::MAX).await.unwrap();
+        let page = sled.query(&query).await.unwrap();
+        let address = Address::parse(&url, None).unwrap();
+        let migrated = migrate(&sled, address.clone()).await.expect("the rows are moved");
+        assert!(migrated.rows > 3_000, "{migrated:?}");
+        let again = migrate(&sled, address).await;
+        assert!(again.is_err_and(|error| error.to_string().contains("name an empty one")));
+        (records, page)
+    });
+    let moved = Lone::open(server, "postgres".into());
+    apart(async {
+        assert_eq!(moved.store.read_log(log, 0, usize::MAX).await.unwrap(), before.0);
+        assert_eq!(moved.store.query(&query).await.unwrap(), before.1);
+        // Stamps go on above those of the embedded store: a later put of a document wins.
+        let guard = (Partition(7), moved.store.epoch(Partition(7)).unwrap());
+        let ops = vec![put(8, "new"), append(9)];
+        let later = Batch { id: BatchId(2), guards: vec![guard], ops };
+        assert!(matches!(moved.store.commit(later).await, Outcome::Committed));
+        assert_eq!(moved.store.query(&query).await.unwrap().total, before.1.total - 1);
+        assert_eq!(moved.store.log_bounds(log).await.unwrap().1, 3_001);
     });
 }
 
