@@ -261,11 +261,7 @@ impl SledStore {
 
     /// Up to `limit` rows as they stand on the disk, in the order of their keys behind `after`, without what
     /// only this engine needs.
-    pub(crate) fn raw_rows(
-        &self,
-        after: &[u8],
-        limit: usize,
-    ) -> Result<Vec<RawRow>, Error> {
+    pub(crate) fn raw_rows(&self, after: &[u8], limit: usize) -> Result<Vec<RawRow>, Error> {
         let mut rows = Vec::new();
         let from = [after, &[0]].concat();
         self.layers().scan(&from, Bound::Unbounded, |key, row| {

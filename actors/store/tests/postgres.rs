@@ -186,8 +186,10 @@ fn an_embedded_store_moves_with_every_row_list_and_log() {
     let before = apart(async {
         drop(open());
         let sled = open();
-        for n in 0..3_000 {
-            drop(sled.commit(batch(vec![put(n, "old"), append(u8::try_from(n % 251).unwrap())])));
+        let old = |n: u128| vec![put(n, "old"), append(u8::try_from(n % 251).expect("it fits"))];
+        let tickets: Vec<_> = (0..3_000).map(|n| sled.commit(batch(old(n)))).collect();
+        for ticket in tickets {
+            assert!(matches!(ticket.await, Outcome::Committed));
         }
         let ops = vec![put(7, "new"), Op::Trim { log, before: 100 }];
         assert!(matches!(sled.commit(batch(ops)).await, Outcome::Committed));
