@@ -60,8 +60,6 @@ pub struct Config {
     pub oidc: Option<Oidc>,
     /// `[store]`.
     pub store: Store,
-    /// `[cluster]`.
-    pub cluster: Cluster,
     /// `[events]`.
     pub events: Events,
     /// `[retention]`.
@@ -188,15 +186,6 @@ pub struct Store {
     pub cache_bytes: u64,
     /// The directory that gets a copy of the journal.
     pub archive: Option<PathBuf>,
-}
-
-/// `[cluster]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
-    /// The address at which the other nodes reach this one; none means the one that it listens on.
-    pub advertise: Option<Url>,
-    /// The key that all nodes share.
-    pub key: Option<Secret>,
 }
 
 /// `[events]`.
@@ -364,7 +353,6 @@ impl Config {
             auth: Auth::read(source)?,
             oidc: Oidc::read(source)?,
             store: Store::read(source)?,
-            cluster: Cluster::read(source)?,
             events: Events::read(source)?,
             retention: Retention::read(source)?,
             audit: Audit::read(source)?,

@@ -7,7 +7,6 @@
 
 pub mod auth;
 pub mod cli;
-mod cluster;
 pub mod config;
 pub mod engine;
 pub mod http;

@@ -22,7 +22,6 @@ use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::browser::Browsers;
-use super::cluster::ClusterDoor;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::Surface;
 use super::oidc::SignOn;
@@ -82,8 +81,6 @@ pub struct Parts {
     pub data_dir: PathBuf,
     /// The store, for backups.
     pub store: Weak<SledStore>,
-    /// The cluster, if the server is a node of one.
-    pub cluster: Option<ClusterDoor>,
     /// Traces; `None` if they are off.
     pub traces: Option<Traces>,
 }
@@ -118,7 +115,6 @@ pub struct App {
     pub(super) data_dir: PathBuf,
     /// Gone once the service stops.
     pub(super) store: Weak<SledStore>,
-    pub(super) cluster: Option<ClusterDoor>,
     pub(super) traces: Option<Traces>,
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
@@ -155,7 +151,6 @@ impl App {
             metrics_public: parts.metrics_public,
             data_dir: parts.data_dir,
             store: parts.store,
-            cluster: parts.cluster,
             traces: parts.traces,
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
