@@ -43,6 +43,7 @@ use crate::ws;
         executions::get,
         executions::cancel,
         executions::retry,
+        executions::fork,
         executions::items,
         signals::send,
         schedules::create,

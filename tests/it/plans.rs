@@ -232,7 +232,7 @@ async fn bad_input_is_refused_by_name_and_nothing_breaks() {
         ("/api/plans?search=", "search", "length"),
         ("/api/plans?tags=", "tags", "length"),
         ("/api/plans?status=running", "status", "unknown"),
-        ("/api/plans/executions?status=pending", "status", "enum"),
+        ("/api/plans/executions?status=waiting", "status", "enum"),
         ("/api/plans/executions?planId=x", "planId", "format"),
         ("/api/plans/executions?createdAfter=now", "createdAfter", "format"),
         ("/api/plans/executions?search=x", "search", "unknown"),
