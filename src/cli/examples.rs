@@ -103,6 +103,10 @@ fn of(path: &str) -> &'static [&'static str] {
             "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment \\\n      \
              --json '{\"amount\": 12}'",
         ],
+        "executions fork" => &[
+            "executions fork dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --dry-run",
+            "executions fork dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --from-step summary --wait",
+        ],
         "executions retry" => &[
             "executions retry dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j",
             "executions retry dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --wait",
