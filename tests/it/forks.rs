@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Client, FakeWorker, Server};
@@ -27,6 +28,11 @@ fn taken(asked: &Asked) -> Vec<String> {
 
 async fn fork(client: &Client, id: &str, body: &Value) -> Value {
     client.post(&format!("/api/plans/executions/{id}/fork"), body).await.expect(201)
+}
+
+async fn pause(client: &Client, paused: bool) {
+    let request = client.request(Method::PATCH, "/api/queues/default");
+    client.send(request.json(&json!({"paused": paused}))).await.expect_ok();
 }
 
 fn id(of: &Value) -> &str {
@@ -80,6 +86,8 @@ async fn a_fork_takes_over_what_asks_the_same_and_says_so_before() {
     assert_eq!(reused, [&json!(true), &Value::Null, &Value::Null], "{preview:#}");
     assert_eq!((&preview["status"], &preview["forkOf"]), (&json!("dry_run"), &json!(first)));
     assert_eq!(taken(&asked), Vec::<String>::new());
+    // A step that the first worker held at the kill would wait for its lease to end.
+    pause(&client, true).await;
     let other = client.post_once(&path, "k", &change).await.expect(201);
     let again = client.post_once(&path, "k", &change).await.expect(201);
     assert_eq!(other["id"], again["id"]);
@@ -87,6 +95,7 @@ async fn a_fork_takes_over_what_asks_the_same_and_says_so_before() {
     server.restart();
     let client = client.at(&server.url);
     let asked_after = work(&server, &key).await;
+    pause(&client, false).await;
     let other = client.execution_with_status(id(&other), "completed").await;
     let all: Vec<_> = taken(&asked).into_iter().chain(taken(&asked_after)).collect();
     assert!(!all.iter().any(|prompt| prompt == "a 1"), "{all:?}");

@@ -1,5 +1,6 @@
 //! The real program in a process of its own, and clients that talk to it as anybody would.
 
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -388,6 +389,8 @@ pub(crate) struct FakeWorker {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     pub(crate) id: String,
     pub(crate) registered: Value,
+    /// Assignments that came while another frame was waited for.
+    early: VecDeque<Value>,
 }
 
 impl FakeWorker {
@@ -422,7 +425,7 @@ impl FakeWorker {
     /// The same, if the server is there.
     pub(crate) async fn try_register(url: &str, key: &str, register: Value) -> Option<Self> {
         let (socket, _) = tokio_tungstenite::connect_async(upgrade(url, key)).await.ok()?;
-        let mut worker = Self { socket, id: String::new(), registered: Value::Null };
+        let mut worker = Self::on(socket);
         worker.try_send(register).await.ok()?;
         worker.registered = worker.next().await.filter(|frame| frame["type"] == "registered")?;
         worker.id = worker.registered["workerId"].as_str().expect("an id").to_owned();
@@ -433,7 +436,11 @@ impl FakeWorker {
     pub(crate) async fn dial(url: &str, key: &str) -> Self {
         let dialled = tokio_tungstenite::connect_async(upgrade(url, key)).await;
         let (socket, _) = dialled.expect("a connection");
-        Self { socket, id: String::new(), registered: Value::Null }
+        Self::on(socket)
+    }
+
+    const fn on(socket: WebSocketStream<MaybeTlsStream<TcpStream>>) -> Self {
+        Self { socket, id: String::new(), registered: Value::Null, early: VecDeque::new() }
     }
 
     /// The code with which the server closes; frames before it are passed over.
@@ -482,12 +489,20 @@ impl FakeWorker {
         }
     }
 
-    /// The next frame of this type; others are passed over.
+    /// The next frame of this type; others are passed over, but assignments are kept.
     pub(crate) async fn receive(&mut self, kind: &str) -> Value {
+        if kind == "assign"
+            && let Some(assigned) = self.early.pop_front()
+        {
+            return assigned;
+        }
         loop {
             let frame = self.next().await.expect("the socket is open");
             if frame["type"] == kind {
                 return frame;
+            }
+            if frame["type"] == "assign" {
+                self.early.push_back(frame);
             }
         }
     }
@@ -499,6 +514,9 @@ impl FakeWorker {
 
     /// The next task, with a heartbeat now and then while there is none.
     pub(crate) async fn assignment_while_beating(&mut self) -> Value {
+        if let Some(assigned) = self.early.pop_front() {
+            return assigned;
+        }
         loop {
             self.send(json!({"type": "heartbeat", "leases": []})).await;
             let pause = tokio::time::sleep(Duration::from_millis(200));
@@ -526,7 +544,10 @@ impl FakeWorker {
         tokio::spawn(async move {
             let mut beat = tokio::time::interval(Duration::from_secs(2));
             loop {
+                let early = self.early.pop_front();
                 let frame = tokio::select! {
+                    biased;
+                    () = std::future::ready(()), if early.is_some() => early,
                     frame = self.next() => frame,
                     _ = beat.tick() => {
                         let _ = self.try_send(json!({"type": "heartbeat", "leases": []})).await;

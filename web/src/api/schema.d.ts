@@ -812,6 +812,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/plans/executions/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork an execution: a new one takes over each completed step whose rendered prompt, model, settings
+         *     and gate are the same, and runs the others. With `dryRun`, see which they are and what it would cost.
+         */
+        post: operations["executions_fork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/plans/executions/{id}/retry": {
         parameters: {
             query?: never;
@@ -3032,13 +3052,13 @@ export interface components {
              *     items' outputs, unless that has more than 1 MiB.
              */
             output?: string;
-            /** @description The task of the forked execution whose output it has taken over. */
-            reusedFrom?: string;
             /**
              * @description True if the rest of `output` is left out, because all outputs of the answer have more than 8 MiB;
              *     `GET /api/tasks/{id}` has the whole.
              */
             outputTruncated?: boolean;
+            /** @description The task of the forked execution whose output it has taken over. */
+            reusedFrom?: string;
             /**
              * Format: date-time
              * @description When the signal of a wait came, which may be before the wait.
@@ -6659,6 +6679,72 @@ export interface operations {
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    executions_fork: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForkExecution"];
+            };
+        };
+        responses: {
+            /** @description what it would do */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DryRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description the fork is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            422: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
