@@ -77,7 +77,7 @@ pub struct DryStep {
     pub price_unknown: bool,
     /// The highest cost; `None` if a model has no price.
     pub worst: Option<Money>,
-    /// What is known of the condition; `None` without one.
+    /// The state of the condition; `None` without one.
     pub condition: Option<ConditionState>,
     /// The items of a step with a list.
     pub items: Option<DryItems>,
@@ -88,7 +88,7 @@ pub struct DryStep {
 }
 
 names! {
-    /// What is known of a step's condition before the run.
+    /// The state of a step's condition before the run.
     ConditionState {
         /// It is true.
         Runs = "runs",
@@ -233,7 +233,7 @@ pub fn dry_run(
     })
 }
 
-/// What is known of the steps' conditions, by step: a step that is skipped may decide others.
+/// The states of the conditions, by step: a step that is skipped may decide others.
 fn conditions<'p>(plan: &'p Plan, scope: &impl Scope) -> BTreeMap<&'p str, ConditionState> {
     let mut order: Vec<_> = (0..).zip(plan.steps()).collect();
     order.sort_by_key(|(index, _)| plan.graph().level(*index));

@@ -1,4 +1,4 @@
-//! What a fork takes over of its original: completed steps that ask the same again.
+//! The takeover of a fork: completed steps of its original that ask the same again.
 //!
 //! ```text
 //!   due step ─▶ evaluated ─┬─ the original's task was asked the same ─▶ a copy of it, completed

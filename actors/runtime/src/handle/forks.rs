@@ -22,7 +22,7 @@ use crate::tables::executions;
 /// The most units of work that a preview plays.
 const MOST_UNITS: usize = 64;
 
-/// What a fork changes.
+/// The changes of a fork against its original.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Fork {
     /// The step that runs anew in any case.
@@ -67,7 +67,7 @@ impl Handle {
         self.make(owner, Order::Execution(Box::new(begin)), key).await
     }
 
-    /// What a fork would do; nothing is stored or started. The steps that are taken over cost nothing.
+    /// The preview of a fork; nothing is stored or started. The steps that are taken over cost nothing.
     ///
     /// # Errors
     /// As [`Self::fork`].

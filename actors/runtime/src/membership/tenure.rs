@@ -7,9 +7,9 @@ use super::{Membership, Standing, Term};
 /// The pause before the tenure after one that was lost.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a node runs.
+/// The program of a node.
 pub trait Part: Send {
-    /// What runs during a tenure.
+    /// The running program of a tenure.
     type Running: Send + Sync;
     /// Why a tenure could not begin.
     type Failed: std::fmt::Display + Send;

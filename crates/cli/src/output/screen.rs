@@ -29,22 +29,22 @@ pub(super) enum Screen {
 /// A colour or weight, as the number of its escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Colour {
-    /// Headings.
+    /// The headings of the columns, in order.
     Bold = 1,
-    /// What is over without a result: cancelled, skipped.
+    /// States that ended without a result: cancelled, skipped.
     Dim = 2,
-    /// What went wrong.
+    /// States that failed, and warnings.
     Red = 31,
-    /// What went well.
+    /// States that ended well.
     Green = 32,
-    /// What waits for somebody.
+    /// States that wait for a person.
     Yellow = 33,
-    /// What is running.
+    /// States that are running.
     Cyan = 36,
 }
 
 impl Screen {
-    /// What standard output is now.
+    /// The state of standard output.
     pub(super) fn of_stdout() -> Self {
         let out = io::stdout();
         if !out.is_terminal() {
