@@ -23,7 +23,7 @@ request! {
         input: Option<Map<String, Value>> = optional("input", rule::free(usize::MAX)),
         /// Another version of the template that was deployed.
         version: Option<String> = optional("version", template_version()),
-        /// Whether the answer only shows the steps that are reused, and the cost of the others.
+        /// True for an answer that only shows the steps that are reused, and the cost of the others.
         dry_run: Option<bool> = optional("dryRun", rule::flag()),
     }
 }

@@ -4100,7 +4100,7 @@ export interface components {
             } | null;
             /** @description Another version of the template that was deployed. */
             version?: string | null;
-            /** @description Whether the answer only shows the steps that are reused, and the cost of the others. */
+            /** @description True for an answer that only shows the steps that are reused, and the cost of the others. */
             dryRun?: boolean | null;
         };
         HitlRequest: {
