@@ -22,7 +22,7 @@ export type Target = { words: string } & ({ act: Act; filter: TaskQuery } | { ro
 
 const TITLE = { cancel: "Cancel tasks", retry: "Retry tasks" };
 const JOB = "/api/bulk/{id}" as const;
-/** How often the number is read again while tasks end. */
+/** The time between two readings of a running job, in milliseconds. */
 const EVERY = 1_000;
 
 export function Bulk({ target, onClose }: { target: Target; onClose: () => void }) {
@@ -123,21 +123,19 @@ function Told({ found: { act, counts, total } }: { found: Matching }) {
   );
 }
 
-/** The job: its progress is read again as tasks change, and goes on without this page. */
+/** The job: its progress is read again until it ends, and it goes on without this page. */
 function Running({ title, id, onClose }: Around & { id: string }) {
   const client = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const job = useApi(JOB, { path: { id } });
-  const again = () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      void client.invalidateQueries({ queryKey: [JOB, { path: { id } }] });
-    }, EVERY);
-  };
-  useLive(["bulk.*", "task.created", "task.cancelled"], undefined, again);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const { data, error } = job;
+  const { data, error, dataUpdatedAt } = useApi(JOB, { path: { id } });
   const isDone = data?.status === "completed";
+  useLive(["bulk.*"]);
+  // A short job may end before the subscription begins, so a running one is read again as well.
+  useEffect(() => {
+    if (isDone || dataUpdatedAt === 0) return;
+    const again = () => void client.invalidateQueries({ queryKey: [JOB, { path: { id } }] });
+    const timer = setTimeout(again, EVERY);
+    return () => clearTimeout(timer);
+  }, [client, id, isDone, dataUpdatedAt]);
   return (
     <Dialog
       title={title}
