@@ -9,7 +9,7 @@ use clap::{Arg, Args as _, Command};
 
 use crate::access::Access;
 
-/// The line with the options of [`Access`] behind the command.
+/// The line with the options of `Access` behind the command.
 #[must_use]
 pub fn moved(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let access = Access::augment_args(Command::new("access"));
