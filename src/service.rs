@@ -88,7 +88,7 @@ impl Service {
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
         check_exposure(&config, tls.as_ref())?;
         if config.store.shared.is_some() {
-            return Err(Error("store.url: PostgreSQL cannot be served from yet".into()));
+            return Err(Error("store.url: no server can run on PostgreSQL yet; leave it out to use the embedded store in server.data_dir".into()));
         }
         // What is stored is for nobody else, whatever the umask was.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
