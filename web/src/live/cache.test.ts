@@ -1,6 +1,6 @@
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { expect, test } from "vitest";
-import { apply } from "./cache";
+import { apply, begun } from "./cache";
 import type { LiveEvent } from "./socket";
 
 const event = (kind: string, id: string, data: Record<string, unknown>): LiveEvent => ({
@@ -33,4 +33,43 @@ test("an event about another item leaves what is shown as it is", () => {
   client.setQueryData(["/api/tasks", "page"], list);
   apply(client, event("task", "z", { id: "z" }));
   expect(client.getQueryData(["/api/tasks", "page"])).toBe(list);
+});
+
+/** A list that is shown; `answer` ends the read that is on its way. */
+function shown(client: QueryClient, path: string) {
+  const reads: ((found: string) => void)[] = [];
+  const queryFn = () => new Promise<string>((resolve) => reads.push(resolve));
+  const observer = new QueryObserver(client, {
+    queryKey: [path, {}],
+    queryFn,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  observer.subscribe(() => {});
+  const answer = async (found: string) => {
+    reads.at(-1)?.(found);
+    await new Promise((resolve) => setTimeout(resolve));
+  };
+  return { count: () => reads.length, answer, data: () => observer.getCurrentResult().data };
+}
+
+test("what was read before a subscription began is read again, and nothing else is", async () => {
+  const client = new QueryClient();
+  const [tasks, workers] = [shown(client, "/api/tasks"), shown(client, "/api/workers")];
+  await tasks.answer("before");
+  await workers.answer("before");
+  begun(client, ["task.created"]);
+  expect([tasks.count(), workers.count()]).toEqual([2, 1]);
+  await tasks.answer("after");
+  expect(tasks.data()).toBe("after");
+});
+
+test("a first answer that is on its way is waited for, and read again", async () => {
+  const client = new QueryClient();
+  const tasks = shown(client, "/api/tasks");
+  begun(client, ["task.*"]);
+  expect(tasks.count()).toBe(1);
+  await tasks.answer("before");
+  expect([tasks.data(), tasks.count()]).toEqual(["before", 2]);
+  await tasks.answer("after");
+  expect(tasks.data()).toBe("after");
 });

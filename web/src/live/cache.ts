@@ -4,8 +4,10 @@
  *     detail   the members of the summary are put into it at once; then it is read again, for its texts
  *     lists    a row that is there gets the members at once; the lists are read again, at most once a second,
  *              and those of which many pages were read more seldom: at most three pages a second
+ *
+ * A subscription begins after the first read of a page, so `begun` reads both again.
  */
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import type { LiveEvent } from "./socket";
 
 type Kind = { id: string; detail: string[]; lists: string[] };
@@ -46,7 +48,10 @@ export function apply(client: QueryClient, event: LiveEvent) {
     if (kind.id && path === kind.detail[0]) {
       client.setQueriesData({ predicate }, (known) => patched(known, event.data));
     }
-    later(client, `${path} ${event.resource.id}`, () => void client.invalidateQueries({ predicate }), 100);
+    const read = () => {
+      for (const query of client.getQueryCache().findAll({ predicate })) again(client, query);
+    };
+    later(client, `${path} ${event.resource.id}`, read, 100);
   }
   for (const path of kind.lists) {
     if (kind.id) {
@@ -55,11 +60,25 @@ export function apply(client: QueryClient, event: LiveEvent) {
     }
     for (const query of client.getQueryCache().findAll({ queryKey: [path] })) {
       const pages = (query.state.data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1;
-      const { queryKey, queryHash } = query;
-      const again = () => void client.invalidateQueries({ queryKey, exact: true });
-      later(client, queryHash, again, EVERY * Math.max(1, pages / PAGES_A_SECOND));
+      later(client, query.queryHash, () => again(client, query), EVERY * Math.max(1, pages / PAGES_A_SECOND));
     }
   }
+}
+
+/** Reads again what events of these names change: some may have happened before they were sent. */
+export function begun(client: QueryClient, events: string[]) {
+  const kinds = events.map((event) => KINDS[event.split(".")[0] ?? ""]);
+  const paths = new Set(kinds.flatMap((kind) => (kind ? [...kind.detail, ...kind.lists] : [])));
+  for (const path of paths) {
+    for (const query of client.getQueryCache().findAll({ queryKey: [path] })) again(client, query);
+  }
+}
+
+/** Reads a query again. A first answer that is on its way is waited for: it may be older than the event. */
+function again(client: QueryClient, { queryKey, state, promise }: Query) {
+  const read = () => void client.invalidateQueries({ queryKey, exact: true });
+  if (promise && state.fetchStatus === "fetching" && state.data === undefined) void promise.then(read, read);
+  else read();
 }
 
 function patched(known: unknown, data: Record<string, unknown>): unknown {

@@ -10,7 +10,7 @@ import {
   useSyncExternalStore,
 } from "react";
 import { sessionDoubted } from "../session/session";
-import { apply } from "./cache";
+import { apply, begun } from "./cache";
 import { type Connection, type Filter, type LiveEvent, LiveSocket } from "./socket";
 
 const Context = createContext<LiveSocket | null>(null);
@@ -57,20 +57,34 @@ export function useConnection(): Connection {
 }
 
 /**
- * Keeps the cache right while the component is mounted, and calls `listener` for each event.
+ * Keeps the cache right while the component is mounted, and calls `listener` for each event. The first events are
+ * those after `onBegun`, so a component that reads anything beside the cache's paths reads it again there.
  * `events` are names or groups (`hitl.*`). What events change in the cache stands in cache.ts.
  */
-export function useLive(events: string[], filter?: Filter, listener?: (event: LiveEvent) => void) {
+export function useLive(
+  events: string[],
+  filter?: Filter,
+  listener?: (event: LiveEvent) => void,
+  onBegun?: () => void,
+) {
   const socket = useContext(Context);
   const client = useQueryClient();
-  const latest = useRef(listener);
-  latest.current = listener;
+  const latest = useRef({ listener, onBegun });
+  latest.current = { listener, onBegun };
   const key = JSON.stringify([events, filter ?? null]);
   useEffect(() => {
     const [names, about] = JSON.parse(key) as [string[], Filter | null];
-    return socket?.subscribe(names, about ?? undefined, (event) => {
-      apply(client, event);
-      latest.current?.(event);
-    });
+    return socket?.subscribe(
+      names,
+      about ?? undefined,
+      (event) => {
+        apply(client, event);
+        latest.current.listener?.(event);
+      },
+      () => {
+        begun(client, names);
+        latest.current.onBegun?.();
+      },
+    );
   }, [socket, client, key]);
 }

@@ -101,6 +101,30 @@ test("a lost connection is made again and resumes after the last event", () => {
   expect(live.connection()).toBe("live");
 });
 
+test("the first subscribed says that a topic has begun, later ones and later listeners do not", () => {
+  live.start();
+  const begun: string[] = [];
+  const listen = (name: string) =>
+    live.subscribe(
+      ["hitl.*"],
+      undefined,
+      () => {},
+      () => begun.push(name),
+    );
+  listen("a");
+  listen("b");
+  ready();
+  expect(begun).toEqual([]);
+  latest().says({ type: "subscribed", sub: "s1", cursor: "e1", resumed: false });
+  expect(begun).toEqual(["a", "b"]);
+  listen("c");
+  latest().onclose?.();
+  clock.pass(1_000);
+  ready();
+  latest().says({ type: "subscribed", sub: "s1", cursor: "e1", resumed: true });
+  expect(begun).toEqual(["a", "b"]);
+});
+
 test("what cannot be resumed, a gap and a hole are losses", () => {
   live.start();
   let losses = 0;

@@ -22,12 +22,13 @@ export type LiveEvent = {
 export type Filter = { taskId?: string; executionId?: string; queue?: string; tags?: string[] };
 
 type Listener = (event: LiveEvent) => void;
+type Begun = () => void;
 type Topic = {
   sub: string;
   events: string[];
   filter?: Filter;
   cursor?: string;
-  listeners: Set<Listener>;
+  listeners: Map<Listener, Begun | undefined>;
 };
 type Frame = Partial<LiveEvent> & {
   type: string;
@@ -109,17 +110,20 @@ export class LiveSocket {
     return () => this.losses.delete(listener);
   }
 
-  /** Events from now on, until the returned function is called. */
-  subscribe(events: string[], filter: Filter | undefined, listener: Listener): () => void {
+  /**
+   * Events from the server's first `subscribed` on, which calls `begun`, until the returned function is called.
+   * Earlier events are not sent, so `begun` reads again what was read before.
+   */
+  subscribe(events: string[], filter: Filter | undefined, listener: Listener, begun?: Begun): () => void {
     const key = JSON.stringify([events, filter ?? null]);
     let topic = this.topics.get(key);
     if (!topic) {
-      topic = { sub: `s${++this.names}`, events, filter, listeners: new Set() };
+      topic = { sub: `s${++this.names}`, events, filter, listeners: new Map() };
       this.topics.set(key, topic);
       this.ask(topic);
     }
     const mine = topic;
-    mine.listeners.add(listener);
+    mine.listeners.set(listener, begun);
     return () => {
       mine.listeners.delete(listener);
       if (mine.listeners.size > 0) return;
@@ -187,8 +191,10 @@ export class LiveSocket {
       case "subscribed": {
         const topic = this.named(frame.sub);
         if (!topic) break;
-        if (topic.cursor !== undefined && frame.resumed === false) this.miss();
+        const isFirst = topic.cursor === undefined;
         topic.cursor = frame.cursor ?? topic.cursor;
+        if (isFirst) for (const begun of topic.listeners.values()) begun?.();
+        else if (frame.resumed === false) this.miss();
         break;
       }
       case "event": {
@@ -198,7 +204,7 @@ export class LiveSocket {
           if (frame.prev && topic.cursor && frame.prev !== topic.cursor) this.miss();
           topic.cursor = frame.cursor;
         }
-        for (const listener of topic.listeners) listener(frame as LiveEvent);
+        for (const listener of topic.listeners.keys()) listener(frame as LiveEvent);
         break;
       }
       case "gap": {

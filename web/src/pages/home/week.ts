@@ -63,7 +63,7 @@ const midnight = () => Math.floor(Date.now() / DAY) * DAY;
 export function useWeek() {
   const client = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useLive(["task.completed", "task.failed"], undefined, () => {
+  const again = () => {
     timer.current ??= setTimeout(async () => {
       timer.current = undefined;
       const known = client.getQueryData<Day[]>(KEY);
@@ -74,7 +74,8 @@ export function useWeek() {
       const [now = last] = await since(today).catch(() => []);
       client.setQueryData(KEY, known.with(-1, now));
     }, AGAIN);
-  });
+  };
+  useLive(["task.completed", "task.failed"], undefined, again, again);
   return useQuery({
     queryKey: KEY,
     queryFn: () => since(midnight() - 6 * DAY),

@@ -28,12 +28,13 @@ type By = "day" | "model" | "template" | "tag";
 export default function Costs() {
   const client = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useLive(["task.completed", "task.rejected"], undefined, () => {
+  const again = () => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
       void client.invalidateQueries({ queryKey: [PATH] });
     }, EVERY);
-  });
+  };
+  useLive(["task.completed", "task.rejected"], undefined, again, again);
   useEffect(() => () => clearTimeout(timer.current), []);
   const [params, set] = useParams();
   const window = WINDOWS.find((each) => String(each) === params.get("days")) ?? 7;

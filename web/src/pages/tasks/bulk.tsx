@@ -129,7 +129,7 @@ function Running({ title, id, onClose }: Around & { id: string }) {
   const { data, error, dataUpdatedAt } = useApi(JOB, { path: { id } });
   const isDone = data?.status === "completed";
   useLive(["bulk.*"]);
-  // A short job may end before the subscription begins, so a running one is read again as well.
+  // The only event of a job is its end, so a running one is read again for its progress.
   useEffect(() => {
     if (isDone || dataUpdatedAt === 0) return;
     const again = () => void client.invalidateQueries({ queryKey: [JOB, { path: { id } }] });
