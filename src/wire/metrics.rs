@@ -105,7 +105,7 @@ pub fn written(figures: Figures, server: Server, format: Format) -> String {
 fn summary(models: &[(String, Model)]) -> String {
     const NAME: &str = "svc_tasks_duration_seconds";
     let mut text = format!(
-        "# HELP {NAME} Time from a task's creation to its end, of tasks that completed, failed or were rejected; quantiles of the last 5 to 10 minutes.\n# TYPE {NAME} summary\n",
+        "# HELP {NAME} Time from the moment a task could first run to its end, of tasks that completed, failed or were rejected; quantiles of the last 5 to 10 minutes.\n# TYPE {NAME} summary\n",
     );
     for (model, figures) in models {
         let model = escaped(model);
@@ -188,7 +188,7 @@ impl Scrape {
         )?;
         sheet.histogram(
             "svc_task_queue_wait_seconds",
-            "Time from a task's creation to its first lease.",
+            "Time from the moment a task could first run to its first lease.",
             queues.iter().map(|(queue, figures)| ([("queue", queue.as_str())], &figures.waits)),
         )?;
         sheet.histogram(
@@ -248,8 +248,13 @@ impl Scrape {
             "Tasks that are ready and wait for a worker.",
             queues().map(|(queue, figures)| ([("queue", queue.as_str())], figures.depth as f64)),
         )?;
-        sheet.gauge("svc_queue_oldest_seconds", "Time since the creation of the oldest task that waits for a worker; 0 for an empty queue.",
-            queues().map(|(queue, figures)| ([("queue", queue.as_str())], figures.oldest.as_secs_f64())))?;
+        sheet.gauge(
+            "svc_queue_oldest_seconds",
+            "Longest time since a waiting task could first run; 0 for an empty queue.",
+            queues().map(|(queue, figures)| {
+                ([("queue", queue.as_str())], figures.oldest.as_secs_f64())
+            }),
+        )?;
         for (name, help, value) in [
             (
                 "svc_hitl_pending_count",

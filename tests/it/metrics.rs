@@ -2,7 +2,9 @@
 #![expect(clippy::float_cmp, reason = "counts are exact")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -178,6 +180,105 @@ async fn work_is_counted_and_a_restart_keeps_what_is_and_resets_what_was() {
 }
 
 #[tokio::test]
+async fn failed_attempts_lost_leases_and_deliveries_are_counted() {
+    let server = Server::with(&[
+        ("WEBHOOKS__ALLOW", "127.0.0.1/32"),
+        ("WEBHOOKS__RETRY_SECONDS", "0"),
+        ("WORKER__LEASE", "3s"),
+        ("WORKER__HEARTBEAT", "1s"),
+        ("WORKER__SILENT_AFTER", "2500ms"),
+    ]);
+    let client = server.client("operator").await;
+    let key = server.key("worker").await;
+    // Nobody listens there any more.
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", nobody.local_addr().expect("an address"));
+    drop(nobody);
+    let task = json!({"prompt": "p", "model": "gpt-6-astra", "callbackUrl": url});
+    let id = client.submit(&task).await;
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
+    let assigned = worker.assignment().await;
+    let error = json!({"code": "PROVIDER_RATE_LIMITED", "message": "busy"});
+    let fail = json!({
+        "type": "fail", "lease": assigned["lease"], "error": error, "retryable": true,
+    });
+    worker.send(fail).await;
+    worker.assignment_while_beating().await;
+    drop(worker);
+    let _worker = FakeWorker::connect(&server, &key, 1).await.run(|_| Ok("done".into()));
+    client.task_with_status(&id, "completed").await;
+    let path = format!("/api/webhooks/deliveries?status=dead&taskId={id}");
+    until("it is given up", async || client.get(&path).await.expect_ok() != json!([])).await;
+    let counted = async || {
+        let dead = [("kind", "webhook"), ("outcome", "dead")];
+        Scrape::of(&client).await.value("svc_deliveries_total", &dead) == 1.0
+    };
+    until("its end is counted", counted).await;
+
+    let scrape = Scrape::of(&client).await;
+    let limited = [("code", "PROVIDER_RATE_LIMITED")];
+    assert_eq!(scrape.value("svc_task_retries_total", &limited), 1.0);
+    assert_eq!(scrape.value("svc_leases_lost_total", &[]), 1.0);
+    let failed = [("kind", "webhook"), ("outcome", "failed")];
+    assert_eq!(scrape.value("svc_deliveries_total", &failed), 1.0);
+    let model = ("model", "gpt-6-astra");
+    // Three tokens in, five out.
+    let cost = scrape.value("svc_cost_usd_total", &[model]);
+    assert!((cost - (3.0 * 0.000_01 + 5.0 * 0.000_05)).abs() < 1e-9, "{cost}");
+    assert_eq!(scrape.value("svc_tokens_total", &[model, ("kind", "output")]), 5.0);
+    assert_eq!(scrape.value("svc_task_run_seconds_count", &[model]), 3.0);
+    assert_eq!(scrape.value("svc_task_queue_wait_seconds_count", &[("queue", "default")]), 1.0);
+    assert!(scrape.value("svc_commit_seconds_count", &[]) > 0.0);
+}
+
+#[tokio::test]
+async fn a_task_that_could_not_run_earlier_is_no_older() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let (begun, ahead) = (Instant::now(), Duration::from_secs(2));
+    let at = Timestamp::now() + ahead;
+    let task = json!({"prompt": "p", "queue": "nobody", "startAt": at.to_string()});
+    client.submit(&task).await;
+    let nobody = [("queue", "nobody")];
+    let ready = async || {
+        let scrape = Scrape::of(&client).await;
+        let depth = scrape.0.iter().find(|one| {
+            one.name == "svc_queue_depth"
+                && one.labels.get("queue").is_some_and(|it| it == "nobody")
+        });
+        depth.is_some_and(|depth| depth.value == 1.0)
+    };
+    until("the task is ready", ready).await;
+    let oldest = Scrape::of(&client).await.value("svc_queue_oldest_seconds", &nobody);
+    let could_run = begun.elapsed().saturating_sub(ahead).as_secs_f64();
+    assert!(oldest <= could_run + 0.1, "{oldest} s, but it could run for {could_run} s");
+}
+
+#[tokio::test]
+async fn models_and_queues_beyond_the_200th_count_together() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let tasks = (0..250)
+        .map(|n| json!({"prompt": "p", "model": format!("m{n}"), "queue": format!("q{n}")}));
+    let tasks: Vec<_> = tasks.collect();
+    for batch in tasks.chunks(100) {
+        client.post("/api/tasks/batch", &json!({"tasks": batch})).await.expect(201);
+    }
+    let scrape = Scrape::of(&client).await;
+    let sum = |name: &str, label: &str, only: &str| {
+        let of = |one: &&Sample| {
+            one.name == name && one.labels.get("status").is_none_or(|it| it == only)
+        };
+        let found: Vec<_> = scrape.0.iter().filter(of).collect();
+        let values: BTreeSet<_> = found.iter().map(|one| one.labels[label].clone()).collect();
+        assert!(values.contains("other") && values.len() <= 201, "{}", values.len());
+        found.iter().map(|one| one.value).sum::<f64>()
+    };
+    assert_eq!(sum("svc_tasks_total", "model", "pending"), 250.0);
+    assert_eq!(sum("svc_queue_depth", "queue", ""), 250.0);
+}
+
+#[tokio::test]
 async fn metrics_are_for_viewers_unless_they_are_public() {
     let server = Server::start();
     let nobody = Client::new(&server.url, "");
@@ -259,6 +360,24 @@ fn named(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (metrics, labels)
 }
 
+/// The values that an expression asks of a metric's labels: metric, label, value.
+fn matched(expression: &str) -> Vec<(&str, &str, &str)> {
+    let mut found = Vec::new();
+    let (mut before, mut rest) = ("", expression);
+    while let Some((name, after)) = rest.split_once('{') {
+        before =
+            name.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or(before);
+        let (matchers, after) = after.split_once('}').expect("a closing brace");
+        for matcher in matchers.split("\",") {
+            let (label, values) = matcher.split_once('=').expect("a matcher");
+            let values = values.trim_start_matches('~').trim_matches('"');
+            found.extend(values.split('|').map(|value| (before, label, value)));
+        }
+        rest = after;
+    }
+    found
+}
+
 /// Every value of the member `expr` in a document.
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
@@ -280,6 +399,10 @@ fn an_expression_is_read_for_its_metrics_and_labels() {
     );
     assert_eq!(metrics.into_iter().collect::<Vec<_>>(), ["svc_x_bucket", "up"]);
     assert_eq!(labels.into_iter().collect::<Vec<_>>(), ["job", "le", "model", "queue"]);
+    assert_eq!(
+        matched("rate(svc_x{a=\"b\",c=~\"d|e\"}[5m]) / on (a) up{job=\"y\"}"),
+        [("svc_x", "a", "b"), ("svc_x", "c", "d"), ("svc_x", "c", "e"), ("up", "job", "y")],
+    );
 }
 
 #[tokio::test]
@@ -316,6 +439,13 @@ async fn the_dashboard_and_the_alerts_name_only_what_a_server_serves() {
                 known.contains(label.as_str()),
                 "{expression}: no metric has the label {label}"
             );
+        }
+        for (metric, label, value) in matched(&expression) {
+            let has = |one: &Sample| {
+                one.name == metric && one.labels.get(label).is_some_and(|it| it == value)
+            };
+            let is_added = ADDED.contains(&label);
+            assert!(is_added || scrape.0.iter().any(has), "{metric} has no {label}={value}");
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct Queue {
     entries: HashMap<TaskId, (Arc<Lane>, i64)>,
     /// The tasks with flow control, which stand in none of the lanes.
     keyed: Keyed,
+    /// The start of the wait of each task that could not run when it was created.
+    began_later: HashMap<TaskId, Timestamp>,
 }
 
 impl Taken {
@@ -73,7 +75,8 @@ impl Queue {
     #[must_use]
     pub fn new(aging: Duration) -> Self {
         let (lanes, entries) = (BTreeMap::new(), HashMap::new());
-        Self { aging, lanes, entries, keyed: Keyed::default() }
+        let began_later = HashMap::new();
+        Self { aging, lanes, entries, keyed: Keyed::default(), began_later }
     }
 
     /// The number of ready tasks.
@@ -94,10 +97,13 @@ impl Queue {
         self.entries.contains_key(&task) || self.keyed.contains(task)
     }
 
-    /// The task that was created first. Looks at all of them.
+    /// The start of the longest wait. Looks at all tasks.
     #[must_use]
-    pub fn oldest(&self) -> Option<TaskId> {
-        self.entries.keys().chain(self.keyed.tasks()).min().copied()
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let since = |task: &TaskId| {
+            self.began_later.get(task).copied().unwrap_or_else(|| task.created_at())
+        };
+        self.entries.keys().chain(self.keyed.tasks()).map(since).min()
     }
 
     /// Adds a task; a task that is already queued keeps its rank.
@@ -106,6 +112,9 @@ impl Queue {
             return;
         }
         let rank = self.rank(&ready);
+        if ready.since > ready.task.created_at() {
+            self.began_later.insert(ready.task, ready.since);
+        }
         if let Some(flow) = ready.flow.take() {
             self.keyed.push(rank, ready, flow);
             return;
@@ -121,6 +130,7 @@ impl Queue {
 
     /// Removes a task; returns whether it was queued.
     pub fn remove(&mut self, task: TaskId) -> bool {
+        self.began_later.remove(&task);
         let Some((lane, rank)) = self.entries.remove(&task) else {
             return self.keyed.remove(task).is_some();
         };
@@ -160,7 +170,9 @@ impl Queue {
             let keyed = self.keyed.first(&may);
             let goes = |keyed: &Rank| plain.as_ref().is_none_or(|(plain, _)| keyed < plain);
             if let Some(keyed) = keyed.filter(goes) {
-                return self.keyed.take(keyed, &may);
+                let taken = self.keyed.take(keyed, &may)?;
+                self.began_later.remove(&taken.task);
+                return Some(taken);
             }
         }
         let ((_, task), lane) = plain?;
@@ -194,6 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::task::Fairness;
 
     const AGING: Duration = Duration::from_mins(1);
 
@@ -249,12 +262,28 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_the_first_that_was_created_whatever_goes_first() {
-        let mut queue = queue_of([ready(2, 10, 0), ready(1, 1, 0), ready(3, 5, 0)]);
-        assert_eq!(queue.oldest(), Some(ready(1, 1, 0).task));
-        queue.remove(ready(1, 1, 0).task);
-        assert_eq!(queue.oldest(), Some(ready(2, 10, 0).task));
-        assert_eq!(Queue::new(AGING).oldest(), None);
+    fn the_oldest_is_the_first_that_could_run_whatever_goes_first() {
+        let created = |seconds: u64, priority, since_s| Ready {
+            task: TaskId::from_u128(u128::from(seconds * 1000) << 80),
+            ..ready(0, priority, since_s)
+        };
+        let scheduled = created(1, 1, 90);
+        let fairness = Some(Fairness { key: "k".into(), weight: 1 });
+        let flow = Some(Arc::new(Flow { concurrency: None, fairness }));
+        let keyed = Ready { flow, ..created(2, 1, 80) };
+        let mut queue = queue_of([created(70, 10, 70), scheduled.clone(), keyed.clone()]);
+        let oldest = |queue: &Queue| queue.oldest().map(|since| since.as_millis() / 1000);
+        assert_eq!(oldest(&queue), Some(70));
+        assert!(queue.take(|_| true, |_| true).is_some());
+        assert_eq!(oldest(&queue), Some(80), "with flow control it counts too");
+        assert_eq!(
+            queue.take_flow(|_| true, |_| true, |_, _| true).map(|it| it.task),
+            Some(keyed.task)
+        );
+        assert_eq!(oldest(&queue), Some(90));
+        queue.remove(scheduled.task);
+        assert_eq!(oldest(&queue), None);
+        assert!(queue.began_later.is_empty());
     }
 
     #[test]

@@ -180,8 +180,7 @@ impl Held<QueueItem> {
     fn depth(&self) -> Option<Depth> {
         let Address { environment, queue } = &self.address;
         let ready = &self.item.ready;
-        let oldest = ready.oldest().map(TaskId::created_at);
-        let depth = Depth { queue: Arc::clone(queue), ready: ready.len(), oldest };
+        let depth = Depth { queue: Arc::clone(queue), ready: ready.len(), oldest: ready.oldest() };
         (*environment == Environment::Live).then_some(depth)
     }
 
