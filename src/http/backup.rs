@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use callboard_backup::encode;
@@ -47,7 +47,7 @@ pub(super) async fn create(
     tokio::task::spawn_blocking(move || send(snapshot, &sender));
     let mut right = app.handle.right(&caller, Right::BackupsCreate);
     let mut ends = right.clone();
-    connection.close_when(async move {
+    let watch = connection.close_when(async move {
         ends.lost().await;
     });
     let mut stopping = app.stopping.subscribe();
@@ -58,14 +58,13 @@ pub(super) async fn create(
         }
     };
     let frames = stream::poll_fn(move |context| {
-        let _ = &permit;
+        let _held = (&permit, &watch);
         frames.poll_recv(context)
     });
     let frames = frames.map(Ok::<Bytes, std::convert::Infallible>).take_until(Box::pin(end));
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (CONNECTION, HeaderValue::from_static("close")),
     ];
     Ok((headers, Body::from_stream(frames)).into_response())
 }

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{FromRequestParts, State};
-use axum::http::HeaderValue;
-use axum::http::header::CONNECTION;
 use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -39,7 +37,7 @@ pub(super) fn streamed(
     let mut right = app.handle.right(caller, action);
     let mut stopping = app.stopping.subscribe();
     let mut ends = right.clone();
-    connection.close_when(async move {
+    let watch = connection.close_when(async move {
         ends.lost().await;
         tokio::time::sleep(UNREAD_FOR).await;
     });
@@ -50,10 +48,13 @@ pub(super) fn streamed(
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     };
-    let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(end));
-    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    // No other request may be on its way on a connection that is closed.
-    ([(CONNECTION, HeaderValue::from_static("close"))], stream).into_response()
+    let events = events.take_until(Box::pin(end));
+    let events = events.map(move |event| {
+        let _held = &watch;
+        Ok::<_, Infallible>(event)
+    });
+    // Without `Connection: close`: Node.js takes a broken stream that has it for a whole one.
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
 /// Everything that the role may see, as it happens; `Last-Event-ID` resumes.

@@ -27,7 +27,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
 
 use super::Middleware;
@@ -218,14 +218,30 @@ pub(crate) struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// Closes the connection once `over` is ready, even while its client reads nothing of the answer.
-    pub(crate) fn close_when(&self, over: impl Future<Output = ()> + Send + 'static) {
+    /// Closes the connection once `over` is ready, even while its client reads nothing of the answer. The
+    /// answer holds the watch, so that no later request meets the end of its connection.
+    pub(crate) fn close_when(
+        &self,
+        over: impl Future<Output = ()> + Send + 'static,
+    ) -> ConnectionWatch {
         let closing = Arc::clone(&self.closing);
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        watches.spawn(async move {
+        while watches.try_join_next().is_some() {}
+        ConnectionWatch(watches.spawn(async move {
             over.await;
             closing.notify_one();
-        });
+        }))
+    }
+}
+
+/// Dropping it ends the watch of [`ConnectionHandle::close_when`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct ConnectionWatch(AbortHandle);
+
+impl Drop for ConnectionWatch {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -400,6 +400,68 @@ async fn an_answer_that_begins_anew_ends_its_stream_with_an_error() {
 }
 
 #[tokio::test]
+async fn a_cancelled_and_a_rejected_task_are_refused_for_good() {
+    let installed = installed().await;
+    let (_server, client, mut worker) = setup(&[]).await;
+    for library in BOTH {
+        for how in ["create", "stream"] {
+            let body = json!({"messages": asking("x")});
+            let asked = installed.send(library, &client, &json!({"do": how, "body": body}));
+            let assigned = worker.assignment().await;
+            let id = assigned["task"]["id"].as_str().expect("an id").to_owned();
+            client.delete(&format!("/api/tasks/{id}")).await.expect_ok();
+            let said = asked.last().await;
+            assert_eq!((&said["code"], &said["task"]), (&json!("CANCELLED"), &json!(id)), "{said}");
+
+            let key = format!("{library:?} {how}");
+            let body = json!({"messages": asking("x"), "hitl": {"required": true}});
+            let headers = json!({"Idempotency-Key": key});
+            let request = json!({"do": how, "body": body, "headers": headers});
+            let asked = installed.send(library, &client, &request);
+            let assigned = worker.assignment().await;
+            worker.complete(&assigned["lease"], "no").await;
+            let said = asked.last().await;
+            assert_eq!(said["code"], "awaiting_approval", "{said}");
+            let id = said["task"].as_str().expect("an id");
+            let reject = json!({"reason": "wrong"});
+            client.post(&format!("/api/hitl/{id}/reject"), &reject).await.expect_ok();
+            let said = installed.said(library, &client, &request).await;
+            assert_eq!((&said["code"], &said["task"]), (&json!("REJECTED"), &json!(id)), "{said}");
+            if how == "create" {
+                assert_eq!(said["status"], 422);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_a_restart_breaks_fails_and_its_key_gives_the_whole_text() {
+    let installed = installed().await;
+    let brief =
+        [("WORKER__HEARTBEAT", "1s"), ("WORKER__SILENT_AFTER", "2500ms"), ("WORKER__LEASE", "3s")];
+    for library in BOTH {
+        let (mut server, client, mut worker) = setup(&brief).await;
+        let key = server.key("worker").await;
+        let headers = json!({"Idempotency-Key": "k"});
+        let body = json!({"messages": asking("x")});
+        let request = json!({"do": "stream", "body": body, "headers": headers, "retries": 0});
+        let mut asked = installed.send(library, &client, &request);
+        let assigned = worker.assignment().await;
+        let id = assigned["task"]["id"].clone();
+        delta(&mut worker, &assigned["lease"], "do").await;
+        assert_eq!(asked.piece().await, json!({"id": id, "piece": "do"}));
+        server.kill();
+        let error = if library == Python { "APIConnectionError" } else { "terminated" };
+        assert_eq!(asked.last().await["error"], error);
+        server.restart();
+        let client = client.at(&server.url);
+        let _worker = FakeWorker::connect(&server, &key, 8).await.run(|_| Ok("done".into()));
+        let said = installed.said(library, &client, &request).await;
+        assert_eq!((&said["id"], &said["text"]), (&id, &json!("done")), "{library:?}");
+    }
+}
+
+#[tokio::test]
 async fn over_a_restart_the_same_key_gives_the_same_task() {
     let installed = installed().await;
     let brief =

@@ -47,7 +47,12 @@ const client = new OpenAI({ baseURL: url + "/v1", apiKey: key, maxRetries: reque
 try {
   await run(client);
 } catch (error) {
-  if (!(error instanceof OpenAI.APIError)) throw error;
+  if (!(error instanceof OpenAI.APIError)) {
+    // A stream that has begun fails with the error of fetch.
+    if (error.message !== "terminated") throw error;
+    tell({ error: "terminated" });
+    process.exit();
+  }
   const body = error.error ?? {};
   const name = error.constructor.name;
   if (error.status === undefined) {

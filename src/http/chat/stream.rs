@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::http::HeaderValue;
-use axum::http::header::CONNECTION;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::task::Task;
@@ -17,7 +15,7 @@ use futures_util::stream;
 use sha2::{Digest, Sha256};
 
 use super::super::limit::OpenPermit;
-use super::super::serve::ConnectionHandle;
+use super::super::serve::{ConnectionHandle, ConnectionWatch};
 use super::follow::{End, Follow, Seen};
 use crate::wire::chat::Chunks;
 
@@ -34,21 +32,27 @@ pub(super) fn answer(
     connection: &ConnectionHandle,
 ) -> Response {
     let mut ends = follow.right();
-    connection.close_when(async move {
+    let watch = connection.close_when(async move {
         ends.lost().await;
         tokio::time::sleep(UNREAD_FOR).await;
     });
     let chunks = Chunks::of(task, includes_usage);
     let ready = VecDeque::from([chunks.first()]);
-    let chat =
-        Chat { follow, chunks, ready, sent: Sent::default(), is_over: false, _permit: permit };
+    let chat = Chat {
+        follow,
+        chunks,
+        ready,
+        sent: Sent::default(),
+        is_over: false,
+        _permit: permit,
+        _watch: watch,
+    };
     let events = stream::unfold(chat, |mut chat| async move {
         let event = chat.next().await?;
         Some((Ok::<_, Infallible>(Event::default().data(event)), chat))
     });
-    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    // No other request may be on its way on a connection that is closed.
-    ([(CONNECTION, HeaderValue::from_static("close"))], stream).into_response()
+    // Without `Connection: close`: Node.js takes a broken stream that has it for a whole one.
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
 struct Chat {
@@ -58,6 +62,7 @@ struct Chat {
     sent: Sent,
     is_over: bool,
     _permit: OpenPermit,
+    _watch: ConnectionWatch,
 }
 
 impl Chat {
