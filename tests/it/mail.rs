@@ -18,7 +18,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::support::{ADMIN, FakeWorker, Server};
+use crate::support::{ADMIN, FakeWorker, Server, until};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -253,6 +253,39 @@ async fn a_reviewer_is_told_by_mail_of_an_output_that_waits() {
     assert!(text.contains("Why it is held: a review is required"), "{text}");
     assert!(text.contains(&format!("{}/review/{id}", server.url)), "{text}");
     assert!(!text.contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_mail_is_listed_with_the_webhooks_and_can_be_sent_again() {
+    let post = Post::with(&[]).await;
+    let server = server(post.port);
+    let id = held(&server).await;
+    let client = server.client("operator").await;
+    let path = format!("/api/webhooks/deliveries?taskId={id}&status=delivered");
+    let delivered = async || client.get(&path).await.expect_ok();
+    until("the mail is delivered", async || delivered().await != json!([])).await;
+    let mail = delivered().await[0].take();
+    let admin = client.get(&format!("/api/hitl/{id}")).await.expect_ok()["assignedTo"].take();
+    for (member, value) in [
+        ("kind", json!("mail")),
+        ("event", json!("hitl.assigned")),
+        ("taskId", json!(id)),
+        ("to", admin),
+        ("attempts", json!(1)),
+    ] {
+        assert_eq!(mail[member], value, "{mail}");
+    }
+    assert!(mail.get("url").is_none() && mail["deliveredAt"].is_string(), "{mail}");
+    let again = mail["id"].as_str().expect("an id");
+    let again = format!("/api/webhooks/deliveries/{again}/redeliver");
+    client.post(&again, &json!({})).await.expect_ok();
+    until("it comes again", async || post.mails().len() == 2).await;
+    let known = |mail: &Value| {
+        let text = mail["text"].as_str().expect("text");
+        text.lines().find(|line| line.starts_with("Message-ID: ")).map(str::to_owned)
+    };
+    let mails = post.mails();
+    assert_eq!(known(&mails[0]), known(&mails[1]), "a reader of mail drops the second");
 }
 
 #[tokio::test]

@@ -44,6 +44,8 @@ struct Receiver {
     port: u16,
     arrived: Arc<Mutex<Vec<Arrived>>>,
     answers: Arc<Mutex<VecDeque<(u16, &'static str)>>>,
+    /// The header `Location` of each answer, if there is one.
+    location: Option<String>,
 }
 
 impl Receiver {
@@ -53,10 +55,14 @@ impl Receiver {
 
     /// Statuses, each with a value of `Retry-After` unless that is empty.
     async fn answering(answers: &[(u16, &'static str)]) -> Self {
+        Self::starting(answers, None).await
+    }
+
+    async fn starting(answers: &[(u16, &'static str)], location: Option<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let answers = Arc::new(Mutex::new(answers.iter().copied().collect()));
-        let receiver = Self { port, answers, ..Self::default() };
+        let receiver = Self { port, answers, location, ..Self::default() };
         let router = Router::new().route("/{*path}", post(take)).with_state(receiver.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         receiver
@@ -95,6 +101,9 @@ async fn take(
     let mut headers = HeaderMap::new();
     if !answer.1.is_empty() {
         headers.insert("retry-after", answer.1.parse().expect("a value"));
+    }
+    if let Some(location) = &receiver.location {
+        headers.insert("location", location.parse().expect("a value"));
     }
     let words = if is_echo { text } else { String::new() };
     (StatusCode::from_u16(answer.0).expect("a status"), headers, words)
@@ -256,6 +265,42 @@ async fn other_ends_are_announced_only_if_they_are_listed() {
             assert!(arrived.body["completedAt"].is_string());
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_reviewer_decides_is_announced() {
+    let every = "task.completed,task.rejected";
+    let fixture = Fixture::with(&[("WEBHOOKS__EVENTS", every)]).await;
+    let receiver = Receiver::start().await;
+    let (hitl, url) = (json!({"required": true}), receiver.url("hook"));
+    let task = json!({"prompt": "a draft", "hitl": hitl, "callbackUrl": url});
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let id = fixture.operator.submit(&task).await;
+        fixture.operator.task_when(&id, |task| task["awaitingApproval"] == true).await;
+        held.push(id);
+    }
+    assert!(receiver.arrived().is_empty(), "a held task has not ended");
+    let edit = json!({"modifiedOutput": "an edited text"});
+    let path = |of: usize, what: &str| format!("/api/hitl/{}/{what}", held[of]);
+    fixture.operator.post(&path(0, "approve"), &edit).await.expect_ok();
+    let arrived = receiver.after(1).await.remove(0);
+    assert_eq!(
+        (&arrived.body["event"], &arrived.body["taskId"]),
+        (&json!("task.completed"), &json!(held[0]))
+    );
+    assert_eq!(arrived.body["output"], "an edited text");
+    let reject = json!({"reason": "no"});
+    fixture.operator.post(&path(1, "reject"), &reject).await.expect_ok();
+    let arrived = receiver.after(2).await.remove(1);
+    assert_eq!(
+        (&arrived.body["event"], &arrived.body["taskId"]),
+        (&json!("task.rejected"), &json!(held[1]))
+    );
+    assert_eq!(
+        (&arrived.body["status"], &arrived.body["output"]),
+        (&json!("rejected"), &Value::Null)
+    );
 }
 
 #[tokio::test]

@@ -170,11 +170,17 @@ async fn a_name_is_checked_by_its_addresses() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let fixture = Fixture::with(&[("WEBHOOKS__RETRY_SECONDS", "")]).await;
+    // One leads to another port of an address that is allowed, one to an address that is not.
+    let (port, sprung) = traps().await;
     for status in [301, 302, 303, 307, 308] {
-        let receiver = Receiver::answering(&[(status, "")]).await;
-        let task = fixture.submit("p", &receiver.url("hook")).await;
-        let dead = fixture.delivery(&task, "dead").await;
-        assert_eq!(dead["lastStatus"], status);
-        assert_eq!(receiver.arrived().len(), 1);
+        for host in ["127.0.0.1", "[::1]"] {
+            let location = Some(format!("http://{host}:{port}/"));
+            let receiver = Receiver::starting(&[(status, "")], location).await;
+            let task = fixture.submit("p", &receiver.url("hook")).await;
+            let dead = fixture.delivery(&task, "dead").await;
+            assert_eq!(dead["lastStatus"], status);
+            assert_eq!(receiver.arrived().len(), 1);
+        }
     }
+    assert_eq!(sprung.load(Ordering::SeqCst), 0);
 }

@@ -86,4 +86,6 @@ async fn every_end_that_was_committed_is_announced_over_kills() {
     assert!(identifiers.values().all(|of_task| of_task.len() == 1), "{identifiers:?}");
     let listed = every(&operator, "/api/webhooks/deliveries?status=delivered").await;
     assert_eq!(listed.len(), completed.len());
+    let again = receiver.arrived().len() - announced.len();
+    println!("{} kills, {} ends, {again} webhooks that came again", kills(), completed.len());
 }
