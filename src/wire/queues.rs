@@ -94,7 +94,7 @@ pub struct QueueBody<'a> {
     settings: QueueSettingsBody<'a>,
     /// The tasks that are ready and wait for a lease.
     depth: usize,
-    /// The creation of the oldest of them.
+    /// The earliest instant at which one of them could run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     oldest_at: Option<Iso>,

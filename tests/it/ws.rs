@@ -13,6 +13,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::support::{Client, FakeWorker, Server};
 
+mod names;
 mod parity;
 mod resume;
 mod stream;

@@ -224,3 +224,24 @@ test("a viewer sees tasks and cannot cancel one", async () => {
   await shot(page, "task-missing");
   await close(page);
 });
+
+test("what happens between the first read of a page and its subscription is shown", async () => {
+  const page = await open(browser, server, null);
+  let subscribe;
+  const held = new Promise((resolve) => {
+    subscribe = resolve;
+  });
+  await page.routeWebSocket(/\/ws$/, (socket) => {
+    const behind = socket.connectToServer();
+    socket.onMessage(async (message) => {
+      if (String(message).includes('"task.*"')) await held;
+      behind.send(message);
+    });
+  });
+  await page.goto("/tasks?queue=between");
+  await page.getByText("0 tasks").or(page.getByText("No task matches")).first().waitFor();
+  await submit({ prompt: "in between", queue: "between" });
+  subscribe();
+  await page.getByText("1 task", { exact: true }).waitFor();
+  await close(page);
+});

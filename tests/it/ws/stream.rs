@@ -170,6 +170,43 @@ async fn an_execution_s_stream_tells_the_texts_of_its_steps() {
 }
 
 #[tokio::test]
+async fn an_execution_s_stream_names_the_step_that_begins_anew() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let retry = json!({"maxAttempts": 2, "backoffMs": 10});
+    let plan = client.plan(&json!([{"id": "a", "prompt": "p", "retry": retry}])).await;
+    let execution = client.execute(&plan, &json!({})).await;
+    let path = format!("/api/plans/executions/{execution}/stream");
+    let mut reader = Sse::open(client.request(Method::GET, &path)).await;
+    reader.expect("snapshot").await;
+    let assigned = worker.assignment().await;
+    delta(&mut worker, &assigned, "void").await;
+    let error = json!({"code": "PROVIDER_ERROR", "message": "busy"});
+    let fail =
+        json!({"type": "fail", "lease": assigned["lease"], "retryable": true, "error": error});
+    worker.send(fail).await;
+    let assigned = worker.assignment_while_beating().await;
+    delta(&mut worker, &assigned, "good").await;
+    worker.complete(&assigned["lease"], "good").await;
+    let mut texts = Vec::new();
+    loop {
+        let (name, data) = reader.next().await.expect("the stream is open");
+        match name.as_str() {
+            "delta" | "restart" => texts.push(data),
+            "end" => break assert_eq!(data["steps"]["a"]["output"], "good"),
+            _ => {}
+        }
+    }
+    let expected = [
+        json!({"text": "void", "offset": 0, "stepId": "a"}),
+        json!({"attempt": 2, "stepId": "a"}),
+        json!({"text": "good", "offset": 0, "stepId": "a"}),
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[tokio::test]
 async fn a_stream_ends_with_the_right_to_it() {
     let server = Server::start();
     let admin = server.admin().await;

@@ -2687,7 +2687,7 @@ export interface components {
             oldestAgeMs?: number;
             /**
              * Format: date-time
-             * @description The creation of the oldest of them.
+             * @description The earliest instant at which one of them could run.
              */
             oldestAt?: string;
             /**
