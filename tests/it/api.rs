@@ -281,8 +281,18 @@ async fn health_tells_of_its_parts_without_credentials() {
     let _worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
     let bare = anybody.get("/health").await;
     assert_eq!((&bare.body["status"], bare.status.as_u16()), (&json!("ok"), 200));
-    assert_eq!(anybody.get("/health/database").await.body["status"], "ok");
-    assert_eq!(anybody.get("/health/ready").await.body["status"], "ok");
+    assert_eq!(bare.body["version"], env!("CARGO_PKG_VERSION"));
+    assert!(bare.body["uptimeMs"].is_u64());
+    for name in ["engine", "database", "workers"] {
+        let component = anybody.get(&format!("/health/{name}")).await;
+        assert_eq!((component.status.as_u16(), &component.body["status"]), (200, &json!("ok")));
+        assert_eq!(component.body, bare.body["components"][name]);
+    }
+    let store = anybody.get("/health/vectorStore").await;
+    assert_eq!((store.status.as_u16(), &store.body["status"]), (200, &json!("not_configured")));
+    for probe in ["live", "ready"] {
+        assert_eq!(anybody.get(&format!("/health/{probe}")).await.body["status"], "ok");
+    }
     assert_eq!(anybody.get("/health/nothing").await.status.as_u16(), 404);
 }
 

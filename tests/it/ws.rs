@@ -277,6 +277,44 @@ async fn a_lost_right_closes_the_socket() {
 }
 
 #[tokio::test]
+async fn no_event_is_told_after_the_end_of_a_session_its_user_or_the_one_who_made_a_key() {
+    let server = Server::start();
+    let admin = server.admin().await;
+    let anybody = Client::new(&server.url, "");
+    let password = "correct horse battery 1";
+    let user = async |email: &str, role: &str| {
+        let user = json!({"email": email, "password": password, "role": role});
+        let user = admin.post("/api/auth/users", &user).await.expect(201);
+        let login = json!({"email": email, "password": password});
+        let login = anybody.post("/api/auth/login", &login).await.expect_ok();
+        let token = login["token"].as_str().expect("a token").to_owned();
+        (user["id"].as_str().expect("an id").to_owned(), token)
+    };
+    let (_, leaves) = user("leaves@example.com", "viewer").await;
+    let (deleted, token) = user("deleted@example.com", "viewer").await;
+    let (maker, of_maker) = user("maker@example.com", "admin").await;
+    let key = json!({"name": "k", "role": "viewer"});
+    let key = Client::new(&server.url, &of_maker).post("/api/auth/keys", &key).await.expect(201);
+    let key = key["key"].as_str().expect("a key").to_owned();
+    let mut sockets = Vec::new();
+    for credential in [&leaves, &token, &key] {
+        let mut ws = Ws::connect(&server.url, credential).await;
+        ws.subscribe("s", json!({"events": ["task.created"]})).await;
+        sockets.push(ws);
+    }
+    let logout = Client::new(&server.url, &leaves).post("/api/auth/logout", &json!({})).await;
+    logout.expect_ok();
+    for id in [&deleted, &maker] {
+        admin.delete(&format!("/api/auth/users/{id}")).await.expect_ok();
+    }
+    admin.submit(&json!({"prompt": "p"})).await;
+    for mut ws in sockets {
+        let bye = ws.expect("bye").await;
+        assert_eq!(bye["code"], 4401, "no event comes before it");
+    }
+}
+
+#[tokio::test]
 async fn sockets_and_streams_share_a_cap() {
     let server = Server::with(&[("LIMITS__STREAMS", "2")]);
     let client = server.client("operator").await;

@@ -1,7 +1,10 @@
 //! Events and texts on the command line, as they come.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::program::Home;
 use crate::support::{FakeWorker, Server};
@@ -28,6 +31,63 @@ async fn events_are_followed_one_a_line() {
     let unknown = viewer.run(&["events", "follow", "--events", "task.done"]).await.failed(5);
     assert!(unknown.contains("task.completed"), "{unknown}");
     Home::new(&server.url).run(&["events", "follow"]).await.failed(4);
+}
+
+/// One address for a server that comes back on another port.
+struct Forwarded {
+    url: String,
+    to: Arc<Mutex<String>>,
+}
+
+impl Forwarded {
+    async fn start(to: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let to = Arc::new(Mutex::new(to.to_owned()));
+        let now = Arc::clone(&to);
+        tokio::spawn(async move {
+            while let Ok((mut from, _)) = listener.accept().await {
+                let to = now.lock().expect("no panic").replace("http://", "");
+                tokio::spawn(async move {
+                    // While the server is away the client's connection is closed.
+                    if let Ok(mut to) = TcpStream::connect(to).await {
+                        let _ = copy_bidirectional(&mut from, &mut to).await;
+                    }
+                });
+            }
+        });
+        Self { url, to }
+    }
+}
+
+#[tokio::test]
+async fn following_goes_on_over_a_restart_without_a_hole() {
+    let mut server = Server::start();
+    let client = server.client("operator").await;
+    let forwarded = Forwarded::start(&server.url).await;
+    let viewer = Home::new(&forwarded.url).with_key(&server.key("viewer").await);
+    let first = client.submit(&json!({"prompt": "p"})).await;
+    let follow = ["events", "follow", "--events", "task.created", "--after", "e3f", "-o", "jsonl"];
+    let mut program = viewer.command(&follow).spawn().expect("it starts");
+    let mut lines = BufReader::new(program.stdout.take().expect("it is piped")).lines();
+    let mut said = BufReader::new(program.stderr.take().expect("it is piped")).lines();
+    let mut prev = json!("e3f");
+    let mut next = async |id: &str| {
+        let line = lines.next_line().await.expect("a line").expect("it goes on");
+        let event: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!((&event["resource"]["id"], &event["prev"]), (&json!(id), &prev), "{event}");
+        prev = event["cursor"].clone();
+    };
+    next(&first).await;
+    server.kill();
+    assert!(said.next_line().await.expect("text").expect("a line").contains("connection lost"));
+    server.restart();
+    // It happens before the program is back.
+    let second = client.at(&server.url).submit(&json!({"prompt": "p"})).await;
+    forwarded.to.lock().expect("no panic").clone_from(&server.url);
+    next(&second).await;
+    let line = said.next_line().await.expect("text").expect("a line");
+    assert!(line.contains("resumes where it broke off"), "{line}");
 }
 
 #[tokio::test]
