@@ -461,6 +461,27 @@ async fn a_stream_that_a_restart_breaks_fails_and_its_key_gives_the_whole_text()
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_says_that_the_task_goes_on() {
+    let installed = installed().await;
+    for (library, how) in BOTH.into_iter().flat_map(|it| [(it, "create"), (it, "stream")]) {
+        let (mut server, client, mut worker) = setup(&[]).await;
+        let request = json!({"do": how, "body": {"messages": asking("x")}});
+        let asked = installed.send(library, &client, &request);
+        let id = worker.assignment().await["task"]["id"].clone();
+        // The worker says nothing more, and the server does not wait for it.
+        drop(worker);
+        let stopped = tokio::task::spawn_blocking(move || (server.terminate(), server));
+        let said = asked.last().await;
+        assert_eq!((&said["code"], &said["task"]), (&json!("still_running"), &id), "{said}");
+        let (in_order, mut server) = stopped.await.expect("it ends");
+        assert!(in_order, "{library:?} {how}");
+        server.restart();
+        let tasks = client.at(&server.url).get("/api/tasks").await;
+        assert_eq!(tasks.body["pagination"]["total"], 1, "it was not sent again");
+    }
+}
+
 #[tokio::test]
 async fn over_a_restart_the_same_key_gives_the_same_task() {
     let installed = installed().await;

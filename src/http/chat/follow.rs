@@ -11,6 +11,7 @@ use callboard_runtime::accounts::Right;
 use callboard_runtime::events::{StreamItem, Subscription};
 use callboard_runtime::read::TaskDetail;
 use callboard_runtime::tables::Subject;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::super::App;
@@ -35,7 +36,7 @@ pub(super) enum End {
     Failed(Box<Task>),
     /// It waits for a reviewer.
     Held,
-    /// It runs or waits, and the time is over.
+    /// It runs or waits, and the time is over or the server stops.
     StillRunning,
     /// What was streamed is not what the output begins with.
     Restarted,
@@ -51,6 +52,7 @@ pub(super) struct Follow {
     subscription: Subscription,
     right: Right,
     deadline: Instant,
+    stopping: watch::Receiver<bool>,
     /// It ended before it was followed.
     ended: Option<End>,
 }
@@ -65,7 +67,8 @@ impl Follow {
         right: Right,
     ) -> Self {
         let deadline = Instant::now() + app.chat_wait;
-        Self { app, environment, task, subscription, right, deadline, ended: None }
+        let stopping = app.stopping.subscribe();
+        Self { app, environment, task, subscription, right, deadline, stopping, ended: None }
     }
 
     /// The task.
@@ -93,6 +96,8 @@ impl Follow {
                 biased;
                 error = self.right.lost() => return Seen::End(End::Refused(error)),
                 seen = of_task(&mut self.subscription, self.task) => seen,
+                // A client whose connection broke would submit the task again.
+                _ = self.stopping.wait_for(|stopping| *stopping) => None,
                 () = tokio::time::sleep_until(self.deadline) => None,
             };
             match seen {
