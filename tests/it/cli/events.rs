@@ -28,6 +28,18 @@ async fn events_are_followed_one_a_line() {
             (&json!("task.created"), &json!(id))
         );
     }
+    // Every filter leaves out what does not fit.
+    let other = json!({"prompt": "p", "queue": "q", "tags": ["a"]});
+    client.submit(&other).await;
+    let wanted = client.submit(&json!({"prompt": "p", "queue": "q", "tags": ["a", "b"]})).await;
+    for filter in [&["--task", &wanted][..], &["--queue", "q", "--tag", "a,b"]] {
+        let all = [&["events", "follow", "--after", "e3f", "-o", "jsonl"], filter].concat();
+        let mut program = viewer.command(&all).spawn().expect("it starts");
+        let mut lines = BufReader::new(program.stdout.take().expect("it is piped")).lines();
+        let line = lines.next_line().await.expect("a line").expect("it goes on");
+        let event: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(event["resource"]["id"], json!(wanted), "{filter:?}");
+    }
     let unknown = viewer.run(&["events", "follow", "--events", "task.done"]).await.failed(5);
     assert!(unknown.contains("task.completed"), "{unknown}");
     Home::new(&server.url).run(&["events", "follow"]).await.failed(4);
