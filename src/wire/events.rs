@@ -253,7 +253,12 @@ pub fn cursor(sequence: u64) -> String {
 /// The place that a client names, if it is one.
 #[must_use]
 pub fn parse_cursor(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix('e')?, 16).ok()
+    let digits = text.strip_prefix('e')?;
+    // The parser would take a sign, capitals and more zeros too.
+    let is_written =
+        digits.len() <= 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    // No place is the last one: another follows each.
+    u64::from_str_radix(digits, 16).ok().filter(|place| is_written && *place < u64::MAX)
 }
 
 /// The event of an item as JSON; `before` stands in front of its members. `prev` is the place that was

@@ -195,6 +195,33 @@ async fn events_that_are_no_longer_kept_are_told_as_missing() {
     assert_eq!((&next["prev"], &next["resource"]["id"]), (&gap["to"], &json!(id)));
 }
 
+#[tokio::test]
+async fn a_cursor_that_was_never_given_is_refused_or_cannot_be_resumed() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut ws = Ws::connect(&server.url, client.token()).await;
+    let get = |cursor: &'static str| {
+        let request = client.request(Method::GET, "/api/events").header("last-event-id", cursor);
+        client.send(request)
+    };
+    let wrong = ["e", "e+1", "E1", "eF", "1", "e 1", "e00000000000000001", "effffffffffffffff"];
+    for wrong in wrong {
+        let fault = get(wrong).await.fault();
+        assert_eq!(fault, ("Last-Event-ID".into(), "format".into()), "{wrong}");
+        let subscribe = json!({"type": "subscribe", "sub": "s", "events": ["*"], "resume": wrong});
+        ws.send(subscribe).await;
+        let error = ws.expect("error").await;
+        assert_eq!(error["error"]["details"]["field"], "resume", "{wrong}: {error}");
+    }
+    for (n, ahead) in ["efffffffffffffffe", "e7fffffffffffffff"].into_iter().enumerate() {
+        let resume = json!({"events": ["*"], "resume": ahead});
+        let told = ws.subscribe(&format!("s{n}"), resume).await;
+        assert_eq!(told["resumed"], false, "{told}");
+        let (name, gap) = Events::open(&client, "", Some(ahead)).await.next().await;
+        assert_eq!((name.as_str(), &gap["to"]), ("gap", &told["cursor"]));
+    }
+}
+
 /// The bound is PROTOCOL's; half of the pieces keep it even on a machine that runs other tests.
 #[tokio::test]
 async fn a_piece_reaches_its_subscribers_within_50_ms() {
