@@ -356,6 +356,52 @@ async fn a_task_goes_on_when_its_client_leaves() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_before_the_answer_gives_back_its_place() {
+    let (_server, client, mut worker) = setup(&[("LIMITS__STREAMS", "1")]).await;
+    let body = json!({"messages": asking("x")});
+    let asked = client.clone();
+    let waiting =
+        tokio::spawn(async move { asked.post("/v1/chat/completions", &body).await.status });
+    let left = worker.assignment().await;
+    waiting.abort();
+    let body = json!({"messages": asking("y")});
+    let next = async {
+        loop {
+            let post = client.post("/v1/chat/completions", &body);
+            tokio::select! {
+                answer = post => assert_eq!(answer.status, 429, "{:#}", answer.body),
+                assigned = worker.assignment() => return assigned,
+            }
+        }
+    };
+    let next = timeout(PATIENCE, next).await.expect("in time");
+    assert_eq!(next["task"]["prompt"], "y");
+    worker.complete(&left["lease"], "done").await;
+    let id = left["task"]["id"].as_str().expect("an id");
+    assert_eq!(client.task(id).await["status"], "completed", "the task outlives its client");
+}
+
+#[tokio::test]
+async fn the_sandbox_has_the_door_too() {
+    let installed = installed().await;
+    let server = Server::start();
+    let admin = server.admin().await;
+    let key = json!({"name": "t", "role": "operator", "environment": "test"});
+    let key = admin.post("/api/auth/keys", &key).await.expect(201);
+    let sandbox = Client::new(&server.url, key["key"].as_str().expect("a key"));
+    for library in BOTH {
+        for how in ["create", "stream"] {
+            let request = json!({"do": how, "body": {"messages": asking("hi")}});
+            let said = installed.said(library, &sandbox, &request).await;
+            let text = if how == "create" { &said["content"] } else { &said["text"] };
+            assert!(text.as_str().is_some_and(|text| text.contains("simulated")), "{said}");
+            let id = said["id"].as_str().expect("an id");
+            assert_eq!(admin.get(&format!("/api/tasks/{id}")).await.refused(404), "NOT_FOUND");
+        }
+    }
+}
+
+#[tokio::test]
 async fn requests_that_wait_take_no_room_of_other_bodies() {
     let (_server, client, mut worker) = setup(&[("SERVER__BODIES_MAX_BYTES", "4194304")]).await;
     let long = "x".repeat(800 << 10);

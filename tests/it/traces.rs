@@ -207,6 +207,29 @@ async fn one_trace_holds_the_request_the_task_two_attempts_and_the_model_call() 
 }
 
 #[tokio::test]
+async fn a_chat_completion_is_traced_as_its_task_is() {
+    let (receiver, url) = Receiver::start().await;
+    let server = traced_server(&url);
+    let client = server.client("operator").await;
+    let worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let _running = worker.run(|_| Ok("out".to_owned()));
+    let body = json!({"messages": [{"role": "user", "content": "p"}]});
+    let request = client.request(Method::POST, "/v1/chat/completions").json(&body);
+    let answer = client.send(request.header("traceparent", CALLER)).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let request = receiver.named("POST /v1/chat/completions", 1).await;
+    let task = receiver.named("task", 1).await;
+    let attempt = receiver.named("attempt", 1).await;
+    assert_eq!(task[0].parent_span_id, request[0].span_id);
+    assert_eq!(attempt[0].parent_span_id, task[0].span_id);
+    assert_eq!(request[0].trace_id, attempt[0].trace_id);
+    assert_eq!(
+        attributes(&task[0])["callboard.task.id"],
+        answer.body["id"].as_str().expect("an id")
+    );
+}
+
+#[tokio::test]
 async fn an_execution_stands_between_its_request_and_its_tasks() {
     let (receiver, url) = Receiver::start().await;
     let server = traced_server(&url);

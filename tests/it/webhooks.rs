@@ -321,6 +321,24 @@ async fn a_slow_receiver_delays_no_other() {
     assert_eq!(receiver.arrived().len(), 8);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_waits_for_no_receiver_and_sends_again() {
+    let mut fixture = Fixture::with(&[]).await;
+    let receiver = Receiver::start().await;
+    let task = fixture.submit("an output", &receiver.url("hang")).await;
+    receiver.after(1).await;
+    let begun = Instant::now();
+    assert!(fixture.server.terminate());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    fixture.server.restart();
+    fixture.operator = fixture.operator.at(&fixture.server.url);
+    let arrived = receiver.after(2).await;
+    assert_eq!(arrived[0].header("webhook-id"), arrived[1].header("webhook-id"));
+    assert_eq!(arrived[0].body, arrived[1].body);
+    let listed = fixture.deliveries(&format!("&taskId={task}")).await;
+    assert_eq!((listed.len(), &listed[0]["attempts"]), (1, &json!(2)), "{listed:?}");
+}
+
 #[tokio::test]
 async fn deliveries_are_for_readers_redelivery_for_operators_and_the_secret_for_admins() {
     let fixture = Fixture::with(&[("WEBHOOKS__EVENTS", "task.completed,task.cancelled")]).await;
