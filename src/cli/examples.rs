@@ -252,6 +252,9 @@ fn of(path: &str) -> &'static [&'static str] {
             "bulk retry --status failed --tag import --dry-run",
             "bulk retry --status failed --tag import --expect 12 --wait",
         ],
+        "bulk reject" => {
+            &["bulk reject --reason \"Superseded by the new prompt\" --tag import --dry-run"]
+        }
         "bulk reprioritize" => &["bulk reprioritize 9 --tag urgent --status pending"],
         "bulk show" => &["bulk show blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk list" => &["bulk list", "bulk list --limit 100 -o json"],

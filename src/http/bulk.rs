@@ -15,7 +15,8 @@ use super::idempotency::IdempotencyKey;
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::bulk::{BulkBody, ListBulk, StartBulk};
 
-/// Cancel, retry or reprioritize every task that a filter matches now; a dry run tells their number.
+/// Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run tells their
+/// number.
 #[utoipa::path(
     post, path = "/api/bulk", tag = "bulk",
     responses(

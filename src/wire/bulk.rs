@@ -1,6 +1,6 @@
 //! Bulk jobs on the wire (PROTOCOL.md 16).
 
-use callboard_domain::bulk::{Action, Job};
+use callboard_domain::bulk::{Action, Job, MAX_REASON};
 use callboard_domain::id::BulkId;
 use callboard_domain::query::Tasks;
 use callboard_domain::task::Status;
@@ -47,12 +47,14 @@ request! {
     /// An action on every task that matches; there is none that approves.
     #[derive(Debug, Clone)]
     pub struct StartBulk as "StartBulk" {
-        /// cancel, retry or reprioritize.
+        /// cancel, retry, reprioritize or reject.
         action: Action = required("action", rule::one_of(&Action::ALL, Action::as_str)),
         /// The tasks; an empty filter needs `expect`.
         filter: BulkFilter = required("filter", rule::object::<BulkFilter>()),
         /// The new priority, for reprioritize.
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
+        /// The reason, for reject.
+        reason: Option<String> = optional("reason", rule::text(rule::characters(1..=MAX_REASON))),
         /// The number of tasks that must match; with another one nothing is done.
         expect: Option<u64> = optional("expect", rule::whole(0..=u64::from(u32::MAX))),
         /// True only counts; by default false.
@@ -72,6 +74,13 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
     }
     if !reprioritizes && bulk.priority.is_some() {
         return Err(fields.refuse("priority", Rule::Unknown, "is only for reprioritize"));
+    }
+    let rejects = bulk.action == Action::Reject;
+    if rejects && bulk.reason.is_none() {
+        return Err(fields.refuse("reason", Rule::Required, "is required to reject"));
+    }
+    if !rejects && bulk.reason.is_some() {
+        return Err(fields.refuse("reason", Rule::Unknown, "is only for reject"));
     }
     if bulk.filter.is_empty() && bulk.expect.is_none() && !bulk.dry_run {
         let says = "is required for a filter that matches every task";
@@ -100,7 +109,8 @@ impl From<StartBulk> for BulkOrder {
             created_before,
             ..Tasks::default()
         };
-        Self { action: bulk.action, priority: bulk.priority, filter, expect: bulk.expect }
+        let StartBulk { action, priority, reason, expect, .. } = bulk;
+        Self { action, priority, reason, filter, expect }
     }
 }
 
@@ -112,7 +122,7 @@ pub struct BulkBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     id: Option<Text<BulkId>>,
-    /// cancel, retry or reprioritize.
+    /// cancel, retry, reprioritize or reject.
     action: &'static str,
     /// The new priority.
     #[serde(skip_serializing_if = "Option::is_none")]

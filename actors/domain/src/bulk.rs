@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A crash in the middle of a part repeats that part, so every action must be safe to repeat.
-//! Deliberately absent: approvals, which nobody decides by the dozen, and the store.
+//! Deliberately absent: an action that approves, because a person looks at each output that passes,
+//! and the store.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,8 @@ pub const MAX_ITEMS: usize = 100_000;
 pub const PART: usize = 64;
 /// The most jobs that have not ended, of an environment.
 pub const MAX_RUNNING: usize = 100;
+/// The longest reason of a rejection, in characters.
+pub const MAX_REASON: usize = 1_000;
 /// The jobs that are remembered after their end, of an environment.
 pub const KEPT: usize = 1_000;
 
@@ -32,6 +35,8 @@ names! {
         Retry = "retry",
         /// Gives tasks that wait for a lease another priority.
         Reprioritize = "reprioritize",
+        /// Rejects outputs that wait for a reviewer.
+        Reject = "reject",
     }
 }
 
@@ -56,6 +61,9 @@ pub struct Job {
     /// The new priority, of [`Action::Reprioritize`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// The reason, of [`Action::Reject`]; `None` after the end, when the approvals have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The account that asked for it, and that new tasks belong to.
     pub account: String,
     /// How many of the account's tasks may run at once, if its tier says so.
@@ -103,6 +111,7 @@ impl Job {
         }
         if self.done() >= self.total {
             self.ended_at = Some(now);
+            self.reason = None;
         }
         self
     }
@@ -139,6 +148,7 @@ mod tests {
             id: BulkId::from_u128(1 << 10),
             action: Action::Cancel,
             priority: None,
+            reason: None,
             account: "usr_1".into(),
             concurrent: None,
             key: None,

@@ -81,9 +81,9 @@ pub struct Task {
     /// The lease whose result was applied last: the same result again is a duplicate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_result_lease: Option<LeaseId>,
-    /// What the model's answer came with.
+    /// What the model's answer came with. Boxed, because a task is moved often before it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Completion>,
+    pub result: Option<Box<Completion>>,
     /// Why the last attempt failed, or what ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
@@ -292,7 +292,7 @@ impl Task {
         };
         let mut next = self.with(state);
         next.last_result_lease = Some(lease);
-        next.result = Some(self.with_earlier(completion));
+        next.result = Some(Box::new(self.with_earlier(completion)));
         next.correction = None;
         next.error = None;
         Step::to(next).tell(fact).order(Effect::ForgetWake)
@@ -452,7 +452,7 @@ impl Task {
         } else {
             let mut step = self.failed(fault.ending(), now);
             step.next.correction = None;
-            step.next.result = Some(answer);
+            step.next.result = Some(Box::new(answer));
             step
         };
         step.next.last_result_lease = Some(lease);
@@ -496,7 +496,7 @@ impl Task {
     /// An answer that did not count was paid for: it is shown if no other came.
     fn keep_paid_answer(&mut self) {
         if let Some(correction) = self.correction.take() {
-            self.result.get_or_insert(correction.answer);
+            self.result.get_or_insert_with(|| Box::new(correction.answer));
         }
     }
 

@@ -375,7 +375,7 @@ impl Unit {
         match next.state {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
-                let method = next.result.as_ref().and_then(Completion::method);
+                let method = next.result.as_deref().and_then(Completion::method);
                 let held = Held { why, confidence, method, output, salt: Some(sources.salt()) };
                 let (asked, policy) = (sources.ask(&next.spec, Wanted::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);

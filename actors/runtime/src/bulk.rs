@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The runner stands beside the supervision tree. A part that a crash interrupted is acted on again:
-//! cancellations and priorities are the same the second time, and a retry has the job and its task as
+//! cancellations, priorities and rejections are the same the second time, and a retry has the job and its task as
 //! its idempotency key. Deliberately absent: the rules, which are [`callboard_domain::bulk`]'s.
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::access::Role;
+use callboard_domain::approval::Decider;
 use callboard_domain::bulk::{self, Action, Job, Outcome, PART};
 use callboard_domain::event::EventName;
 use callboard_domain::id::{BulkId, Environment, TaskId};
@@ -24,7 +25,7 @@ use callboard_store::{Error as StoreError, Op, Outcome as Committed};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
-use crate::handle::{Handle, Owner};
+use crate::handle::{Handle, Owner, Reject};
 use crate::node::Node;
 use crate::shard::TaskAddress;
 use crate::tables::{self, BULK_PARTS, BULKS, EVENTS, EventRow};
@@ -226,9 +227,11 @@ impl Act {
         for _ in 0..TRIES {
             match self.act(job).await {
                 Ok(()) => return Outcome::Succeeded,
-                Err(Error::InvalidState(_) | Error::NotFound { .. }) => {
-                    let is_done = self.again && job.action == Action::Cancel;
-                    return if is_done && self.is_cancelled().await {
+                Err(
+                    Error::InvalidState(_) | Error::NotFound { .. } | Error::AlreadyDecided { .. },
+                ) => {
+                    let before = if self.again { end_of(job.action) } else { None };
+                    return if before.is_some() && self.status().await == before {
                         Outcome::Succeeded
                     } else {
                         Outcome::Skipped
@@ -254,6 +257,17 @@ impl Act {
             Action::Reprioritize => {
                 let priority = job.priority.ok_or(Error::Internal)?;
                 self.ask(|reply| task::Message::Reprioritize(priority, reply)).await
+            }
+            Action::Reject => {
+                let by = Decider {
+                    account: job.account.clone(),
+                    reviewer: None,
+                    bulk: (job.total > 1).then_some(job.total),
+                };
+                let reason = job.reason.clone().ok_or(Error::Internal)?;
+                let reject = Reject { by, reason, retry: false, retry_prompt: None };
+                let handle = Handle::new(Arc::clone(&self.node));
+                handle.reject(self.environment, self.task, reject).await.map(drop)
             }
             Action::Retry => {
                 let owner = Owner {
@@ -286,9 +300,18 @@ impl Act {
         answer.map_err(|_| Error::Unavailable("it takes too long"))?.map_err(|_| Error::Internal)?
     }
 
-    async fn is_cancelled(&self) -> bool {
+    async fn status(&self) -> Option<Status> {
         let store = &*self.node.shard(self.task.partition()).store;
         let found = tables::task(store, self.environment, self.task).await;
-        found.is_ok_and(|found| found.is_some_and(|it| it.task.status() == Status::Cancelled))
+        found.ok().flatten().map(|it| it.task.status())
+    }
+}
+
+/// The status by which a task shows that an action was done before a crash.
+const fn end_of(action: Action) -> Option<Status> {
+    match action {
+        Action::Cancel => Some(Status::Cancelled),
+        Action::Reject => Some(Status::Rejected),
+        Action::Retry | Action::Reprioritize => None,
     }
 }

@@ -67,7 +67,8 @@ impl Compute {
             return Ok(checked);
         }
         let (schema, output) = (schema.clone(), output.to_owned());
-        let checked = self.run(move || check_output(&schema, &output, Effort::Full)).await?;
+        let work = self.run(move || check_output(&schema, &output, Effort::Full));
+        let checked = Box::pin(work).await?;
         Ok(checked.expect("a full check always ends"))
     }
 
@@ -112,8 +113,9 @@ impl Compute {
         joint.evaluated_fully();
         let (program, state) = (Arc::clone(program), joint.state().clone());
         let lent = std::mem::take(outputs);
-        let (evaluation, lent) =
-            self.run(move || (program.evaluate(due, &state, &lent, Effort::Full), lent)).await?;
+        let work = self.run(move || (program.evaluate(due, &state, &lent, Effort::Full), lent));
+        // Boxed: most evaluations are brief.
+        let (evaluation, lent) = Box::pin(work).await?;
         *outputs = lent;
         Ok(evaluation.expect("a full evaluation always ends"))
     }

@@ -178,11 +178,13 @@ impl Events {
         }
     }
 
-    /// Keeps nothing in memory, so that there is no gap: it is all in the store. Whoever came meanwhile
-    /// may have looked here before, and looks again.
+    /// Keeps nothing in memory, so that there is no gap: it is all in the store. A subscriber that came
+    /// meanwhile may have read what was kept as if it were all, and looks again.
     fn forget(&self) {
-        self.recent.iter().for_each(|recent| locked(recent).clear());
-        self.committed.send_replace(());
+        let kept = |recent: &Mutex<Recent>| !std::mem::take(&mut *locked(recent)).is_empty();
+        if self.recent.iter().filter(|recent| kept(recent)).count() > 0 {
+            self.committed.send_replace(());
+        }
     }
 
     /// How many subscribers there are.

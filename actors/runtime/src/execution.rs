@@ -215,17 +215,24 @@ impl Held<ExecutionItem> {
     }
 
     async fn load(&mut self) -> Done {
-        let Address { environment, execution: id } = self.address;
+        let environment = self.address.environment;
         let shard = self.shard();
         // An execution that is being removed does not exist any more.
         if shard.leaving.is_leaving(&self.address) {
             return Ok(());
         }
-        if let Some((state, program)) = shard.new_executions.take(&self.address) {
-            self.item.own = Some(Own::of(&self.node, environment, (state, program)).await?);
-            return Ok(());
-        }
-        let store = &*shard.store;
+        let Some((state, program)) = shard.new_executions.take(&self.address) else {
+            // Boxed: most executions come with their creation, and would pay for the larger future.
+            return Box::pin(self.read()).await;
+        };
+        self.item.own = Some(Own::of(&self.node, environment, (state, program)).await?);
+        Ok(())
+    }
+
+    /// Reads it from the store.
+    async fn read(&mut self) -> Done {
+        let Address { environment, execution: id } = self.address;
+        let store = &*self.shard().store;
         let Some(head) = executions::head(store, environment, id).await? else {
             return Ok(());
         };
@@ -422,7 +429,7 @@ async fn read_outputs(
         let known = |task| outputs.item_output(task);
         let output = match fresh {
             Some(payload) => Some(payload),
-            None => read::items::output(store, environment, &made, known).await?,
+            None => Box::pin(read::items::output(store, environment, &made, known)).await?,
         };
         if let Some(output) = output {
             outputs.keep(step, &output);

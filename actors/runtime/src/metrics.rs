@@ -339,7 +339,7 @@ impl Node {
     /// All figures at this moment.
     pub(crate) async fn figures(&self) -> Result<Figures, Error> {
         let depths = self.depths().await?;
-        let pending = approvals::undecided(self.store()).await;
+        let pending = approvals::count_undecided(self.store()).await;
         Ok(self.figures_with(depths, pending.map_err(|error| unreadable(&error))?))
     }
 

@@ -287,18 +287,18 @@ impl Node {
         task: &Task,
         lease: LeaseId,
     ) -> Option<Box<TraceContext>> {
-        self.trace_of(task, span_of_attempt(lease)).map(Box::new)
+        self.trace_of(task, || span_of_attempt(lease)).map(Box::new)
     }
 
     /// The trace context of the consequences of a task: its span, if that is recorded.
     pub(crate) fn trace_of_task(&self, task: &Task) -> Option<TraceContext> {
-        self.trace_of(task, span_of_task(task.spec.id))
+        self.trace_of(task, || span_of_task(task.spec.id))
     }
 
-    fn trace_of(&self, task: &Task, span: u64) -> Option<TraceContext> {
+    fn trace_of(&self, task: &Task, span: impl FnOnce() -> u64) -> Option<TraceContext> {
         let trace = *task.spec.origin.trace.as_deref()?;
         let is_recorded = trace.is_sampled() && self.ports.tracer.is_some();
-        Some(if is_recorded { trace.with_span(span) } else { trace })
+        Some(if is_recorded { trace.with_span(span()) } else { trace })
     }
 
     /// Has every shard give up what nobody needed for a while.

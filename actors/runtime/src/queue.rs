@@ -156,7 +156,7 @@ impl Item for QueueItem {
             Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
             Message::TellDepth => item.told.again = false,
             Message::LookAgain => item.blocked.looks_again(),
-            Message::Change(change, reply) => held.change(change, reply).await?,
+            Message::Change(change, reply) => Box::pin(held.change(change, reply)).await?,
             Message::RateFrees => item.waits_for_rate = false,
         }
         held.dispatch();

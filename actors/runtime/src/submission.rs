@@ -228,7 +228,8 @@ impl Submissions {
                 waiting.push((submission, reply));
                 return Ok(());
             }
-            if let Some(answer) = self.remembered(&submission, key).await? {
+            // Boxed: most submissions have no key, and every one would pay for the larger future.
+            if let Some(answer) = Box::pin(self.remembered(&submission, key)).await? {
                 let _ = reply.send(answer);
                 return Ok(());
             }

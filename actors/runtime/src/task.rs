@@ -79,6 +79,7 @@ impl Item for TaskItem {
         Ok(())
     }
 
+    // Boxed is what is rare: every message would pay for the larger future.
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
             Message::Lease { slot, running, call, shares } => {
@@ -90,10 +91,12 @@ impl Item for TaskItem {
             // A lease that is not current any more is refused, as the sender wants.
             Message::LeaseExpired(lease) => drop(held.take(Event::LeaseExpired { lease }).await?),
             Message::Undelivered(lease) => drop(held.take(Event::Undelivered { lease }).await?),
-            Message::TimePassed => held.time_passed().await?,
-            Message::Stop => held.stop().await?,
-            Message::Cancel(by, reply) => held.cancel(by, reply).await?,
-            Message::Reprioritize(priority, reply) => held.reprioritize(priority, reply).await?,
+            Message::TimePassed => Box::pin(held.time_passed()).await?,
+            Message::Stop => Box::pin(held.stop()).await?,
+            Message::Cancel(by, reply) => Box::pin(held.cancel(by, reply)).await?,
+            Message::Reprioritize(priority, reply) => {
+                Box::pin(held.reprioritize(priority, reply)).await?
+            }
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover => held.recover(),
             Message::Hold(shares) => held.hold(shares),
@@ -298,8 +301,8 @@ impl Held<TaskItem> {
         };
         let Some(schema) = schema else { return Ok(event) };
         let longest = self.node.longest_output(&task.spec.model);
-        let checked = self.node.compute.check_answer(&schema, task, event, longest).await?;
-        Ok(match checked {
+        let checked = self.node.compute.check_answer(&schema, task, event, longest);
+        Ok(match Box::pin(checked).await? {
             (event, Some(fault)) => event.faulted(fault),
             (event, None) => event,
         })

@@ -133,7 +133,7 @@ impl Item for WorkerItem {
         let item = &mut held.item;
         match message {
             Message::Register(registration) => held.register(*registration),
-            Message::Heard(link, said) => held.heard(link, said),
+            Message::Heard(link, said) => held.heard(link, *said),
             Message::Disconnected(link) => held.disconnected(link),
             Message::Assign(assignment, slot) => {
                 let lease = assignment.lease;

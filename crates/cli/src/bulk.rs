@@ -39,6 +39,14 @@ pub enum Bulk {
         #[command(flatten)]
         start: Start,
     },
+    /// Reject every matching output that waits for a reviewer.
+    Reject {
+        /// Reason that the approvals record.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        start: Start,
+    },
     /// Show a job and its progress.
     Show {
         /// The job.
@@ -93,10 +101,15 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
             return access.output.list("jobs", &page, &COLUMNS);
         }
         Bulk::Show { id } => client.data(Call::get(&["bulk", &id])).await?,
-        Bulk::Cancel(start) => start.run(&client, "cancel", None).await?,
-        Bulk::Retry(start) => start.run(&client, "retry", None).await?,
+        Bulk::Cancel(start) => start.run(&client, Body::default(), "cancel").await?,
+        Bulk::Retry(start) => start.run(&client, Body::default(), "retry").await?,
         Bulk::Reprioritize { priority, start } => {
-            start.run(&client, "reprioritize", Some(priority)).await?
+            let body = Body::default().set("priority", Some(priority));
+            start.run(&client, body, "reprioritize").await?
+        }
+        Bulk::Reject { reason, start } => {
+            let body = Body::default().set("reason", Some(reason));
+            start.run(&client, body, "reject").await?
         }
     };
     access.output.item(&job, shown)
@@ -108,12 +121,7 @@ pub(super) fn shown(job: &Value) -> String {
 }
 
 impl Start {
-    async fn run(
-        &self,
-        client: &Client,
-        action: &str,
-        priority: Option<u8>,
-    ) -> Result<Value, Failure> {
+    async fn run(&self, client: &Client, body: Body, action: &str) -> Result<Value, Failure> {
         let filter = Body::default()
             .list("status", &self.status)
             .set("model", self.model.clone())
@@ -121,10 +129,9 @@ impl Start {
             .list("tags", &self.tags)
             .set("createdAfter", self.created_after.clone())
             .set("createdBefore", self.created_before.clone());
-        let body = Body::default()
+        let body = body
             .set("action", Some(action))
             .set("filter", Some(filter.value()))
-            .set("priority", priority)
             .set("expect", self.expect)
             .flag("dryRun", self.dry_run);
         let call = Call::post(&["bulk"]).json(&body.value());

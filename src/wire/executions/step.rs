@@ -170,9 +170,9 @@ impl<'a> StepResult<'a> {
             attempt: Some(row.attempt).filter(|attempt| *attempt > 0),
             confidence: row.confidence,
             finish_reason: row.finish_reason.as_deref(),
-            signalled_at: row.signal.map(|signal| Iso(signal.at)),
-            model_used: row.fallback.as_ref().map(|(model, _)| model.as_str()),
-            fallback_reason: row.fallback.as_ref().map(|(_, reason)| reason.as_str()),
+            signalled_at: row.signal.as_ref().map(|signal| Iso(signal.at)),
+            model_used: row.fallback.as_deref().map(|(model, _)| model.as_str()),
+            fallback_reason: row.fallback.as_deref().map(|(_, reason)| reason.as_str()),
             error: row.error.as_ref().map(TaskErrorBody::from),
             ..Self::default()
         }

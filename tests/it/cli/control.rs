@@ -37,6 +37,8 @@ async fn queues_are_paused_limited_and_purged() {
     let job = home.json(&urgent).await;
     assert_eq!(job["succeeded"], 1);
     assert_eq!(home.json(&["tasks", "show", new]).await["priority"], 9);
+    let reject = ["bulk", "reject", "--reason", "superseded", "--queue", "nightly", "--dry-run"];
+    assert_eq!(home.json(&reject).await["total"], 0, "no output waits for a reviewer");
     let job = job["id"].as_str().expect("an id");
     assert_eq!(home.json(&["bulk", "show", job]).await["status"], "completed");
     assert_eq!(home.json(&["bulk", "list"]).await["pagination"]["total"], 2);

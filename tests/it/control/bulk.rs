@@ -77,6 +77,15 @@ async fn a_bad_job_is_refused_before_anything_is_done() {
             ("priority", "unknown"),
         ),
         (json!({"action": "reprioritize", "filter": {"queue": "idle"}}), ("priority", "required")),
+        (json!({"action": "reject", "filter": {"queue": "idle"}}), ("reason", "required")),
+        (
+            json!({"action": "cancel", "filter": {"queue": "idle"}, "reason": "x"}),
+            ("reason", "unknown"),
+        ),
+        (
+            json!({"action": "reject", "filter": {"queue": "idle"}, "reason": ""}),
+            ("reason", "length"),
+        ),
     ] {
         let (field, rule) = operator.post("/api/bulk", &body).await.fault();
         assert_eq!((field.as_str(), rule.as_str()), fault, "{body}");

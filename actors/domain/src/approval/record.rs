@@ -83,7 +83,7 @@ impl Record {
             template: task.spec.origin.template.clone(),
             step: task.spec.origin.step.as_ref().map(|(_, step)| step.clone()),
             confidence: task.result.as_ref().and_then(|result| result.confidence),
-            method: task.result.as_ref().and_then(Completion::method),
+            method: task.result.as_deref().and_then(Completion::method),
             model: Some(task.spec.model.clone()),
             sampled: false,
             since: now,

@@ -149,7 +149,7 @@ pub struct Report {
     /// Why the model stopped, in the provider's word.
     pub finish_reason: Option<String>,
     /// The model that took the place of the first, and why.
-    pub fallback: Option<(String, FailureKind)>,
+    pub fallback: Option<Box<(String, FailureKind)>>,
 }
 
 /// A fact for the event log (PROTOCOL.md 10). That a step started, backs off or waits for a

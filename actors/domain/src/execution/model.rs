@@ -376,7 +376,11 @@ impl World {
         assert_eq!(ours.head.budget.reserved(), Money::from_nanos(theirs.reserved()));
         assert_eq!(ours.stopping().collect::<BTreeSet<_>>(), theirs.loose);
         self.items_agree();
-        assert!(ours.steps().map(|(_, row)| row.signal).eq(theirs.signals.iter().copied()));
+        assert!(
+            ours.steps()
+                .map(|(_, row)| row.signal.as_deref())
+                .eq(theirs.signals.iter().map(Option::as_ref))
+        );
         assert_eq!(ours.wakes_at(), theirs.wakes_at());
         let progress = ours.progress(|task| match task.as_u128() >> 10 & 3 {
             0 => Live::Pending,

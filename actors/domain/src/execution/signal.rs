@@ -67,7 +67,7 @@ impl Execution {
     /// Why a signal changes nothing; `None` if it is accepted.
     pub(super) fn refuses(&self, sent: &Sent) -> Option<Refusal> {
         let rows = || sent.steps.iter().filter_map(|step| self.step(step));
-        let kept = || rows().filter_map(|row| row.signal);
+        let kept = || rows().filter_map(|row| row.signal.as_deref());
         let same =
             |key: SignalKey| kept().filter_map(|kept| kept.key).find(|old| old.scope == key.scope);
         if let Some(before) = sent.signal.key.and_then(same) {
@@ -89,7 +89,11 @@ impl Execution {
     /// that its payload takes the place of the old one.
     #[must_use]
     pub fn kept_signal(&self, steps: StepSet) -> Option<SignalId> {
-        steps.iter().filter_map(|step| self.step(step)?.signal).map(|signal| signal.id).next()
+        steps
+            .iter()
+            .filter_map(|step| self.step(step)?.signal.as_ref())
+            .map(|signal| signal.id)
+            .next()
     }
 
     /// The instant at which the execution is to be woken: its beginning, its deadline, or the first

@@ -109,7 +109,7 @@ pub struct StepState {
     pub finish_reason: Option<String>,
     /// The model that took the place of the first, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<(String, FailureKind)>,
+    pub fallback: Option<Box<(String, FailureKind)>>,
     /// Why it did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
@@ -136,7 +136,7 @@ pub struct StepState {
     pub map: Option<Box<MapState>>,
     /// The signal that a wait uses or has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<Signal>,
+    pub signal: Option<Box<Signal>>,
     /// When a wait is over without its signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
@@ -183,13 +183,13 @@ impl StepState {
             + self.confidence.map_or(0, |_| 14 + FLOAT)
             + self.finish_reason.as_ref().map_or(0, |text| 19 + written(text))
             + error
-            + self.fallback.as_ref().map_or(0, |(model, _)| 34 + written(model))
+            + self.fallback.as_deref().map_or(0, |(model, _)| 34 + written(model))
             + self.correction.as_ref().map_or(0, |text| 16 + longest(text))
             + self.max_tokens.map_or(0, |limit| 14 + digits(limit))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.erased { 14 } else { 0 }
-            + self.signal.map_or(0, |signal| 10 + signal.json_bound())
+            + self.signal.as_ref().map_or(0, |signal| 10 + signal.json_bound())
             + time(9, self.until)
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
             + self.map.as_ref().map_or(0, |_| 7 + MapState::JSON_BOUND)
@@ -203,7 +203,7 @@ impl StepState {
     /// Where the output is stored; `None` unless the step is completed.
     #[must_use]
     pub fn output_source(&self) -> Option<OutputSource> {
-        let signal = self.signal.map(|signal| OutputSource::Signal(signal.id));
+        let signal = self.signal.as_ref().map(|signal| OutputSource::Signal(signal.id));
         let source = signal.or(self.task.map(OutputSource::Task));
         source.filter(|_| self.stage == Stage::Completed)
     }
@@ -221,7 +221,7 @@ impl StepState {
             usage: self.usage,
             stopping: self.stopping.clone(),
             map: self.map.clone(),
-            signal: self.signal,
+            signal: self.signal.clone(),
             ..Self::default()
         }
     }
@@ -310,10 +310,10 @@ mod tests {
                 confidence: Some(1.0 / 3.0),
                 finish_reason: Some(word.chars().cycle().take(64).collect()),
                 error: Some(Ending { code: EndingCode::ProviderRateLimited, message }),
-                fallback: Some((
+                fallback: Some(Box::new((
                     word.chars().cycle().take(128).collect(),
                     FailureKind::OutputInvalid,
-                )),
+                ))),
                 correction: None,
                 max_tokens: Some(u64::MAX),
                 held: Some(Money::from_nanos(u64::MAX)),
@@ -321,11 +321,11 @@ mod tests {
                 stopping: vec![task; MAX_STOPPING],
                 erased: true,
                 map: Some(Box::default()),
-                signal: Some(Signal {
+                signal: Some(Box::new(Signal {
                     id: SignalId::from_u128(u128::MAX),
                     at: Timestamp::MAX,
                     key: Some(SignalKey { scope: Digest::ZERO, body: Digest::ZERO }),
-                }),
+                })),
                 until: Some(Timestamp::MAX),
             };
             let json = serde_json::to_string(&row).expect("a row is written");

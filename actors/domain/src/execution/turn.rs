@@ -79,7 +79,7 @@ impl Turn {
         for step in sent.steps {
             let Some(stage) = self.next.step(step).map(|row| row.stage) else { continue };
             if stage.is_open() {
-                self.next.rows.at(step).signal = Some(sent.signal);
+                self.next.rows.at(step).signal = Some(Box::new(sent.signal));
                 self.facts.push(Fact::StepSignalled(step));
             }
             if stage == Stage::Awaiting {

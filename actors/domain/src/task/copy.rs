@@ -22,7 +22,7 @@ impl Task {
         let task = Self {
             state: State::Completed { at: now },
             attempt: of.attempt,
-            result: of.result.as_ref().map(free),
+            result: of.result.as_deref().map(free).map(Box::new),
             route: of.route,
             ..Self::submitted(spec).next
         };
@@ -128,7 +128,7 @@ mod tests {
         let of = Task {
             attempt: 2,
             edited: true,
-            result: Some(result),
+            result: Some(Box::new(result)),
             ..Task::submitted(spec.clone()).next
         };
         let copy = Task::copied(spec, &of, NOW);

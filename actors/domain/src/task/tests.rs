@@ -282,9 +282,9 @@ fn an_output_that_was_cut_is_asked_for_with_twice_the_tokens() {
 fn an_answer_that_did_not_count_is_paid_for_though_no_other_comes() {
     let waiting = task().running(LEASE_1).on(missed(LEASE_1, paid(3))).next;
     let cancelled = waiting.on(Event::CancelRequested).next;
-    assert_eq!(cancelled.result, Some(paid(3)));
+    assert_eq!(cancelled.result, Some(Box::new(paid(3))));
     let failed = waiting.running(LEASE_2).on(failed(LEASE_2, false)).next;
-    assert_eq!((failed.status(), failed.result), (Status::Failed, Some(paid(3))));
+    assert_eq!((failed.status(), failed.result), (Status::Failed, Some(Box::new(paid(3)))));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_steps_output_that_misses_its_schema_fails_the_task_and_is_paid_for() {
     let spec = Spec { origin: Origin { step, ..Origin::default() }, ..spec() };
     let step = Task::submitted(spec).next.running(LEASE_1).on(output_invalid(LEASE_1));
     assert_eq!((step.next.status(), step.facts), (Status::Failed, vec![Fact::Failed]));
-    assert_eq!(step.next.result, Some(completion(None)));
+    assert_eq!(step.next.result, Some(Box::new(completion(None))));
     let message = "the output does not match the output schema: no number".into();
     assert_eq!(step.next.error, Some(Ending { code: EndingCode::OutputInvalid, message }));
     assert_eq!(step.next.refused(output_invalid(LEASE_1)), Refusal::Duplicate);

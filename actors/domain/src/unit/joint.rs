@@ -391,7 +391,7 @@ impl<'p> Joint<'p> {
 
 /// The report of a task to its execution.
 fn report(task: &Task) -> Report {
-    let result = task.result.as_ref();
+    let result = task.result.as_deref();
     Report {
         task: task.spec.id,
         item: task.spec.origin.item,
@@ -400,7 +400,7 @@ fn report(task: &Task) -> Report {
         usage: result.map(|result| result.usage).unwrap_or_default(),
         confidence: result.and_then(|result| result.confidence),
         finish_reason: result.and_then(|result| result.finish_reason.clone()),
-        fallback: task.fallback_reason().map(|reason| (task.model().to_owned(), reason)),
+        fallback: task.fallback_reason().map(|reason| Box::new((task.model().to_owned(), reason))),
     }
 }
 

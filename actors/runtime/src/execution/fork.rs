@@ -56,7 +56,7 @@ pub(crate) async fn decide(
     };
     match &evaluation {
         Evaluation::Run(request, _) => {
-            let found = original.task_of(node, environment, joint, due, request).await?;
+            let found = Box::pin(original.task_of(node, environment, joint, due, request)).await?;
             if let Some((task, output)) = found {
                 let copy = copied(joint, due, request, &task, sources);
                 records.extend(tables::copy_rows(
@@ -72,7 +72,7 @@ pub(crate) async fn decide(
             joint.decide(due, evaluation, outputs, sources);
         }
         Evaluation::Await(_) => {
-            let payload = original.payload_of(store, environment, joint, due).await?;
+            let payload = Box::pin(original.payload_of(store, environment, joint, due)).await?;
             joint.decide(due, evaluation, outputs, sources);
             if let Some((name, payload)) = payload {
                 let id = SignalId::from_u128(sources.fresh(joint.now()));
@@ -183,7 +183,7 @@ impl Original {
         let Some(step_then) = self.position(joint, step) else { return Ok(None) };
         let row = self.execution.step(step_then);
         let row = row.filter(|row| row.stage == Stage::Completed);
-        let Some(signal) = row.and_then(|row| row.signal) else { return Ok(None) };
+        let Some(signal) = row.and_then(|row| row.signal.as_deref()) else { return Ok(None) };
         let source = |compiled: &CompiledPlan, step: u16| {
             let step = compiled.plan.steps().get(usize::from(step))?;
             step.source().wait.clone()

@@ -1,13 +1,15 @@
 //! Bulk jobs (PROTOCOL.md 16).
 
+use std::collections::HashSet;
+
 use callboard_domain::bulk::{self, Action, Job};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{BulkId, Environment};
+use callboard_domain::id::{BulkId, Environment, TaskId};
 use callboard_domain::query::{Page, Tasks, Window};
 use callboard_domain::{Error, Rule};
 
 use super::{Handle, Owner, scoped_key, unreadable};
-use crate::read;
+use crate::read::{self, approvals};
 
 /// A job to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct BulkOrder {
     pub action: Action,
     /// The new priority, of a job that reprioritizes.
     pub priority: Option<u8>,
+    /// The reason, of a job that rejects.
+    pub reason: Option<String>,
     /// The filter; its order and its window do not count.
     pub filter: Tasks,
     /// The number of tasks that the filter must match.
@@ -28,9 +32,20 @@ impl Handle {
     /// # Errors
     /// As [`Handle::start_bulk`].
     pub async fn dry_bulk(&self, owner: &Owner, order: &BulkOrder) -> Result<usize, Error> {
-        let matched = read::matching(self.node.store(), owner.environment, &order.filter).await;
-        let matched = matched.map_err(|error| unreadable(&error))?.len();
-        bulk::check(matched, order.expect)?;
+        Ok(self.matched(owner, order).await?.len())
+    }
+
+    /// The tasks that a job acts on: those that match, and of these the held ones if it rejects.
+    async fn matched(&self, owner: &Owner, order: &BulkOrder) -> Result<Vec<TaskId>, Error> {
+        let (store, environment) = (self.node.store(), owner.environment);
+        let matched = read::matching(store, environment, &order.filter).await;
+        let mut matched = matched.map_err(|error| unreadable(&error))?;
+        if order.action == Action::Reject {
+            let held = approvals::undecided(store, environment).await;
+            let held: HashSet<_> = held.map_err(|error| unreadable(&error))?.into_iter().collect();
+            matched.retain(|task| held.contains(task));
+        }
+        bulk::check(matched.len(), order.expect)?;
         Ok(matched)
     }
 
@@ -68,15 +83,14 @@ impl Handle {
                 "{running} bulk jobs run, which is the limit: wait for one to end"
             )));
         }
-        let matched = read::matching(self.node.store(), owner.environment, &order.filter).await;
-        let matched = matched.map_err(|error| unreadable(&error))?;
-        bulk::check(matched.len(), order.expect)?;
+        let matched = self.matched(owner, order).await?;
         let now = self.node.now();
         let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many tasks");
         let job = Job {
             id: BulkId::from_u128(self.node.fresh_id(now, 0)),
             action: order.action,
             priority: order.priority,
+            reason: order.reason.clone(),
             account: owner.id.clone(),
             concurrent: owner.concurrent,
             key,

@@ -138,7 +138,7 @@ impl WorkerLink {
 
     /// The worker says something.
     pub fn say(&self, said: WorkerMessage) {
-        let message = worker::Message::Heard(self.number, said);
+        let message = worker::Message::Heard(self.number, Box::new(said));
         self.node.workers.directory.send(self.address, message);
     }
 }

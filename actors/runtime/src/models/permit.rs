@@ -9,7 +9,11 @@ use super::Shared;
 /// A counted call. Dropped before its task has the lease, it was never made; dropped after that,
 /// its end is not known.
 #[derive(Debug)]
-pub(crate) struct CallPermit {
+pub(crate) struct CallPermit(Box<Counted>);
+
+/// Boxed, because every lease would pay for what only metered models have.
+#[derive(Debug)]
+struct Counted {
     shared: Arc<Shared>,
     model: Arc<str>,
     call: Option<Call>,
@@ -17,30 +21,32 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    pub(super) const fn new(shared: Arc<Shared>, model: Arc<str>, call: Call) -> Self {
-        Self { shared, model, call: Some(call), is_given: false }
+    pub(super) fn new(shared: Arc<Shared>, model: Arc<str>, call: Call) -> Self {
+        Self(Box::new(Counted { shared, model, call: Some(call), is_given: false }))
     }
 
     pub(super) fn is_of(&self, model: &str) -> bool {
-        *self.model == *model
+        *self.0.model == *model
     }
 
     /// The call, for whoever changes it under the lock.
     pub(super) fn into_call(mut self) -> Call {
-        self.call.take().expect("a permit has its call until it ends")
+        self.0.call.take().expect("a permit has its call until it ends")
     }
 
     /// The task has the lease: the call is made.
-    pub(crate) const fn given(mut self) -> Self {
-        self.is_given = true;
+    pub(crate) fn given(mut self) -> Self {
+        self.0.is_given = true;
         self
     }
 
     /// The call has ended.
     pub(crate) fn end(mut self, end: CallEnd) {
-        self.settle(end);
+        self.0.settle(end);
     }
+}
 
+impl Counted {
     fn settle(&mut self, end: CallEnd) {
         if let Some(call) = self.call.take() {
             let closed = |meter: &mut callboard_domain::model_limits::Meter, now| {
@@ -51,7 +57,7 @@ impl CallPermit {
     }
 }
 
-impl Drop for CallPermit {
+impl Drop for Counted {
     fn drop(&mut self) {
         if self.is_given {
             self.settle(CallEnd::Unknown);

@@ -134,11 +134,23 @@ pub(crate) async fn approvals(
 }
 
 /// How many approvals of production are undecided, expired ones too.
-pub(crate) async fn undecided(store: &dyn Store) -> Result<u64, Error> {
+pub(crate) async fn count_undecided(store: &dyn Store) -> Result<u64, Error> {
+    Ok(store.query(&open(Environment::Live, 0)).await?.total)
+}
+
+/// The tasks whose output is held and undecided, expired approvals too.
+pub(crate) async fn undecided(
+    store: &dyn Store,
+    environment: Environment,
+) -> Result<Vec<TaskId>, Error> {
+    let found = store.query(&open(environment, usize::MAX)).await?.documents;
+    Ok(found.into_iter().map(TaskId::from_u128).collect())
+}
+
+fn open(environment: Environment, limit: usize) -> Query {
     let statuses = vec![State::Pending, State::Assigned, State::Escalated, State::Expired];
-    let window = Window { limit: 0, offset: 0 };
-    let query = Approvals { statuses, window, ..Approvals::default() };
-    Ok(store.query(&asked(Environment::Live, &query)).await?.total)
+    let window = Window { limit, offset: 0 };
+    asked(environment, &Approvals { statuses, window, ..Approvals::default() })
 }
 
 fn asked(environment: Environment, query: &Approvals) -> Query {

@@ -54,7 +54,7 @@ pub(super) async fn of_tasks(
     let steps = of_steps.into_iter().chain(of_items.into_iter().map(|(_, _, item)| item));
     let (mut count, mut ops) = (0, Vec::new());
     let steps: Vec<StepState> = steps.collect();
-    for signal in steps.iter().filter_map(|step| step.signal) {
+    for signal in steps.iter().filter_map(|step| step.signal.as_deref()) {
         ops.extend(TEXTS.delete_all(store, number, signal.id.as_u128()).await?);
     }
     for task in steps.into_iter().filter_map(|step| step.task) {

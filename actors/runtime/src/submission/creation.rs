@@ -236,7 +236,8 @@ impl Creation<'_> {
         let mut outputs = Outputs::default();
         let original = match &made.head.spec.forked_from {
             Some(fork) => {
-                let original = fork::Original::of(self.node, self.environment, fork).await;
+                let original = fork::Original::of(self.node, self.environment, fork);
+                let original = Box::pin(original).await;
                 original.map_err(|_| Error::Unavailable("the disk cannot be read"))?
             }
             None => None,

@@ -130,7 +130,7 @@ fn corrected_task() -> Task {
     let running = leased.expect("it is ready").next;
     let completion = full_task().result.expect("it is completed");
     let fault = OutputFault::Mismatch("output.a is required".into());
-    let event = Event::OutputInvalid { lease, completion, fault };
+    let event = Event::OutputInvalid { lease, completion: *completion, fault };
     running.transition(event, NOW).expect("it runs").next
 }
 
@@ -141,7 +141,7 @@ fn held_task() -> Task {
     let leased = Task::submitted(spec).next.transition(Event::Leased { lease, worker }, NOW);
     let running = leased.expect("it is ready").next;
     let completion = full_task().result.expect("it is completed");
-    let event = Event::Completed { lease, completion, chance: Chance(0) };
+    let event = Event::Completed { lease, completion: *completion, chance: Chance(0) };
     let held = running.transition(event, NOW).expect("it runs").next;
     assert!(matches!(held.state, TaskState::AwaitingApproval { .. }));
     held
@@ -328,6 +328,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     let job = Job {
         id: BulkId::from_u128(ID),
         action: bulk::Action::Reprioritize,
+        reason: None,
         priority: Some(9),
         account: "usr_1".into(),
         concurrent: Some(5),

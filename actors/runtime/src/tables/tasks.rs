@@ -34,7 +34,7 @@ pub(crate) struct TaskRow {
     #[serde(rename = "d", default, skip_serializing_if = "is_default")]
     last_result_lease: Option<LeaseId>,
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
-    result: Option<Completion>,
+    result: Option<Box<Completion>>,
     #[serde(rename = "e", default, skip_serializing_if = "is_default")]
     error: Option<Ending>,
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]

@@ -60,7 +60,7 @@ impl Bench {
     }
 
     /// A task whose output waits.
-    async fn held(&self, worker: &mut Worker, output: &str) -> TaskId {
+    pub(super) async fn held(&self, worker: &mut Worker, output: &str) -> TaskId {
         let id = self.submit(held_request()).await;
         let lease = worker.assignment().await.lease;
         assert_eq!(worker.complete(lease, output).await, AckResult::Applied);

@@ -1,16 +1,17 @@
 //! Bulk jobs.
 
 use callboard_domain::Error;
+use callboard_domain::approval::{self, Decider};
 use callboard_domain::bulk::{Action, Job};
 use callboard_domain::id::BulkId;
 
-use crate::handle::BulkOrder;
+use crate::handle::{Approve, BulkOrder};
 
 use super::*;
 
 fn order(action: Action, status: Status) -> BulkOrder {
     let filter = Tasks { statuses: vec![status], ..Tasks::default() };
-    BulkOrder { action, priority: None, filter, expect: None }
+    BulkOrder { action, priority: None, reason: None, filter, expect: None }
 }
 
 async fn ended(bench: &Bench, id: BulkId) -> Job {
@@ -97,6 +98,7 @@ async fn another_priority_changes_the_order_and_a_running_task_is_passed_over() 
     let urgent = BulkOrder {
         action: Action::Reprioritize,
         priority: Some(10),
+        reason: None,
         filter: Tasks { tags: vec!["t".into()], ..Tasks::default() },
         expect: None,
     };
@@ -133,4 +135,52 @@ async fn a_key_starts_one_job() {
     assert!(replayed && again.id == first.id);
     let other = start(BulkOrder { expect: Some(2), ..cancel }).await;
     assert_eq!(other.map(|_| ()), Err(Error::IdempotencyKeyReused));
+}
+
+#[tokio::test]
+async fn a_job_rejects_what_waits_for_a_reviewer_and_goes_on_after_crashes() {
+    let mut bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        held.push(bench.held(&mut worker, "x").await);
+    }
+    let passed = bench.submit(request()).await;
+    let lease = worker.assignment().await.lease;
+    worker.complete(lease, "x").await;
+    waiting(&bench, 1).await;
+    let by = Decider { account: "usr_2".into(), reviewer: None, bulk: None };
+    let approve = Approve { by, modified_output: None, comment: None };
+    bench.handle.approve(Environment::Live, held[0], approve).await.expect("it waits");
+
+    let reject = BulkOrder {
+        action: Action::Reject,
+        priority: None,
+        reason: Some("superseded".into()),
+        filter: Tasks::default(),
+        expect: Some(99),
+    };
+    assert_eq!(bench.handle.dry_bulk(&owner(), &reject).await, Ok(99), "only what waits counts");
+    let job = started(&bench, &reject).await;
+    for _ in 0..3 {
+        bench = bench.restart().await;
+    }
+    let job = ended(&bench, job.id).await;
+    assert_eq!((job.succeeded, job.skipped, job.failed, job.total), (99, 0, 0, 99));
+    assert_eq!(job.reason, None, "the approvals have it");
+    assert_eq!(bench.task(held[0]).await.status(), Status::Completed);
+    assert_eq!(bench.task(passed).await.status(), Status::Completed);
+    for id in &held[1..] {
+        assert_eq!(bench.task(*id).await.status(), Status::Rejected);
+    }
+    let history = bench.handle.approval_history(Environment::Live, held[1]).await;
+    let history = history.expect("a history");
+    let rejected = &history.last().expect("an entry").entry;
+    assert_eq!(rejected.action, approval::Action::Rejected);
+    assert_eq!(
+        (rejected.details.bulk, rejected.details.reviewer.as_deref()),
+        (Some(99), Some(&*owner().id))
+    );
+    let again = started(&bench, &BulkOrder { expect: None, ..reject }).await;
+    assert_eq!(ended(&bench, again.id).await.total, 0);
 }

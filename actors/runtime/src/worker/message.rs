@@ -20,7 +20,7 @@ pub(crate) enum Message {
     /// It registers on a new connection.
     Register(Box<Registration>),
     /// It says something on its connection of this number.
-    Heard(u64, WorkerMessage),
+    Heard(u64, Box<WorkerMessage>),
     /// Its connection of this number ended.
     Disconnected(u64),
     /// A task is its own, with a slot.

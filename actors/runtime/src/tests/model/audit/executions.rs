@@ -129,7 +129,9 @@ fn prompts(picture: &Picture, detail: &ExecutionDetail, plan: &Planned) -> Resul
 fn signals(known: Option<&KnownExecution>, detail: &ExecutionDetail) -> Result<(), String> {
     let execution = &detail.overview.execution;
     for (step, row) in execution.steps() {
-        let Some(signal) = row.signal.filter(|_| row.stage == Stage::Completed) else { continue };
+        let Some(signal) = row.signal.as_deref().filter(|_| row.stage == Stage::Completed) else {
+            continue;
+        };
         let (said, id) = (detail.outputs.get(&step), execution.head.spec.id);
         let is_sent = |sent: &String| Some(sent.as_str()) == said;
         let known = known.is_some_and(|known| known.sent.iter().any(is_sent));
