@@ -47,8 +47,6 @@ pub enum Command {
     /// Shrink the data directory of a stopped server.
     Compact(Compact),
     /// Copy the data of a stopped server to an empty `PostgreSQL` database, and compare every row.
-    ///
-    /// No server runs on the copy yet: `serve` refuses `store.url`.
     #[command(after_help = "Examples:
   callboard migrate --from ./callboard-data --to postgres://callboard@db.example.com/callboard")]
     Migrate(Migrate),

@@ -60,6 +60,8 @@ pub struct Config {
     pub oidc: Option<Oidc>,
     /// `[store]`.
     pub store: Store,
+    /// `[cluster]`.
+    pub cluster: Cluster,
     /// `[events]`.
     pub events: Events,
     /// `[retention]`.
@@ -186,6 +188,15 @@ pub struct Store {
     pub cache_bytes: u64,
     /// The directory that gets a copy of the journal.
     pub archive: Option<PathBuf>,
+}
+
+/// `[cluster]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// The address at which the other nodes reach this one; none means the one that it listens on.
+    pub advertise: Option<Url>,
+    /// The key that all nodes share.
+    pub key: Option<Secret>,
 }
 
 /// `[events]`.
@@ -353,6 +364,7 @@ impl Config {
             auth: Auth::read(source)?,
             oidc: Oidc::read(source)?,
             store: Store::read(source)?,
+            cluster: Cluster::read(source)?,
             events: Events::read(source)?,
             retention: Retention::read(source)?,
             audit: Audit::read(source)?,

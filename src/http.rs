@@ -22,6 +22,7 @@ mod browser;
 mod budgets;
 mod bulk;
 mod chat;
+mod cluster;
 pub mod describe;
 pub mod envelope;
 pub mod error;
@@ -63,11 +64,13 @@ pub use app::{App, Parts};
 pub(crate) use auth::caller_of;
 pub(crate) use body_budget::Share;
 pub use browser::Browsers;
+pub use cluster::ClusterDoor;
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use limit::{Counted, OpenPermit};
+pub(crate) use middleware::Refusal;
 pub use middleware::{Edge, Middleware};
 pub use oidc::SignOn;
 pub use openapi::document;
@@ -167,6 +170,8 @@ fn table() -> Routes {
         .delete("/api/auth/sessions/{id}",          OWN,                      accounts::end_session)
         .get   ("/api/audit",                       may(A::AuditRead),        audit::list)
         .post  ("/api/backups",                     may(A::BackupsCreate),    backup::create)
+        .get   ("/api/cluster",                     may(A::ClusterManage),    cluster::nodes)
+        .patch ("/api/cluster/nodes/{id}",          may(A::ClusterManage),    cluster::change)
 
         .get   ("/api/webhooks/deliveries",         may(A::DeliveriesRead),   webhooks::list)
         .post  ("/api/webhooks/deliveries/{id}/redeliver",

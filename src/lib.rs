@@ -7,6 +7,7 @@
 
 pub mod auth;
 pub mod cli;
+mod cluster;
 pub mod config;
 pub mod engine;
 pub mod http;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use callboard_common::secret::Secret;
@@ -25,7 +25,9 @@ use callboard_domain::worker::LeasePolicy;
 use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::{Ports, Tracer, WebhookClient};
+use callboard_runtime::system::OnBreak;
 use callboard_runtime::{Handle, Settings, System};
+use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -36,8 +38,8 @@ use crate::auth::token::AccessTokens;
 use crate::auth::token::key::{Keyring, SigningKey};
 use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
-use crate::http::serve::{self, Limits};
-use crate::http::{self, App, Browsers, Edge, Parts, SignOn};
+use crate::http::serve::{self, Answers, Limits};
+use crate::http::{self, App, Browsers, ClusterDoor, Edge, Parts, SignOn};
 use crate::outbound::guard::Guard;
 use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
 use crate::outbound::{self, oidc::Provider, traces::Traces};
@@ -61,44 +63,56 @@ const BROKEN: i32 = 1;
 #[error("{0}")]
 pub struct Error(String);
 
+impl Error {
+    /// The thing that could not be done, and why.
+    pub(crate) fn new(what: &str, why: &dyn std::fmt::Display) -> Self {
+        failed(what)(why)
+    }
+}
+
 fn failed(what: &str) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
     move |why| Error(format!("{what}: {why}"))
 }
 
-/// A server that is ready to answer.
-pub struct Service {
-    system: System,
-    listener: TcpListener,
-    address: SocketAddr,
-    app: Arc<App>,
-    edge: Edge,
-    limits: Limits,
-    tls: Option<Tls>,
-    setup_url: Option<Secret>,
-    exporter: Option<Exporter>,
+/// The actors over an open store, and the edge in front of them: everything that ends with the ownership
+/// of the store.
+pub(crate) struct Assembled {
+    pub(crate) system: System,
+    pub(crate) app: Arc<App>,
+    pub(crate) edge: Edge,
+    pub(crate) setup_url: Option<Secret>,
 }
 
-impl Service {
-    /// Opens the store, brings back what was unfinished, and listens. When this returns, the first
-    /// connection can be made; it is answered once [`Service::serve`] runs.
+/// The store that actors are assembled over.
+pub(crate) struct Opened {
+    /// The store.
+    pub(crate) store: Arc<dyn Store>,
+    /// The same, if backups of it can be made.
+    pub(crate) embedded: Weak<SledStore>,
+    /// The cluster that shares it.
+    pub(crate) cluster: Option<ClusterDoor>,
+}
+
+/// The place that a server has in its process and its network.
+pub(crate) struct Place {
+    /// The address of its port.
+    pub(crate) address: SocketAddr,
+    /// Where its spans go.
+    pub(crate) traces: Option<Traces>,
+}
+
+impl Assembled {
+    /// Brings back what was unfinished, and puts the edge in front.
     ///
     /// # Errors
     /// Whatever stands in the way, in words that say what to do.
-    pub async fn start(mut config: Config) -> Result<Self, Error> {
-        let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
-        check_exposure(&config, tls.as_ref())?;
-        if config.store.shared.is_some() {
-            return Err(Error("store.url: no server can run on PostgreSQL yet; leave it out to use the embedded store in server.data_dir".into()));
-        }
-        // What is stored is for nobody else, whatever the umask was.
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-        let dir = config.server.data_dir.clone();
-        create_private(&dir).map_err(|e| {
-            let why = format!("{e}{}", callboard_store::advice(&e));
-            failed("the data directory cannot be made")(&why)
-        })?;
-        let store = open_store(&dir, &config.store).await?;
-        let backed_up = Arc::downgrade(&store);
+    pub(crate) async fn over(
+        opened: Opened,
+        mut config: Config,
+        place: &Place,
+        on_break: OnBreak,
+    ) -> Result<Self, Error> {
+        let (dir, address) = (config.server.data_dir.clone(), place.address);
         let ports = Ports::of_this_machine();
         let keys = keyring(&dir.join("signing.key"), &config.auth, ports.clock.now()).await?;
         let signing_keys = keys.ids();
@@ -109,25 +123,20 @@ impl Service {
 
         let record = started(&config, &signing_keys);
         let settings = settings(&config, signing_keys)?;
-        // Mails link to the port, which is known from here on; nobody is let in yet.
-        let not_bound = format!("cannot listen on {}", config.server.listen);
-        let (socket, address) = bound(config.server.listen).map_err(|e| failed(&not_bound)(&e))?;
         let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
         let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
         let webhook_secret = Arc::new(webhook_secret(&config, &dir).await?);
         let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secret));
         let webhooks: Option<Arc<dyn WebhookClient>> = Some(Arc::new(webhooks));
-        let exporter = outbound::exporter(&config).map_err(|e| failed("[otel]")(&e))?;
-        let traces = exporter.as_ref().map(|it| Traces::new(it.spans(), config.otel.sample_ratio));
+        let traces = place.traces.clone();
         let spans = traces.clone().map(|traces| Arc::new(traces) as Arc<dyn Tracer>);
         let ports = Ports { mailer, webhooks, tracer: spans, ..ports };
-        let on_break = Box::new(|why: String| broken(&why));
-        let system = System::start(store, settings, ports, on_break)
+        let system = System::start(opened.store, settings, ports, on_break)
             .await
             .map_err(|e| failed("the service cannot be started")(&e))?;
         let handle = system.handle();
         let passwords = Passwords::new();
-        let scheme = if tls.is_some() { "https" } else { "http" };
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
         let own = format!("{scheme}://{address}");
         let base = config.server.public_url.as_ref().map_or(own, ToString::to_string);
         let oidc = config.oidc.take().map(Provider::new).transpose();
@@ -136,7 +145,11 @@ impl Service {
             first_admin(&config, &handle, &passwords, password_rules, &base).await?.unzip();
 
         handle.record(record).await.map_err(|e| failed("the audit log")(&e))?;
-        let listener = socket.listen(BACKLOG).map_err(|e| failed(&not_bound)(&e))?;
+        let edge = Edge {
+            body_timeout: config.server.body_timeout,
+            bodies_max_bytes: config.server.bodies_max_bytes,
+            ..Edge::default()
+        };
         let app = App::new(Parts {
             handle,
             defaults: Defaults {
@@ -160,49 +173,154 @@ impl Service {
             webhook_secret,
             metrics_public: config.metrics.public,
             data_dir: dir,
-            store: backed_up,
+            store: opened.embedded,
+            cluster: opened.cluster,
             traces,
         });
-        let edge = Edge {
-            body_timeout: config.server.body_timeout,
-            bodies_max_bytes: config.server.bodies_max_bytes,
-            ..Edge::default()
-        };
-        let limits = Limits {
-            header_timeout: config.server.header_timeout,
-            max_connections: config.server.max_connections,
-            ..Limits::default()
-        };
-        Ok(Self {
-            system,
-            listener,
-            address,
-            app: Arc::new(app),
-            edge,
-            limits,
-            tls,
-            setup_url,
-            exporter,
-        })
+        Ok(Self { system, app: Arc::new(app), edge, setup_url })
+    }
+}
+
+/// A port that takes no connections yet.
+struct Bound {
+    socket: TcpSocket,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    exporter: Option<Exporter>,
+}
+
+impl Bound {
+    fn new(config: &Config, tls: Option<Tls>) -> Result<Self, Error> {
+        let (socket, address) = bound(config.server.listen).map_err(|e| not_bound(config)(&e))?;
+        let exporter = outbound::exporter(config).map_err(|e| failed("[otel]")(&e))?;
+        Ok(Self { socket, address, tls, exporter })
+    }
+
+    fn place(&self, config: &Config) -> Place {
+        let ratio = config.otel.sample_ratio;
+        let traces = self.exporter.as_ref().map(|it| Traces::new(it.spans(), ratio));
+        Place { address: self.address, traces }
+    }
+
+    fn listen(self, config: &Config) -> Result<Port, Error> {
+        let Self { socket, address, tls, exporter } = self;
+        let listener = socket.listen(BACKLOG).map_err(|e| not_bound(config)(&e))?;
+        Ok(Port { listener, address, tls, exporter })
+    }
+}
+
+fn not_bound(config: &Config) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
+    let listen = config.server.listen;
+    move |why| Error(format!("cannot listen on {listen}: {why}"))
+}
+
+/// Prepares the process and the data directory; returns the certificate.
+fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
+    let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
+    check_exposure(config, tls.as_ref())?;
+    // What is stored is for nobody else, whatever the umask was.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    create_private(&config.server.data_dir).map_err(|e| {
+        let why = format!("{e}{}", callboard_store::advice(&e));
+        failed("the data directory cannot be made")(&why)
+    })?;
+    Ok(tls)
+}
+
+/// The listening port of a server, and everything else of it that outlives the ownership of its store.
+pub(crate) struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    exporter: Option<Exporter>,
+}
+
+impl Port {
+    /// Prepares the process and the data directory, and listens.
+    ///
+    /// # Errors
+    /// Whatever stands in the way, in words that say what to do.
+    pub(crate) fn open(config: &Config) -> Result<(Self, Place), Error> {
+        let tls = prepare(config)?;
+        let bound = Bound::new(config, tls)?;
+        let place = bound.place(config);
+        Ok((bound.listen(config)?, place))
+    }
+
+    /// The URL at which it listens.
+    pub(crate) fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Answers until `shutdown` is ready, and lets open requests finish.
+    ///
+    /// # Errors
+    /// The listener failed.
+    pub(crate) async fn serve(
+        self,
+        service: impl Answers,
+        limits: Limits,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let Self { listener, tls, exporter, .. } = self;
+        let followed = tls.clone().map(|tls| tokio::spawn(tls.follow()));
+        let served = serve::serve(listener, tls, service, limits, shutdown).await;
+        if let Some(exporter) = exporter {
+            exporter.finish().await;
+        }
+        if let Some(followed) = followed {
+            followed.abort();
+        }
+        served.map_err(|e| failed("the server failed")(&e))
+    }
+}
+
+/// A server that is ready to answer.
+pub struct Service {
+    assembled: Assembled,
+    port: Port,
+    limits: Limits,
+}
+
+impl Service {
+    /// Opens the store, brings back what was unfinished, and listens. When this returns, the first
+    /// connection can be made; it is answered once [`Service::serve`] runs.
+    ///
+    /// # Errors
+    /// Whatever stands in the way, in words that say what to do.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        if config.store.shared.is_some() {
+            return Err(Error("store.url: only callboard serve runs on PostgreSQL".into()));
+        }
+        let tls = prepare(&config)?;
+        let store = open_store(&config.server.data_dir, &config.store).await?;
+        // Mails link to the port, which is known from here on; nobody is let in yet.
+        let bound = Bound::new(&config, tls)?;
+        let opened = Opened { embedded: Arc::downgrade(&store), store, cluster: None };
+        let place = bound.place(&config);
+        let on_break = Box::new(|why: String| broken(&why));
+        let assembled = Assembled::over(opened, config.clone(), &place, on_break).await?;
+        let port = bound.listen(&config)?;
+        Ok(Self { assembled, port, limits: limits(&config) })
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address
     }
 
     /// The URL at which it listens.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        self.port.url()
     }
 
     /// The link with which the first admin is made; `None` if there is an admin. It is a secret.
     #[must_use]
     pub const fn setup_url(&self) -> Option<&Secret> {
-        self.setup_url.as_ref()
+        self.assembled.setup_url.as_ref()
     }
 
     /// Begins a session of a user, who is known without a password: for `callboard dev`.
@@ -211,7 +329,9 @@ impl Service {
     /// The session cannot be stored.
     pub async fn sign_in(&self, user: User) -> Result<SessionBody, Error> {
         let signed_in = self.handle().sign_in(user, By::SYSTEM).await;
-        signed_in.map(|it| self.app.session(&it)).map_err(|e| failed("the sign-in failed")(&e))
+        signed_in
+            .map(|it| self.assembled.app.session(&it))
+            .map_err(|e| failed("the sign-in failed")(&e))
     }
 
     /// The address that signs a user in once, in a browser: for `callboard dev`. It is a secret.
@@ -219,19 +339,22 @@ impl Service {
     /// # Errors
     /// Too many such links wait.
     pub fn sign_in_url(&self, user: &User) -> Result<Secret, Error> {
-        self.app.sign_in_link(user.id).map_err(|e| failed("no sign-in link can be made")(&e))
+        self.assembled
+            .app
+            .sign_in_link(user.id)
+            .map_err(|e| failed("no sign-in link can be made")(&e))
     }
 
     /// The runtime's door.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        self.system.handle()
+        self.assembled.system.handle()
     }
 
     /// The way in for spans, if traces are on.
     #[must_use]
     pub fn spans(&self) -> Option<Spans> {
-        self.exporter.as_ref().map(Exporter::spans)
+        self.port.exporter.as_ref().map(Exporter::spans)
     }
 
     /// Answers until `shutdown` is ready; then gives out no more work, lets open requests finish,
@@ -240,32 +363,25 @@ impl Service {
     /// # Errors
     /// The listener failed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let app = Arc::clone(&self.app);
-        let service = http::service(self.app, self.edge);
+        let Self { assembled: Assembled { system, app, edge, .. }, port, limits } = self;
+        let service = http::service(Arc::clone(&app), edge);
         let (stopping, mut stopped) = watch::channel(false);
-        let sandbox = tokio::spawn(sandbox::run(self.system.handle()));
-        let followed = self.tls.clone().map(|tls| tokio::spawn(tls.follow()));
-        let served = serve::serve(self.listener, self.tls, service, self.limits, async move {
+        let sandbox = tokio::spawn(sandbox::run(system.handle()));
+        let served = port.serve(service, limits, async move {
             // Fails only if the sender is gone, and then it is time to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });
         let stop = async {
             shutdown.await;
             tracing::info!("stopping");
-            self.system.drain();
+            system.drain();
             app.stopping.send_replace(true);
             stopping.send_replace(true);
         };
         let (served, ()) = tokio::join!(served, stop);
-        self.system.stop().await;
+        system.stop().await;
         sandbox.abort();
-        if let Some(exporter) = self.exporter {
-            exporter.finish().await;
-        }
-        if let Some(followed) = followed {
-            followed.abort();
-        }
-        served.map_err(|e| failed("the server failed")(&e))
+        served
     }
 }
 
@@ -413,6 +529,15 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
     })
 }
 
+/// The limits of connections.
+pub(crate) fn limits(config: &Config) -> Limits {
+    Limits {
+        header_timeout: config.server.header_timeout,
+        max_connections: config.server.max_connections,
+        ..Limits::default()
+    }
+}
+
 /// The origins of pages that may open sockets, besides that of the server as they reach it.
 fn allowed_origins(server: &config::Server) -> Vec<String> {
     let public = server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
@@ -501,7 +626,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
 
 /// Nothing is known about the disk any more, or an actor broke that all others need: the process
 /// ends, and what is durable is recovered at the next start.
-fn broken(why: &str) {
+pub(crate) fn broken(why: &str) {
     tracing::error!(why, "the process ends: it cannot go on safely");
     std::process::exit(BROKEN);
 }

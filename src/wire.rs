@@ -7,6 +7,7 @@ pub mod browser;
 pub mod budgets;
 pub mod bulk;
 pub mod chat;
+pub mod cluster;
 pub mod common;
 pub mod confidence;
 pub mod definitions;

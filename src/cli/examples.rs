@@ -229,6 +229,11 @@ fn of(path: &str) -> &'static [&'static str] {
             "backup prune --in /var/backups/callboard --keep 30 \\\n      \
              --archive /var/backups/callboard-journal",
         ],
+        "cluster status" => &["cluster status", "cluster status -o json"],
+        "cluster drain" => &[
+            "cluster drain 5b0c1d2e3f4a5b6c7d8e9f0a1b2c3d4e",
+            "cluster drain 5b0c1d2e3f4a5b6c7d8e9f0a1b2c3d4e --undo",
+        ],
         "webhooks list" => &[
             "webhooks list --status dead",
             "webhooks list --task dt_task_01m7ydfg8h1fvf4c29awjks549",

@@ -1,39 +1,63 @@
 //! `callboard serve`.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use callboard_cli::process::{Signals, announce, block_on, exit};
+use callboard_common::secret::Secret;
 use callboard_common::tls;
 use tokio::sync::oneshot;
 
 use super::Serve;
+use crate::cluster::Node;
 use crate::config::{Config, Flags};
-use crate::service::Service;
+use crate::service::{Error, Service};
 use crate::telemetry;
+
+/// Ready when the server is to stop.
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves until a signal. Returns the exit code.
 pub(super) fn run(serve: &Serve) -> u8 {
     exit(start(serve).and_then(|config| {
         block_on(async {
+            if config.store.shared.is_some() {
+                return Box::pin(share(config)).await;
+            }
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
-            let mut signals = Signals::listen()?;
+            let signals = Signals::listen()?;
             announce(&format!("listening on {}", service.url()));
             if let Some(url) = service.setup_url() {
                 announce(&format!("setup at {}", url.expose()));
             }
-            let (stop, stops) = oneshot::channel();
-            // A send that fails finds a server that has ended, and so does a wait without a sender.
-            let served = service.serve(async move { drop(stops.await) });
-            let mut served = pin!(served);
-            tokio::select! {
-                served = served.as_mut() => return served.map_err(|e| e.to_string()),
-                () = signals.first() => {
-                    let _ = stop.send(());
-                }
-            }
-            signals.finish(served).await.map_err(|e| e.to_string())
+            finish(signals, |stop| service.serve(stop)).await
         })
     }))
+}
+
+/// Serves as a node of a cluster until a signal.
+async fn share(config: Config) -> Result<(), String> {
+    let on_setup = |url: &Secret| announce(&format!("setup at {}", url.expose()));
+    let node = Node::start(config, on_setup).await.map_err(|e| e.to_string())?;
+    let signals = Signals::listen()?;
+    announce(&format!("listening on {}", node.url()));
+    finish(signals, |stop| Box::pin(node.serve(stop))).await
+}
+
+/// Serves until a signal, and ends in order unless a second one comes.
+async fn finish<S: Future<Output = Result<(), Error>>>(
+    mut signals: Signals,
+    serve: impl FnOnce(Stop) -> S,
+) -> Result<(), String> {
+    let (stop, stops) = oneshot::channel::<()>();
+    // A send that fails finds a server that has ended, and so does a wait without a sender.
+    let mut served = pin!(serve(Box::pin(async move { drop(stops.await) })));
+    tokio::select! {
+        served = served.as_mut() => return served.map_err(|e| e.to_string()),
+        () = signals.first() => {
+            let _ = stop.send(());
+        }
+    }
+    signals.finish(served).await.map_err(|e| e.to_string())
 }
 
 /// Reads the settings and begins to log.

@@ -16,9 +16,9 @@ use super::error::{Error, Place};
 use super::rule;
 use super::source::Source;
 use super::{
-    Admin, Audit, Auth, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics, MissingConfidence,
-    Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server, Templates, Webhooks,
-    Worker,
+    Admin, Audit, Auth, Cluster, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics,
+    MissingConfidence, Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server,
+    Templates, Webhooks, Worker,
 };
 use crate::http::body;
 use crate::outbound::webhook::{self, WebhookSecret};
@@ -237,6 +237,22 @@ pub(super) fn secret(
         (None, Some(path)) => (place_of_path.clone(), read_file(&path, place_of_path)?),
     };
     Ok(Some((place, secret.trim_end_matches(['\r', '\n']).to_owned())))
+}
+
+impl Cluster {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        let key = match secret(source, "cluster", ("key", "key_file"))? {
+            Some((place, key)) if key.len() < MIN_SIGNING_KEY => {
+                let found = key.len();
+                let says = format!(
+                    "the cluster's key must have at least {MIN_SIGNING_KEY} bytes, not {found}"
+                );
+                return Err(Error { place, says });
+            }
+            found => found.map(|(_, key)| Secret::new(key)),
+        };
+        Ok(Self { advertise: source.optional("cluster", "advertise", rule::url)?, key })
+    }
 }
 
 impl Events {

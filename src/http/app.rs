@@ -22,6 +22,7 @@ use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::browser::Browsers;
+use super::cluster::ClusterDoor;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::Surface;
 use super::oidc::SignOn;
@@ -81,6 +82,8 @@ pub struct Parts {
     pub data_dir: PathBuf,
     /// The store, for backups.
     pub store: Weak<SledStore>,
+    /// The cluster, if the server is a node of one.
+    pub cluster: Option<ClusterDoor>,
     /// Traces; `None` if they are off.
     pub traces: Option<Traces>,
 }
@@ -115,6 +118,7 @@ pub struct App {
     pub(super) data_dir: PathBuf,
     /// Gone once the service stops.
     pub(super) store: Weak<SledStore>,
+    pub(super) cluster: Option<ClusterDoor>,
     pub(super) traces: Option<Traces>,
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
@@ -151,6 +155,7 @@ impl App {
             metrics_public: parts.metrics_public,
             data_dir: parts.data_dir,
             store: parts.store,
+            cluster: parts.cluster,
             traces: parts.traces,
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,

@@ -38,6 +38,11 @@ pub(super) async fn create(
     Extension(connection): Extension<ConnectionHandle>,
     Asker(by): Asker,
 ) -> Result<Response, Failure> {
+    if app.cluster.is_some() {
+        let elsewhere =
+            "the data is in PostgreSQL: back it up there, with pg_dump or point-in-time recovery";
+        return Err(Error::InvalidState(elsewhere.into()).into());
+    }
     let permit = app.streams.open(caller.account)?;
     let store = app.store.upgrade().ok_or(Error::Unavailable("the server is stopping"))?;
     let snapshot = store.snapshot().map_err(|error| Error::InvalidState(error.to_string()))?;

@@ -216,6 +216,18 @@ pub(super) fn finish(
         json = Draft::Failure(error).finish(shape, id, now(), duration);
         None
     });
+    send(response, json, method, permit);
+}
+
+/// Writes a refusal of a request that reached no route; it is short, and takes no room.
+pub(super) fn refuse(response: &mut Response, shape: Shape, id: &RequestId, method: &Method) {
+    if let Some(draft) = response.extensions_mut().remove::<Draft>() {
+        let json = draft.finish(shape, id, now(), Duration::ZERO);
+        send(response, json, method, None);
+    }
+}
+
+fn send(response: &mut Response, json: Vec<u8>, method: &Method, permit: Option<AnswerPermit>) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, HeaderValue::from(json.len()));

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::describe::{Input, Operation};
 use super::{App, Failure, body};
+use crate::wire::cluster::NodeName;
 use crate::wire::queues::QueueName;
 use crate::wire::read::{self, Format, Read};
 
@@ -229,6 +230,10 @@ impl Input for Inner {
         }));
         operation.refusals.insert(404);
     }
+}
+
+impl Named for NodeName {
+    const NOUN: &'static str = "node";
 }
 
 impl Named for QueueName {

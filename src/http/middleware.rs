@@ -27,6 +27,7 @@ use super::body_budget::BodyBudget;
 use super::envelope::{self, Draft, Shape};
 use super::headers::{self, RequestId};
 use super::limit::{self, Counted};
+use super::serve::Answers;
 use super::{App, Failure, body, trace};
 use crate::outbound::traces::{Answered, Traces};
 
@@ -89,13 +90,6 @@ impl Middleware {
     #[must_use]
     pub fn with_rates_of(self, app: Arc<App>) -> Self {
         Self { app: Some(app), ..self }
-    }
-
-    /// Connections take a slot of these, of so many in all.
-    pub(super) fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
-        if let Some(app) = &self.app {
-            app.surface.connects_by(slots, all);
-        }
     }
 
     /// Answers a request.
@@ -226,6 +220,42 @@ fn meaning(status: StatusCode) -> Error {
             Error::invalid("request", Rule::Format, "the request is malformed for this path")
         }
         _ => Error::Internal,
+    }
+}
+
+/// A refusal of a request that reaches no route, dressed like all others.
+pub(crate) struct Refusal {
+    shape: Shape,
+    id: RequestId,
+    method: Method,
+}
+
+impl Refusal {
+    /// The refusal of this request.
+    pub(crate) fn of(request: &Request) -> Self {
+        let (shape, id) = (Shape::of(request.uri().path()), RequestId::of(request.headers()));
+        Self { shape, id, method: request.method().clone() }
+    }
+
+    /// The answer.
+    pub(crate) fn answer(self, error: Error) -> Response {
+        let Self { shape, id, method } = self;
+        let mut response = Failure(error).into_response();
+        envelope::refuse(&mut response, shape, &id, &method);
+        headers::stamp(response.headers_mut(), &id);
+        response
+    }
+}
+
+impl Answers for Middleware {
+    fn answer(self, request: Request) -> impl Future<Output = Response> + Send {
+        Self::answer(self, request)
+    }
+
+    fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
+        if let Some(app) = &self.app {
+            app.surface.connects_by(slots, all);
+        }
     }
 }
 

@@ -12,9 +12,9 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, backup, browser, budgets, bulk, chat, events, executions, metrics,
-    models, oidc, plans, queues, schedules, setup, signals, signing_key, streams, system, table,
-    tasks, templates, webhooks,
+    accounts, approvals, audit, backup, browser, budgets, bulk, chat, cluster, events, executions,
+    metrics, models, oidc, plans, queues, schedules, setup, signals, signing_key, streams, system,
+    table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -96,6 +96,8 @@ use crate::ws;
         accounts::end_session,
         audit::list,
         backup::create,
+        cluster::nodes,
+        cluster::change,
         webhooks::list,
         webhooks::redeliver,
         webhooks::secret,

@@ -18,7 +18,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, Request};
+use axum::response::Response;
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -30,7 +31,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
 
-use super::Middleware;
 use crate::tls::{Certificate, Tls};
 
 /// Headers beyond this are refused while they are parsed, with a bare 431. Those between
@@ -66,6 +66,15 @@ impl Default for Limits {
     }
 }
 
+/// What answers the requests of all connections.
+pub(crate) trait Answers: Clone + Send + Sync + 'static {
+    /// Answers a request.
+    fn answer(self, request: Request) -> impl Future<Output = Response> + Send;
+
+    /// Connections take a slot of these, of so many in all.
+    fn connects_by(&self, slots: &Arc<Semaphore>, all: usize);
+}
+
 /// Where the service is in its life; only ever goes down the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
@@ -81,10 +90,10 @@ enum Phase {
 /// # Errors
 ///
 /// When the listener has no address. A connection that cannot be accepted is logged, not returned.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
-    service: Middleware,
+    service: impl Answers,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -171,7 +180,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     (peer, certificate): (SocketAddr, Certificate),
-    service: Middleware,
+    service: impl Answers,
     limits: Limits,
     mut phase: watch::Receiver<Phase>,
 ) {

@@ -11,6 +11,7 @@ mod bad_input;
 mod bench;
 mod budgets;
 mod cli;
+mod cluster;
 mod confidence;
 mod control;
 mod credentials;

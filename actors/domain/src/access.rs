@@ -88,6 +88,8 @@ names! {
         WebhookSecretRead = "webhooks: read secret",
         /// Read the whole store, for a backup.
         BackupsCreate = "backups: create",
+        /// See the nodes of a cluster, and drain them.
+        ClusterManage = "cluster: manage",
         /// See workers.
         WorkersRead = "workers: read",
         /// See the metrics.
@@ -166,6 +168,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
         Action::BackupsCreate       => [YES,  NO,      NO,    NO ],
+        Action::ClusterManage       => [YES,  NO,      NO,    NO ],
         // ... and the limits of models count for everybody
         Action::ModelsManage        => [YES,  NO,      NO,    NO ],
     }
@@ -204,6 +207,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::ModelsManage
         | Action::AuditRead
         | Action::BackupsCreate
+        | Action::ClusterManage
         | Action::QueuesRead
         | Action::QueuesManage
         | Action::BudgetsRead

@@ -83,6 +83,8 @@ names! {
         QueueChanged = "queue.changed",
         /// A worker was told to drain.
         WorkerDrained = "worker.drained",
+        /// A node of the cluster was drained, or taken back.
+        NodeDrained = "node.drained",
         /// A delivery was sent again.
         DeliveryRepeated = "delivery.repeated",
         /// The secret that signs webhooks was shown.

@@ -97,6 +97,12 @@ impl Handle {
         self.node.now()
     }
 
+    /// True once a commit was fenced, or its outcome cannot be known ([`crate::System::lost`]).
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        *self.node.lost.borrow()
+    }
+
     /// The monotonic time, by which a worker's silence is measured.
     #[must_use]
     pub fn moment(&self) -> Monotonic {

@@ -228,8 +228,9 @@ impl Keeper {
         match tokio::time::timeout_at(limit, self.ownership.renew(Bytes::new())).await {
             Ok(Ok(view)) => {
                 self.until.send_replace(asked_at + own_term(&*self.ownership));
+                let view = Arc::new(view);
+                self.view.send_replace(Some(Arc::clone(&view)));
                 self.act(&view).await;
-                self.view.send_replace(Some(Arc::new(view)));
             }
             Ok(Err(Error::Stopped)) => {
                 tracing::error!("another process joined the cluster as this node");
@@ -263,6 +264,7 @@ impl Keeper {
                 self.set(Standing::Standby(None));
                 match self.claim().await {
                     Ok(true) => {
+                        self.read_view().await;
                         let tenure = self.tenures.fetch_add(1, Ordering::Relaxed);
                         self.set(Standing::Active(tenure));
                     }
@@ -270,6 +272,14 @@ impl Keeper {
                     Err(error) => tracing::warn!(%error, "the partitions could not be claimed"),
                 }
             }
+        }
+    }
+
+    /// Reads the view that a claim has changed.
+    async fn read_view(&self) {
+        match self.ownership.renew(Bytes::new()).await {
+            Ok(view) => drop(self.view.send_replace(Some(Arc::new(view)))),
+            Err(error) => tracing::warn!(%error, "the cluster could not be read"),
         }
     }
 

@@ -13,6 +13,7 @@ mod backup;
 pub mod bench;
 mod budgets;
 mod bulk;
+mod cluster;
 pub mod completions;
 mod doctor;
 pub mod early;
@@ -78,6 +79,8 @@ pub enum Command {
     Audit(Remote<audit::Audit>),
     /// Back up a server; list, verify, restore and prune backups.
     Backup(Remote<backup::Backup>),
+    /// List the nodes of a cluster, and drain one.
+    Cluster(Remote<cluster::Cluster>),
     /// List and repeat deliveries of webhooks and mails; show the signing secret.
     Webhooks(Remote<webhooks::Webhooks>),
     /// Create, list, change and delete budgets.
@@ -113,6 +116,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Sessions(asked) => block_on(sessions::run(asked)),
         Command::Audit(asked) => block_on(audit::run(asked)),
         Command::Backup(asked) => block_on(backup::run(asked)),
+        Command::Cluster(asked) => block_on(cluster::run(asked)),
         Command::Webhooks(asked) => block_on(webhooks::run(asked)),
         Command::Budgets(asked) => block_on(budgets::run(asked)),
         Command::Usage(asked) => block_on(budgets::usage(asked)),

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::*;
-use crate::http::{Edge, Share, body};
+use crate::http::{Edge, Middleware, Share, body};
 use crate::ws::{self, upgrade::Upgrade};
 
 /// A service on a port of its own.
@@ -43,7 +43,7 @@ impl Service {
             })
         };
         let peer = async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string();
-        let length = async |request: axum::extract::Request| {
+        let length = async |request: Request| {
             let bytes = body::read(request).await.map_err(crate::http::Failure)?;
             Ok::<_, crate::http::Failure>(bytes.len().to_string())
         };

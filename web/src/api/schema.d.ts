@@ -470,6 +470,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The nodes of the cluster. */
+        get: operations["system_nodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cluster/nodes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Have a node hand its work to another one, or let it take work again. */
+        patch: operations["system_change"];
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -2550,6 +2584,26 @@ export interface components {
             /** @description required, `below_threshold`, `no_confidence` or sampled. */
             why?: string;
         };
+        /** @description A node of the cluster. */
+        Node: {
+            /** @description The address at which the other nodes reach it. */
+            address: string;
+            /** @description True if the node hands its work to another one. */
+            draining: boolean;
+            /**
+             * Format: int64
+             * @description The milliseconds until its term ends, unless it is renewed.
+             */
+            expiresInMs: number;
+            /** @description 32 hexadecimal digits. */
+            id: string;
+            /** @description The number of partitions that it owns, of 256. */
+            partitions: number;
+            /** @description active, standby, or lost once its term is over without a sign of life. */
+            status: string;
+            /** @description The version of its program. */
+            version: string;
+        };
         /** @description An open session as it is listed. */
         OpenSession: {
             /**
@@ -3566,6 +3620,10 @@ export interface components {
              */
             onExceed?: "wait" | "reject" | "alert" | null;
         };
+        ChangeNode: {
+            /** @description True to have the node hand its work to another one, false to let it take work again. */
+            draining: boolean;
+        };
         ChangePassword: {
             /**
              * Format: password
@@ -4543,7 +4601,7 @@ export interface operations {
                 /** @description By this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
                 /** @description At this instant or later. */
                 since?: string;
                 /** @description Before this instant. */
@@ -5825,6 +5883,91 @@ export interface operations {
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_nodes: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Node"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeNode"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Node"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

@@ -122,6 +122,7 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::UsersManage,
         Action::WebhookSecretRead,
         Action::BackupsCreate,
+        Action::ClusterManage,
         Action::MetricsRead,
         Action::AuditRead,
         Action::ModelsRead,

@@ -1,0 +1,262 @@
+//! What a node of a cluster does with a request: answers it, or forwards it to the node that does.
+//!
+//! ```text
+//! request ─▶ active here? ─ yes ─▶ the service
+//!               │ no: another node is ─▶ forwarded, its answer returned as it is, sockets included
+//!               └ no node is, as during a takeover ─▶ held for up to 10 s, then 503
+//! ```
+//!
+//! A request that was not sent may be sent again; one whose answer was lost is a 503, and its caller
+//! knows whether to repeat it. Deliberately absent: the choice of the active node.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::header::{
+    CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Version};
+use axum::response::Response;
+use callboard_domain::{Error, Timestamp};
+use hyper::upgrade;
+use hyper_util::rt::TokioIo;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use url::Url;
+
+use super::note::{ClusterKey, FORWARDED, Note};
+use super::peers::{Peers, Unanswered};
+use super::store::FailedReads;
+use crate::http::serve::Answers;
+use crate::http::{Middleware, Refusal};
+use crate::tls::Certificate;
+
+/// The longest wait for a node that answers.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The wait before a node that was not reached is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The nodes that may forward one request: the map of the first may be old.
+const MAX_HOPS: u8 = 2;
+/// The refusal of a request that reached a node, which then ended.
+const LOST: &str = "the node that was to answer is gone; the request may have been handled";
+
+/// Headers of one connection, which are not forwarded.
+const OF_CONNECTION: [HeaderName; 6] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+];
+
+/// The part of this node.
+#[derive(Clone)]
+pub(crate) enum Role {
+    /// It answers, as long as the check says so.
+    Active {
+        /// The service.
+        service: Middleware,
+        /// The check.
+        is_current: Arc<dyn Fn() -> bool + Send + Sync>,
+        /// The reads of the store that failed.
+        failed: FailedReads,
+        /// Held while a request is handled.
+        _handling: mpsc::Sender<()>,
+    },
+    /// The node at this address answers, if there is one.
+    Standby(Option<Url>),
+}
+
+impl Role {
+    fn asks(&self, node: &Url) -> bool {
+        matches!(self, Self::Standby(Some(active)) if active == node)
+    }
+}
+
+/// The door of a node.
+#[derive(Clone)]
+pub(crate) struct Front(Arc<Inner>);
+
+struct Inner {
+    key: ClusterKey,
+    clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    peers: Arc<Peers>,
+    role: watch::Sender<Role>,
+    connections: Mutex<Option<(Arc<Semaphore>, usize)>>,
+}
+
+impl Front {
+    /// A node that waits for an active one.
+    pub(crate) fn new(
+        key: ClusterKey,
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+    ) -> Self {
+        let (peers, role) = (Arc::default(), watch::Sender::new(Role::Standby(None)));
+        let (clock, connections) = (Box::new(clock), Mutex::default());
+        Self(Arc::new(Inner { key, clock, peers, role, connections }))
+    }
+
+    /// Takes a part.
+    pub(crate) fn set_role(&self, role: Role) {
+        if let (Role::Active { service, .. }, Some((slots, all))) = (&role, &*self.connections()) {
+            service.connects_by(slots, *all);
+        }
+        self.0.role.send_replace(role);
+    }
+
+    fn connections(&self) -> std::sync::MutexGuard<'_, Option<(Arc<Semaphore>, usize)>> {
+        self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the note off a request; the caller's address and certificate are those that the note tells.
+    fn take_note(&self, request: &mut Request) -> Note {
+        let text = request.headers_mut().remove(FORWARDED);
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+        let certificate = request.extensions().get::<Certificate>().copied();
+        let of = (request.method(), request.uri());
+        let note = text.and_then(|text| self.0.key.read(&text, of, (self.0.clock)()));
+        if let Some(note) = note {
+            request.extensions_mut().insert(ConnectInfo(note.client));
+            request.extensions_mut().insert(note.certificate);
+            return note;
+        }
+        let client = peer.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        Note { hops: 0, client, certificate: certificate.unwrap_or(Certificate::NotAsked) }
+    }
+
+    async fn route(self, mut request: Request) -> Response {
+        let note = self.take_note(&mut request);
+        let (mut role, until) = (self.0.role.subscribe(), Instant::now() + PATIENCE);
+        loop {
+            let current = role.borrow_and_update().clone();
+            match current {
+                Role::Active { service, is_current, failed, _handling } if is_current() => {
+                    let (refusal, before) = (Refusal::of(&request), failed.count());
+                    let response = service.answer(request).await;
+                    // An actor that ended with its tenure, or with the connection to the database, leaves
+                    // its caller without an answer.
+                    let is_broken = response.status() == StatusCode::INTERNAL_SERVER_ERROR;
+                    let is_cut_off = || !is_current() || failed.count() != before;
+                    if is_broken && is_cut_off() {
+                        return refusal.answer(Error::Unavailable(LOST));
+                    }
+                    return response;
+                }
+                Role::Standby(Some(active)) if note.hops < MAX_HOPS => {
+                    match self.forward(&active, note, request).await {
+                        Ok(response) => return response,
+                        Err(unsent) => request = *unsent,
+                    }
+                    if Instant::now() < until {
+                        let _ = tokio::time::timeout(PAUSE, role.changed()).await;
+                        continue;
+                    }
+                }
+                // A node further back has waited, and asks the right one next time.
+                Role::Standby(_) | Role::Active { .. } if note.hops > 0 => {}
+                Role::Standby(_) | Role::Active { .. } => {
+                    let changed = tokio::time::timeout_at(until, role.changed()).await;
+                    if matches!(changed, Ok(Ok(()))) {
+                        continue;
+                    }
+                }
+            }
+            return Refusal::of(&request)
+                .answer(Error::Unavailable("no node of the cluster is active"));
+        }
+    }
+
+    /// Sends a request on; gives it back if it was not sent.
+    async fn forward(
+        &self,
+        active: &Url,
+        note: Note,
+        request: Request,
+    ) -> Result<Response, Box<Request>> {
+        let refusal = Refusal::of(&request);
+        let (caller, request) = self.outgoing(note, request);
+        let mut left = self.0.role.subscribe();
+        let of = active.clone();
+        let gone = async move {
+            let _ = left.wait_for(|role| !role.asks(&of)).await;
+        };
+        match self.0.peers.send(active, request, gone).await {
+            Ok(mut response) => {
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    if let Some(caller) = caller {
+                        tokio::spawn(self.clone().join(
+                            active.clone(),
+                            caller,
+                            upgrade::on(&mut response),
+                        ));
+                    }
+                } else {
+                    response.headers_mut().remove(TRANSFER_ENCODING);
+                    without_connection(response.headers_mut());
+                }
+                Ok(response.map(Body::new))
+            }
+            Err(Unanswered::NotSent(unsent)) => {
+                let mut unsent = unsent;
+                if let Some(caller) = caller {
+                    unsent.extensions_mut().insert(caller);
+                }
+                Err(unsent)
+            }
+            Err(Unanswered::Lost) => Ok(refusal.answer(Error::Unavailable(LOST))),
+        }
+    }
+
+    /// The request as it goes to another node, and the caller's side of the socket that it asks for.
+    fn outgoing(&self, note: Note, mut request: Request) -> (Option<upgrade::OnUpgrade>, Request) {
+        let is_socket = request.headers().contains_key(UPGRADE);
+        let caller = is_socket.then(|| upgrade::on(&mut request));
+        if !is_socket {
+            without_connection(request.headers_mut());
+        }
+        let next = Note { hops: note.hops + 1, ..note };
+        let text = self.0.key.sign(next, (request.method(), request.uri()), (self.0.clock)());
+        request.headers_mut().insert(FORWARDED, text);
+        request.headers_mut().remove(TRANSFER_ENCODING);
+        *request.version_mut() = Version::HTTP_11;
+        (caller, request)
+    }
+
+    /// Passes bytes between two sockets until one closes or another node answers.
+    async fn join(self, node: Url, caller: upgrade::OnUpgrade, active: upgrade::OnUpgrade) {
+        let mut role = self.0.role.subscribe();
+        let talk = async {
+            let (Ok(caller), Ok(active)) = tokio::join!(caller, active) else { return };
+            let (mut caller, mut active) = (TokioIo::new(caller), TokioIo::new(active));
+            // Ends in whatever way the two end.
+            let _ = tokio::io::copy_bidirectional(&mut caller, &mut active).await;
+        };
+        tokio::select! {
+            () = talk => {}
+            _ = role.wait_for(|role| !role.asks(&node)) => {}
+        }
+    }
+}
+
+impl Answers for Front {
+    fn answer(self, request: Request) -> impl Future<Output = Response> + Send {
+        self.route(request)
+    }
+
+    fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
+        *self.connections() = Some((Arc::clone(slots), all));
+    }
+}
+
+fn without_connection(headers: &mut HeaderMap) {
+    for name in OF_CONNECTION {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

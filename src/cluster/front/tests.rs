@@ -1,0 +1,192 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::response::IntoResponse;
+use axum::routing::{any, get, post};
+use callboard_common::secret::Secret;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use super::*;
+use crate::http::Edge;
+use crate::http::serve::{Limits, serve};
+
+fn front() -> Front {
+    Front::new(ClusterKey::new(&Secret::new("the key of the tests".into())), || {
+        Timestamp::from_millis(1_800_000_000_000)
+    })
+}
+
+/// Serves a front until the test ends.
+async fn served(front: &Front) -> Url {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let front = front.clone();
+    tokio::spawn(async move {
+        let _ = serve(listener, None, front, Limits::default(), std::future::pending()).await;
+    });
+    Url::parse(&format!("http://{address}")).expect("a URL")
+}
+
+/// An active node with these routes.
+fn active(router: Router) -> Role {
+    current_while(router, Arc::new(AtomicBool::new(true)))
+}
+
+/// The same, as long as this is true.
+fn current_while(router: Router, current: Arc<AtomicBool>) -> Role {
+    let service = Middleware::new(router, Edge::default());
+    let is_current = Arc::new(move || current.load(Ordering::Relaxed));
+    let failed = FailedReads::default();
+    Role::Active { service, is_current, failed, _handling: mpsc::channel(1).0 }
+}
+
+/// A node that tells what it was asked, and from where.
+fn echo() -> Router {
+    let told = |ConnectInfo(caller): ConnectInfo<SocketAddr>, request: Request| async move {
+        let noted = request.headers().contains_key(FORWARDED);
+        let target = request.uri().to_string();
+        let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.expect("a body");
+        let body = String::from_utf8_lossy(&body).into_owned();
+        (StatusCode::CREATED, format!("{caller} {noted} {target} {body}"))
+    };
+    Router::new().route("/echo", post(told)).route("/socket", any(socket))
+}
+
+/// A socket that returns every byte.
+async fn socket(mut request: Request) -> Response {
+    let upgrade = upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let mut socket = TokioIo::new(upgrade.await.expect("a socket"));
+        let mut byte = [0];
+        while socket.read_exact(&mut byte).await.is_ok() {
+            socket.write_all(&byte).await.expect("the caller reads");
+        }
+    });
+    let headers = [(CONNECTION, "upgrade"), (UPGRADE, "bytes")];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+async fn ask(node: &Url, path: &str, body: &'static str) -> (u16, String) {
+    let client = reqwest::Client::new();
+    let asked = client.post(node.join(path).expect("a path")).body(body);
+    // A forged note is worth nothing.
+    let asked = asked.header(FORWARDED, "0;n;192.0.2.1:1;1800000000000;00");
+    let answer = asked.send().await.expect("an answer");
+    (answer.status().as_u16(), answer.text().await.expect("a text"))
+}
+
+fn installed() {
+    callboard_common::tls::install_provider();
+}
+
+#[tokio::test]
+async fn a_request_to_a_standby_is_answered_by_the_active_node_and_keeps_its_caller() {
+    installed();
+    let (first, second) = (front(), front());
+    first.set_role(active(echo()));
+    let node = served(&first).await;
+    second.set_role(Role::Standby(Some(node)));
+    let standby = served(&second).await;
+    for round in 0..3 {
+        let path = format!("/echo?round={round}");
+        let (status, text) = ask(&standby, &path, "words").await;
+        assert_eq!(status, 201, "{text}");
+        let (caller, rest) = text.split_once(' ').expect("two parts");
+        assert!(caller.starts_with("127.0.0.1:"), "{caller}");
+        assert_eq!(rest, format!("false {path} words"));
+    }
+    assert_eq!(ask(&standby, "/nowhere", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_node_that_takes_over() {
+    installed();
+    let front = front();
+    // Nobody listens there any more.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let dead = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    front.set_role(Role::Standby(Some(Url::parse(&dead).expect("a URL"))));
+    let node = served(&front).await;
+    let asked = tokio::spawn(async move { ask(&node, "/echo", "words").await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!asked.is_finished(), "it waits");
+    front.set_role(Role::Standby(None));
+    front.set_role(active(echo()));
+    let (status, text) = asked.await.expect("an answer");
+    assert_eq!(status, 201);
+    assert!(text.ends_with("/echo words"), "{text}");
+}
+
+#[tokio::test]
+async fn a_request_whose_node_is_replaced_before_it_answers_is_refused() {
+    installed();
+    let (first, second) = (front(), front());
+    let reached = Arc::new(Notify::new());
+    let arrival = Arc::clone(&reached);
+    let silent = move || async move {
+        arrival.notify_one();
+        std::future::pending::<()>().await;
+    };
+    first.set_role(active(Router::new().route("/echo", post(silent))));
+    second.set_role(Role::Standby(Some(served(&first).await)));
+    let standby = served(&second).await;
+    let asked = tokio::spawn(async move { ask(&standby, "/echo", "").await });
+    reached.notified().await;
+    second.set_role(active(echo()));
+    let (status, text) = asked.await.expect("an answer");
+    assert_eq!(status, 503);
+    assert!(text.contains("may have been handled"), "{text}");
+}
+
+#[tokio::test]
+async fn nodes_that_take_each_other_for_the_active_one_do_not_go_round_in_circles() {
+    installed();
+    let (first, second) = (front(), front());
+    let (one, two) = (served(&first).await, served(&second).await);
+    first.set_role(Role::Standby(Some(two)));
+    second.set_role(Role::Standby(Some(one.clone())));
+    let asked = tokio::time::timeout(Duration::from_secs(5), ask(&one, "/echo", "")).await;
+    assert_eq!(asked.expect("no circle").0, 503);
+}
+
+#[tokio::test]
+async fn an_active_node_whose_time_is_over_does_not_answer() {
+    installed();
+    let (front, current) = (front(), Arc::new(AtomicBool::new(true)));
+    front.set_role(current_while(echo(), Arc::clone(&current)));
+    let node = served(&front).await;
+    assert_eq!(ask(&node, "/echo", "").await.0, 201);
+    current.store(false, Ordering::Relaxed);
+    let asked = tokio::spawn(async move { ask(&node, "/echo", "words").await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!asked.is_finished(), "it waits");
+    front.set_role(active(echo()));
+    assert_eq!(asked.await.expect("an answer").0, 201);
+}
+
+#[tokio::test]
+async fn a_socket_reaches_through_a_standby_and_ends_with_the_part_of_its_node() {
+    let (first, second) = (front(), front());
+    first.set_role(active(Router::new().route("/socket", get(socket))));
+    second.set_role(Role::Standby(Some(served(&first).await)));
+    let standby = served(&second).await;
+    let address = standby.socket_addrs(|| None).expect("an address")[0];
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let asked = "GET /socket HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: bytes\r\n\r\n";
+    stream.write_all(asked.as_bytes()).await.expect("it is sent");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("an answer"));
+    }
+    let head = String::from_utf8(head).expect("a head");
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    stream.write_all(b"to and fro").await.expect("it is sent");
+    let mut back = [0; 10];
+    stream.read_exact(&mut back).await.expect("it comes back");
+    assert_eq!(&back, b"to and fro");
+    second.set_role(Role::Standby(None));
+    assert_eq!(stream.read(&mut back).await.expect("an end"), 0);
+}

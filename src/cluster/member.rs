@@ -1,0 +1,238 @@
+//! A node of a cluster: while it is active it runs the actors and the edge, otherwise it forwards.
+//!
+//! Every tenure begins like a start of the server, from the store alone, and ends like a stop of it.
+//! Deliberately absent: the choice of the active node, which is [`callboard_runtime::membership`]'s.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use callboard_common::secret::Secret;
+use callboard_runtime::System;
+use callboard_runtime::membership::{Ended, Membership, Part, Term, take_part};
+use callboard_runtime::ports::Ports;
+use callboard_store::Store;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+use url::Url;
+
+use super::front::{Front, Role};
+use super::identity::node_id;
+use super::note::ClusterKey;
+use super::store::{FailedReads, WatchedStore};
+use crate::config::Config;
+use crate::engine::{self, Shared};
+use crate::http::{self, App, ClusterDoor};
+use crate::sandbox;
+use crate::service::{Assembled, Error, Opened, Place, Port, broken, limits};
+
+/// The time for open requests when a tenure ends in order.
+const FINISH: Duration = Duration::from_secs(3);
+
+/// A node that has joined.
+pub(crate) struct Node {
+    port: Port,
+    membership: Membership,
+    member: Member,
+    config: Config,
+}
+
+impl Node {
+    /// Opens the store, listens and joins. `on_setup` is told the link with which the first admin is made.
+    ///
+    /// # Errors
+    /// Whatever stands in the way, in words that say what to do.
+    pub(crate) async fn start(
+        config: Config,
+        on_setup: impl Fn(&Secret) + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        shared_secrets(&config)?;
+        let opened = Port::open(&config)?;
+        let path = config.server.data_dir.join("node.id");
+        let id = tokio::task::spawn_blocking(move || node_id(&path)).await;
+        let id = id.map_err(|e| Error::new("a thread broke", &e))?;
+        let id = id.map_err(|e| Error::new("the node has no identifier", &e))?;
+        let database = config.store.shared.clone();
+        let database = database.ok_or_else(|| Error::new("store.url", &"it is not set"))?;
+        let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
+        let shared = engine::open_shared(database, id, on_failure).await;
+        let shared = shared.map_err(|e| Error::new("store.url", &e))?;
+        Self::join(config, opened, shared, on_setup).await
+    }
+
+    /// Joins, behind an open port.
+    pub(super) async fn join(
+        config: Config,
+        (port, place): (Port, Place),
+        shared: Shared,
+        on_setup: impl Fn(&Secret) + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let key = shared_secrets(&config)?;
+        let address = advertised(&config, &port)?;
+        let clock = Ports::of_this_machine().clock;
+        let front = Front::new(ClusterKey::new(key), move || clock.now());
+        let Shared { store, ownership } = shared;
+        let joined = Membership::join(Arc::clone(&ownership), address.as_str()).await;
+        let membership = joined.map_err(|e| Error::new("the cluster cannot be joined", &e))?;
+        tracing::info!(%address, "joined the cluster");
+        let (door, on_setup) = (ClusterDoor::new(membership.view(), ownership), Box::new(on_setup));
+        let member = Member { config: config.clone(), store, door, front, place, on_setup };
+        Ok(Self { port, membership, member, config })
+    }
+
+    /// The URL at which it listens.
+    pub(crate) fn url(&self) -> String {
+        self.port.url()
+    }
+
+    /// Answers or forwards until `shutdown` is ready; then hands its part to another node and stops.
+    ///
+    /// # Errors
+    /// The listener failed, a tenure could not begin, or another process joined as this node.
+    pub(crate) async fn serve(
+        self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), Error> {
+        let Self { port, membership, mut member, config } = self;
+        let (stopping, mut stopped) = watch::channel(false);
+        let front = member.front.clone();
+        let serving = port.serve(front, limits(&config), async move {
+            // Fails only if the sender is gone, and then it is time to stop as well.
+            let _ = stopped.wait_for(|stop| *stop).await;
+        });
+        let part = async {
+            let ended = take_part(membership, &mut member, shutdown).await;
+            stopping.send_replace(true);
+            ended
+        };
+        let (served, ended) = tokio::join!(serving, part);
+        match ended {
+            Ok(()) => served,
+            Err(Ended::Failed(error)) => Err(error),
+            Err(Ended::Replaced) => {
+                Err(Error::new("the node has ended", &Ended::<Error>::Replaced))
+            }
+        }
+    }
+}
+
+/// The cluster's key, if the settings hold every secret that all nodes must share.
+fn shared_secrets(config: &Config) -> Result<&Secret, Error> {
+    let lacks = |setting: &str| {
+        Error::new(
+            "nodes of a cluster share their secrets",
+            &format!("{setting} must be set, to the same on each"),
+        )
+    };
+    if config.auth.signing_key.is_none() {
+        return Err(lacks("auth.signing_key_file"));
+    }
+    if config.webhooks.secret.is_none() {
+        return Err(lacks("webhooks.secret_file"));
+    }
+    config.cluster.key.as_ref().ok_or_else(|| lacks("cluster.key_file"))
+}
+
+fn advertised(config: &Config, port: &Port) -> Result<Url, Error> {
+    if let Some(url) = &config.cluster.advertise {
+        return Ok(url.clone());
+    }
+    if config.server.listen.ip().is_unspecified() {
+        let says = "set it to the address at which the other nodes reach this one";
+        return Err(Error::new("cluster.advertise", &says));
+    }
+    Url::parse(&port.url()).map_err(|e| Error::new("cluster.advertise", &e))
+}
+
+struct Member {
+    config: Config,
+    store: Arc<dyn Store>,
+    door: ClusterDoor,
+    front: Front,
+    place: Place,
+    on_setup: Box<dyn Fn(&Secret) + Send + Sync>,
+}
+
+/// A tenure.
+struct Running {
+    system: System,
+    app: Arc<App>,
+    sandbox: JoinHandle<()>,
+    term: Term,
+    /// An actor broke that all others need.
+    broken: Arc<Notify>,
+    /// True once the tenure ends.
+    over: Arc<AtomicBool>,
+    /// Closed once no request is handled any more.
+    handled: mpsc::Receiver<()>,
+}
+
+impl Part for Member {
+    type Running = Running;
+    type Failed = Error;
+
+    async fn begin(&mut self, term: Term) -> Result<Running, Error> {
+        let failed = FailedReads::default();
+        let opened = Opened {
+            store: Arc::new(WatchedStore::new(Arc::clone(&self.store), failed.clone())),
+            embedded: Weak::new(),
+            cluster: Some(self.door.clone()),
+        };
+        let broken = Arc::new(Notify::new());
+        let breaks = Arc::clone(&broken);
+        let on_break = Box::new(move |why: String| {
+            tracing::error!(why, "the tenure ends: it cannot go on safely");
+            breaks.notify_one();
+        });
+        let assembled = Assembled::over(opened, self.config.clone(), &self.place, on_break).await?;
+        let Assembled { system, app, edge, setup_url } = assembled;
+        if let Some(url) = setup_url {
+            (self.on_setup)(&url);
+        }
+        let sandbox = tokio::spawn(sandbox::run(system.handle()));
+        let service = http::service(Arc::clone(&app), edge);
+        let (handling, handled) = mpsc::channel(1);
+        let over = Arc::new(AtomicBool::new(false));
+        let (current, handle, ends) = (term.clone(), system.handle(), Arc::clone(&over));
+        self.front.set_role(Role::Active {
+            service,
+            is_current: Arc::new(move || {
+                current.is_current() && !handle.is_lost() && !ends.load(Ordering::Relaxed)
+            }),
+            failed,
+            _handling: handling,
+        });
+        tracing::info!("this node is active");
+        Ok(Running { system, app, sandbox, term, broken, over, handled })
+    }
+
+    async fn lost(&self, running: &Running) {
+        tokio::select! {
+            () = running.system.lost() => {}
+            () = running.broken.notified() => {}
+        }
+    }
+
+    async fn end(&mut self, running: Running) {
+        let Running { system, app, sandbox, term, over, mut handled, .. } = running;
+        over.store(true, Ordering::Relaxed);
+        tracing::info!("this node is not active any more");
+        system.drain();
+        app.stopping.send_replace(true);
+        if term.is_current() {
+            // Ready when the last request has its answer, or too late.
+            let _ = tokio::time::timeout(FINISH, handled.recv()).await;
+        }
+        system.stop().await;
+        sandbox.abort();
+    }
+
+    fn stand_by(&mut self, active: Option<&str>) {
+        let active = active.and_then(|address| {
+            let url = Url::parse(address);
+            url.inspect_err(|error| tracing::error!(address, %error, "a node's address is no URL"))
+                .ok()
+        });
+        self.front.set_role(Role::Standby(active));
+    }
+}

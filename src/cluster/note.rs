@@ -1,0 +1,144 @@
+//! The note on a forwarded request: the nodes that it passed and its caller's address, signed with the
+//! cluster's key.
+//!
+//! ```text
+//! callboard-forwarded: hops;certificate;address;milliseconds;signature of these, the method and the path
+//! ```
+//!
+//! Deliberately absent: the caller's right. The node that answers authenticates the caller again.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use callboard_common::secret::Secret;
+use callboard_domain::Timestamp;
+use ring::hmac;
+
+use crate::tls::Certificate;
+
+/// The header of the note.
+pub(super) const FORWARDED: HeaderName = HeaderName::from_static("callboard-forwarded");
+/// The age up to which a note counts, and as much for a clock that is ahead.
+const FRESH: Duration = Duration::from_mins(5);
+
+/// A forwarded request's past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The number of nodes that have forwarded the request.
+    pub(super) hops: u8,
+    /// The address of the caller, as the first node saw it.
+    pub(super) client: SocketAddr,
+    /// The caller's certificate, as the first node saw it.
+    pub(super) certificate: Certificate,
+}
+
+/// The key that all nodes of a cluster share.
+pub(crate) struct ClusterKey(hmac::Key);
+
+impl std::fmt::Debug for ClusterKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClusterKey")
+    }
+}
+
+impl ClusterKey {
+    /// The key made of a secret.
+    pub(crate) fn new(secret: &Secret) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes()))
+    }
+
+    /// The note's text.
+    pub(super) fn sign(
+        &self,
+        note: Note,
+        (method, uri): (&Method, &Uri),
+        now: Timestamp,
+    ) -> HeaderValue {
+        let Note { hops, client, certificate } = note;
+        let says = format!("{hops};{};{client};{}", letter(certificate), now.as_millis());
+        let signature = hmac::sign(&self.0, &signed(&says, method, uri));
+        let mut text = format!("{says};");
+        for byte in signature.as_ref() {
+            write!(text, "{byte:02x}").expect("a string takes every write");
+        }
+        HeaderValue::try_from(text).expect("it is visible ASCII")
+    }
+
+    /// The note of a text, if a node of this cluster wrote it for this request a short while ago.
+    pub(super) fn read(
+        &self,
+        text: &HeaderValue,
+        (method, uri): (&Method, &Uri),
+        now: Timestamp,
+    ) -> Option<Note> {
+        let (says, hex) = text.to_str().ok()?.rsplit_once(';')?;
+        hmac::verify(&self.0, &signed(says, method, uri), &bytes_of(hex)?).ok()?;
+        let mut parts = says.splitn(4, ';');
+        let hops = parts.next()?.parse().ok()?;
+        let named = parts.next()?;
+        let certificate = CERTIFICATES.into_iter().find(|it| letter(*it) == named)?;
+        let client = parts.next()?.parse().ok()?;
+        let at = Timestamp::from_millis(parts.next()?.parse().ok()?);
+        let fresh = now.since(at) <= FRESH && at.since(now) <= FRESH;
+        fresh.then_some(Note { hops, client, certificate })
+    }
+}
+
+const CERTIFICATES: [Certificate; 3] =
+    [Certificate::NotAsked, Certificate::Missing, Certificate::Verified];
+
+const fn letter(certificate: Certificate) -> &'static str {
+    match certificate {
+        Certificate::NotAsked => "n",
+        Certificate::Missing => "m",
+        Certificate::Verified => "v",
+    }
+}
+
+fn signed(says: &str, method: &Method, uri: &Uri) -> Vec<u8> {
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    format!("{says}\n{method}\n{target}").into_bytes()
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let pairs = hex.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn key(secret: &str) -> ClusterKey {
+        ClusterKey::new(&Secret::new(secret.to_owned()))
+    }
+
+    #[test]
+    fn a_note_counts_for_its_request_its_cluster_and_its_time_only() {
+        let client = "[2001:db8::7]:4711".parse().expect("an address");
+        let note = Note { hops: 1, client, certificate: Certificate::Verified };
+        let uri: Uri = "/api/tasks?limit=1".parse().expect("a target");
+        let of = (&Method::GET, &uri);
+        let text = key("a").sign(note, of, NOW);
+        assert_eq!(key("a").read(&text, of, NOW), Some(note));
+        assert_eq!(key("a").read(&text, of, NOW.after(FRESH)), Some(note));
+
+        let late = NOW.after(FRESH + Duration::from_millis(1));
+        assert_eq!(key("a").read(&text, of, late), None);
+        assert_eq!(key("b").read(&text, of, NOW), None);
+        assert_eq!(key("a").read(&text, (&Method::POST, &uri), NOW), None);
+        let other: Uri = "/api/tasks?limit=2".parse().expect("a target");
+        assert_eq!(key("a").read(&text, (&Method::GET, &other), NOW), None);
+        let changed = text.to_str().expect("ASCII").replace("::7", "::8");
+        let changed = HeaderValue::try_from(changed).expect("ASCII");
+        assert_eq!(key("a").read(&changed, of, NOW), None);
+        for malformed in ["", "1", ";;;", "1;x;y;z", "1;n;127.0.0.1:1;1;é"] {
+            let text = HeaderValue::from_bytes(malformed.as_bytes()).expect("bytes of a header");
+            assert_eq!(key("a").read(&text, of, NOW), None, "{malformed}");
+        }
+    }
+}
