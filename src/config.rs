@@ -197,6 +197,8 @@ pub struct Cluster {
     pub advertise: Option<Url>,
     /// The key that all nodes share.
     pub key: Option<Secret>,
+    /// The time without a sign of life after which another node takes over.
+    pub term: Duration,
 }
 
 /// `[events]`.

@@ -3,6 +3,7 @@
 //! Deliberately absent: the embedded store, which is the service's, and the choice of partitions to own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_store::ownership::NodeId;
 use callboard_store::postgres::{self, Address, Migrated, PostgresOptions, PostgresStore};
@@ -19,16 +20,18 @@ pub struct Shared {
     pub ownership: Arc<dyn Ownership>,
 }
 
-/// Connects `node` to the database at `address`; it has not joined yet.
+/// Connects `node`, whose row lives for `term`, to the database at `address`; it has not joined yet.
 ///
 /// # Errors
 /// The database cannot be reached, or refuses; in words that say why.
 pub async fn open_shared(
     address: Address,
     node: NodeId,
+    term: Duration,
     on_failure: OnFailure,
 ) -> Result<Shared, String> {
-    let store = PostgresStore::open(PostgresOptions::new(address, node, on_failure)).await;
+    let options = PostgresOptions { term, ..PostgresOptions::new(address, node, on_failure) };
+    let store = PostgresStore::open(options).await;
     let store = Arc::new(store.map_err(|error| error.to_string())?);
     Ok(Shared { store: store.clone(), ownership: store })
 }

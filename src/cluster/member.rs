@@ -55,7 +55,7 @@ impl Node {
         let database = config.store.shared.clone();
         let database = database.ok_or_else(|| Error::new("store.url", &"it is not set"))?;
         let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
-        let shared = engine::open_shared(database, id, on_failure).await;
+        let shared = engine::open_shared(database, id, config.cluster.term, on_failure).await;
         let shared = shared.map_err(|e| Error::new("store.url", &e))?;
         Self::join(config, opened, shared, on_setup).await
     }

@@ -251,7 +251,9 @@ impl Cluster {
             }
             found => found.map(|(_, key)| Secret::new(key)),
         };
-        Ok(Self { advertise: source.optional("cluster", "advertise", rule::url)?, key })
+        let advertise = source.optional("cluster", "advertise", rule::url)?;
+        let term = source.get("cluster", "term", rule::duration(2 * SECOND..=60 * SECOND))?;
+        Ok(Self { advertise, key, term })
     }
 }
 

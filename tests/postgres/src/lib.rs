@@ -126,6 +126,12 @@ impl Server {
         name
     }
 
+    /// The socket on which the server listens.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join(".s.PGSQL.5432")
+    }
+
     /// The URL of a database.
     #[must_use]
     pub fn url(&self, database: &str) -> String {

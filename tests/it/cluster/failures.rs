@@ -1,0 +1,224 @@
+//! Nodes that are killed under load, stopped for three terms, or cut from the database.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::load::Load;
+use super::nodes::{Cluster, TERM, signal};
+use super::proxy::Way;
+use super::{SLACK, TAKEOVER};
+
+const SETTINGS: [(&str, &str); 6] = [
+    ("WEBHOOKS__ALLOW", "127.0.0.1/32"),
+    ("WEBHOOKS__RETRY_SECONDS", "1,1,1,1,1"),
+    ("WORKER__LEASE", "2s"),
+    ("WORKER__HEARTBEAT", "500ms"),
+    ("WORKER__SILENT_AFTER", "1s"),
+    ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000"),
+];
+
+/// The number of kills, and the time from one to the next.
+fn kills() -> (usize, Duration) {
+    if std::env::var_os("CALLBOARD_LONG").is_some() {
+        (60, Duration::from_secs(10))
+    } else {
+        (3, Duration::from_secs(6))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_killed_under_load_lose_nothing_and_apply_nothing_twice() {
+    let mut cluster = Cluster::with(3, &SETTINGS).await;
+    let urls = cluster.nodes.iter().map(|node| node.url.clone()).collect();
+    let load = Load::new(urls, &cluster.token);
+    let steps = json!([
+        {"id": "draft", "prompt": "draft {{input.n}}", "requiresApproval": true},
+        {"id": "final", "prompt": "final {{draft.output}}", "dependsOn": ["draft"]},
+    ]);
+    let plan = json!({"name": "p", "steps": steps});
+    let (status, plan) = load.ask("POST", "/api/plans", &plan, "").await;
+    assert_eq!(status, 201, "{plan}");
+    let plan = plan["data"]["id"].as_str().expect("an id").to_owned();
+    let receiver = load.receive().await;
+    let mut clients = Vec::new();
+    for number in 0..4 {
+        clients.push(tokio::spawn(load.clone().submit(number, receiver.clone())));
+    }
+    clients.push(tokio::spawn(load.clone().execute(plan)));
+    clients.push(tokio::spawn(load.clone().review()));
+    let key = cluster.key(0, "worker").await;
+    let workers = [0, 1].map(|_| tokio::spawn(load.clone().work(key.clone())));
+
+    let (count, pause) = kills();
+    for _ in 0..count {
+        tokio::time::sleep(pause).await;
+        let victim = usize::from(rand::random::<u8>() % 3);
+        cluster.nodes[victim].kill();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cluster.nodes[victim].restart();
+        load.urls.lock().expect("no panic")[victim] = cluster.nodes[victim].url.clone();
+    }
+    // The active one at last, so that each run has a takeover.
+    let active = cluster.active(0).await;
+    cluster.nodes[active].kill();
+    load.urls.lock().expect("no panic").remove(active);
+    tokio::time::sleep(TERM + TAKEOVER).await;
+    load.stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.expect("a client ends without a fault");
+    }
+    verify(&load).await;
+    workers.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Compares the ledger with the cluster's answers.
+async fn verify(load: &Load) {
+    let ledger = std::mem::take(&mut *load.ledger.lock().expect("no panic"));
+    let (tasks, executions) = (ledger.tasks.len(), ledger.executions.len());
+    eprintln!(
+        "{tasks} tasks, {executions} executions, {} approvals; longest pause {:?}",
+        ledger.approved.len(),
+        ledger.longest
+    );
+    assert!(tasks > 50 && executions > 5 && ledger.approved.len() > 3, "there was work");
+    assert!(ledger.longest <= TERM + TAKEOVER + SLACK, "{:?}", ledger.longest);
+    for (key, id) in &ledger.tasks {
+        let task = ended(load, &format!("/api/tasks/{id}")).await;
+        assert_eq!((&task["status"], &task["prompt"]), (&json!("completed"), &json!(key)));
+        if let Some(output) = ledger.applied.get(id) {
+            assert_eq!(task["output"], output.as_str(), "an acknowledged output was replaced");
+        }
+    }
+    for id in ledger.executions.values() {
+        let execution = ended(load, &format!("/api/plans/executions/{id}")).await;
+        assert_eq!(execution["status"], "completed", "{execution}");
+    }
+    assert_eq!(ledger.twice, Vec::<String>::new(), "results were applied twice");
+    // Each key made one item: one task of its own, and two in each execution.
+    let (_, page) = load.ask("GET", "/api/tasks?limit=1", &Value::Null, "").await;
+    assert_eq!(page["pagination"]["total"], tasks + 2 * executions, "no task was made twice");
+    for task in ledger.approved.keys() {
+        let (_, record) = load.ask("GET", &format!("/api/hitl/{task}"), &Value::Null, "").await;
+        assert_eq!(record["data"]["status"], "approved", "{record}");
+    }
+    let hooked: BTreeSet<_> = ledger
+        .tasks
+        .iter()
+        .filter(|(key, _)| {
+            let count = key.rsplit('.').next().and_then(|count| count.parse::<u32>().ok());
+            count.expect("a number") % 3 == 0
+        })
+        .map(|(_, id)| id.clone())
+        .collect();
+    webhooks(load, ledger.webhooks, &hooked).await;
+}
+
+/// Waits for every webhook; a task has one, which may arrive more than once.
+async fn webhooks(
+    load: &Load,
+    mut arrived: std::collections::HashMap<String, Vec<String>>,
+    wanted: &BTreeSet<String>,
+) {
+    let begun = Instant::now();
+    loop {
+        for (task, ids) in load.ledger.lock().expect("no panic").webhooks.drain() {
+            arrived.entry(task).or_default().extend(ids);
+        }
+        if wanted.iter().all(|task| arrived.contains_key(task)) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "webhooks are missing");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for (task, ids) in &arrived {
+        assert!(wanted.contains(task), "{task} asked for no webhook");
+        let distinct: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), 1, "{task} has one delivery: {ids:?}");
+    }
+}
+
+/// The item at this path, once it has ended.
+async fn ended(load: &Load, path: &str) -> Value {
+    let begun = Instant::now();
+    loop {
+        let (status, answer) = load.ask("GET", path, &Value::Null, "").await;
+        assert_eq!(status, 200, "acknowledged, and not there: {path} {answer}");
+        let item = &answer["data"];
+        if ["completed", "failed", "cancelled"].iter().any(|end| item["status"] == *end) {
+            return item.clone();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{path} does not end: {item}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_stopped_for_three_terms_changes_no_row_afterwards() {
+    let cluster = Cluster::with(2, &SETTINGS).await;
+    let (active, id) = cluster.active_with_id(0).await;
+    let other = 1 - active;
+    let mut made = BTreeSet::from([cluster.submit(active, "before").await]);
+    let mut worker = cluster.worker(active).await;
+    let lease = worker.assignment().await["lease"].clone();
+    signal(cluster.nodes[active].pid(), "-STOP");
+    // A result and a submission that wait for the node in its sockets.
+    let usage = json!({"input": 1, "output": 1});
+    let late = json!({"type": "complete", "lease": lease, "output": "late", "usage": usage});
+    worker.send(late).await;
+    let path = format!("{}/api/tasks", cluster.nodes[active].url);
+    let (token, body) = (cluster.token.clone(), json!({"prompt": "meanwhile 0"}));
+    let waiting = tokio::spawn(async move {
+        let call = reqwest::Client::new().post(path).bearer_auth(token).json(&body);
+        call.header("Idempotency-Key", "meanwhile 0").send().await
+    });
+    let begun = Instant::now();
+    for number in 0.. {
+        made.insert(cluster.submit(other, &format!("meanwhile {number}")).await);
+        if begun.elapsed() > 3 * TERM {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(cluster.active(other).await, other);
+    // The number counts the groups that a node has committed.
+    let committed = format!("SELECT number FROM callboard.writer WHERE node = '{id}'");
+    let before = cluster.sql(&committed);
+    signal(cluster.nodes[active].pid(), "-CONT");
+    made.insert(cluster.submit(active, "afterwards").await);
+    let answer = waiting.await.expect("no panic").expect("an answer");
+    // It is forwarded, and repeats what its key has made; or it is refused, and made nothing.
+    if answer.status() == 201 {
+        let body: Value = answer.json().await.expect("JSON");
+        assert!(made.contains(body["data"]["id"].as_str().expect("an id")), "{body}");
+    } else {
+        assert_eq!(answer.status(), 503);
+    }
+    tokio::time::sleep(TERM).await;
+    assert_eq!(cluster.active(active).await, other);
+    assert_eq!(cluster.sql(&committed), before, "the stopped node has committed");
+    assert_eq!(cluster.total(active).await, made.len());
+}
+
+#[tokio::test]
+async fn a_node_cut_from_the_database_is_replaced_and_forwards_after_it() {
+    for way in [Way::Cut, Way::Unanswered] {
+        let cluster = Cluster::with(2, &SETTINGS).await;
+        // Node 0 started first, and its connections go through the proxy.
+        assert_eq!(cluster.active(1).await, 0);
+        let mut made = BTreeSet::from([cluster.submit(0, "before").await]);
+        cluster.proxy.set(way);
+        let cut_at = Instant::now();
+        made.insert(cluster.submit(1, "first").await);
+        let pause = cut_at.elapsed();
+        assert!(pause <= TERM + TAKEOVER + SLACK, "{way:?}: {pause:?}");
+        // It still reaches the other node, but cannot know that it is the active one.
+        cluster.proxy.set(Way::Open);
+        made.insert(cluster.submit(0, "second").await);
+        assert_eq!(cluster.active(0).await, 1);
+        assert_eq!(cluster.submit(0, "before").await, cluster.submit(1, "before").await);
+        assert_eq!(cluster.total(0).await, made.len(), "{way:?}");
+    }
+}

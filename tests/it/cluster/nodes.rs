@@ -1,0 +1,146 @@
+//! Nodes of one cluster, and a client that asks until one answers.
+
+use std::time::{Duration, Instant};
+
+use callboard_postgres::Server as Postgres;
+use serde_json::{Value, json};
+
+use super::proxy::Proxy;
+use crate::support::{ADMIN, Client, FakeWorker, PASSWORD, Server};
+
+/// The term of every node.
+pub(super) const TERM: Duration = Duration::from_secs(2);
+
+pub(super) struct Cluster {
+    pub(super) nodes: Vec<Server>,
+    pub(super) proxy: Proxy,
+    pub(super) postgres: Postgres,
+    pub(super) database: String,
+    pub(super) token: String,
+    http: reqwest::Client,
+}
+
+impl Cluster {
+    pub(super) async fn start(count: usize) -> Self {
+        Self::with(count, &[]).await
+    }
+
+    /// Nodes with further settings. Node 0 reaches the database through the proxy.
+    pub(super) async fn with(count: usize, settings: &[(&str, &str)]) -> Self {
+        callboard_common::tls::install_provider();
+        let postgres = Postgres::start();
+        let database = postgres.database();
+        let own = postgres.url(&database);
+        let proxy = Proxy::start(postgres.socket());
+        let port = proxy.port;
+        let first = format!("postgres://callboard@127.0.0.1:{port}/{database}?sslmode=disable");
+        let node = |number: usize| {
+            let url = if number == 0 { &first } else { &own };
+            let mut all = vec![
+                ("STORE__URL", url.as_str()),
+                ("AUTH__SIGNING_KEY", "the signing key of every node of this cluster"),
+                ("WEBHOOKS__SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+                ("CLUSTER__KEY", "the key with which nodes sign what they forward"),
+                ("CLUSTER__TERM", "2s"),
+            ];
+            all.extend(settings);
+            Server::with(&all)
+        };
+        let nodes: Vec<_> = (0..count).map(node).collect();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(30))
+            .pool_idle_timeout(Duration::from_secs(5));
+        let http = http.build().expect("a client");
+        let mut cluster = Self { nodes, proxy, postgres, database, token: String::new(), http };
+        let login = json!({"email": ADMIN, "password": PASSWORD});
+        let session = cluster.ask(0, ("POST", "/api/auth/login"), &login, "").await;
+        session["token"].as_str().expect("a token").clone_into(&mut cluster.token);
+        cluster
+    }
+
+    /// Asks until the answer is neither a 503 nor a broken connection.
+    pub(super) async fn ask(
+        &self,
+        node: usize,
+        (method, path): (&str, &str),
+        body: &Value,
+        key: &str,
+    ) -> Value {
+        let begun = Instant::now();
+        loop {
+            let url = format!("{}{path}", self.nodes[node].url);
+            let call = self.http.request(method.parse().expect("a method"), url);
+            let call = if body.is_null() { call } else { call.json(body) };
+            let call = if key.is_empty() { call } else { call.header("Idempotency-Key", key) };
+            if let Ok(answer) = call.bearer_auth(&self.token).send().await
+                && answer.status() != 503
+            {
+                let status = answer.status();
+                let body: Value = answer.json().await.unwrap_or_default();
+                // A submission whose client has left may be pending at a node that is cut off.
+                if body["error"]["code"] != "IDEMPOTENCY_KEY_IN_USE" {
+                    assert!(status.is_success(), "{method} {path}: {status} {body}");
+                    return body["data"].clone();
+                }
+            }
+            assert!(begun.elapsed() < Duration::from_secs(40), "{method} {path} is not answered");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(super) async fn submit(&self, node: usize, prompt: &str) -> String {
+        let body = json!({"prompt": prompt});
+        let made = self.ask(node, ("POST", "/api/tasks"), &body, prompt).await;
+        made["id"].as_str().expect("an id").to_owned()
+    }
+
+    pub(super) async fn get(&self, node: usize, path: &str) -> Value {
+        self.ask(node, ("GET", path), &Value::Null, "").await
+    }
+
+    /// The number of tasks, as a list at a node tells it.
+    pub(super) async fn total(&self, node: usize) -> usize {
+        let client = Client::new(&self.nodes[node].url, &self.token);
+        let page = client.get("/api/tasks?limit=1").await;
+        let total = page.body["pagination"]["total"].as_u64().expect("a number");
+        usize::try_from(total).expect("small")
+    }
+
+    /// The active node and its identifier, as `node` tells it.
+    pub(super) async fn active_with_id(&self, node: usize) -> (usize, String) {
+        let nodes = self.get(node, "/api/cluster").await;
+        let nodes = nodes.as_array().expect("nodes");
+        let active = nodes.iter().find(|node| node["status"] == "active");
+        let active = active.unwrap_or_else(|| panic!("none is active: {nodes:?}"));
+        let address = active["address"].as_str().expect("an address").trim_end_matches('/');
+        let number = self.nodes.iter().position(|node| node.url == address);
+        (number.expect("one of ours"), active["id"].as_str().expect("an id").to_owned())
+    }
+
+    pub(super) async fn active(&self, node: usize) -> usize {
+        self.active_with_id(node).await.0
+    }
+
+    /// A key of this role, with the answer repeated until there is one.
+    pub(super) async fn key(&self, node: usize, role: &str) -> String {
+        let body = json!({"name": role, "role": role});
+        let made = self.ask(node, ("POST", "/api/auth/keys"), &body, "").await;
+        made["key"].as_str().expect("a key").to_owned()
+    }
+
+    pub(super) async fn worker(&self, node: usize) -> FakeWorker {
+        let key = self.key(node, "worker").await;
+        FakeWorker::connect_to(&self.nodes[node].url, &key, 2).await
+    }
+
+    /// A value in the database.
+    pub(super) fn sql(&self, sql: &str) -> String {
+        self.postgres.psql(&self.database, sql).expect("the database answers")
+    }
+}
+
+pub(super) fn signal(pid: u32, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &pid.to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
