@@ -95,7 +95,7 @@ impl Item for TaskItem {
             Message::Stop => Box::pin(held.stop()).await?,
             Message::Cancel(by, reply) => Box::pin(held.cancel(by, reply)).await?,
             Message::Reprioritize(priority, reply) => {
-                Box::pin(held.reprioritize(priority, reply)).await?
+                Box::pin(held.reprioritize(priority, reply)).await?;
             }
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover => held.recover(),
