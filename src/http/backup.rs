@@ -1,6 +1,7 @@
 //! Backups of the store in use: translate only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -52,9 +53,8 @@ pub(super) async fn create(
     tokio::task::spawn_blocking(move || send(snapshot, &sender));
     let mut right = app.handle.right(&caller, Right::BackupsCreate);
     let mut ends = right.clone();
-    let watch = connection.close_when(async move {
-        ends.lost().await;
-    });
+    let over = async move { drop(ends.lost().await) };
+    let watch = connection.close_when(over, Duration::ZERO);
     let mut stopping = app.stopping.subscribe();
     let end = async move {
         tokio::select! {

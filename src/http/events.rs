@@ -37,10 +37,8 @@ pub(super) fn streamed(
     let mut right = app.handle.right(caller, action);
     let mut stopping = app.stopping.subscribe();
     let mut ends = right.clone();
-    let watch = connection.close_when(async move {
-        ends.lost().await;
-        tokio::time::sleep(UNREAD_FOR).await;
-    });
+    let over = async move { drop(ends.lost().await) };
+    let watch = connection.close_when(over, UNREAD_FOR);
     // The client comes back, and is told why at the door.
     let end = async move {
         tokio::select! {

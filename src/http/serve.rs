@@ -27,8 +27,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use crate::tls::{Certificate, Tls};
@@ -201,7 +201,7 @@ async fn converse(
     let mut connection = pin!(connection);
     let mut ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        () = handle.closing.notified() => return,
+        () = handle.ending.notified() => None,
         _ = phase.wait_for(|phase| *phase >= Phase::Finishing) => None,
     };
     if ended.is_none() {
@@ -221,37 +221,45 @@ async fn converse(
 /// The connection of a request, as an extension of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionHandle {
+    /// The connection takes no further request.
+    ending: Arc<Notify>,
     closing: Arc<Notify>,
     /// Ends with the connection.
     watches: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl ConnectionHandle {
-    /// Closes the connection once `over` is ready, even while its client reads nothing of the answer. The
-    /// answer holds the watch, so that no later request meets the end of its connection.
+    /// Once `over` is ready, the connection ends with the answer, and `unread_for` later even if its client
+    /// has not read all of it. The answer holds the watch: the end of another answer is none of its business.
     pub(crate) fn close_when(
         &self,
         over: impl Future<Output = ()> + Send + 'static,
+        unread_for: Duration,
     ) -> ConnectionWatch {
-        let closing = Arc::clone(&self.closing);
+        let (ending, closing) = (Arc::clone(&self.ending), Arc::clone(&self.closing));
+        let (held, dropped) = oneshot::channel::<()>();
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         while watches.try_join_next().is_some() {}
-        ConnectionWatch(watches.spawn(async move {
-            over.await;
+        watches.spawn(async move {
+            tokio::select! {
+                // An answer that ends because it is over is dropped at the same time.
+                biased;
+                () = over => {}
+                _ = dropped => return,
+            }
+            ending.notify_one();
+            tokio::time::sleep(unread_for).await;
             closing.notify_one();
-        }))
+        });
+        ConnectionWatch { _held: held }
     }
 }
 
 /// Dropping it ends the watch of [`ConnectionHandle::close_when`].
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct ConnectionWatch(AbortHandle);
-
-impl Drop for ConnectionWatch {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+pub(crate) struct ConnectionWatch {
+    _held: oneshot::Sender<()>,
 }
 
 /// A connection that frees its slot when it is dropped, as a socket after an upgrade too. It breaks if its

@@ -32,10 +32,8 @@ pub(super) fn answer(
     connection: &ConnectionHandle,
 ) -> Response {
     let mut ends = follow.right();
-    let watch = connection.close_when(async move {
-        ends.lost().await;
-        tokio::time::sleep(UNREAD_FOR).await;
-    });
+    let over = async move { drop(ends.lost().await) };
+    let watch = connection.close_when(over, UNREAD_FOR);
     let chunks = Chunks::of(task, includes_usage);
     let ready = VecDeque::from([chunks.first()]);
     let chat = Chat {
