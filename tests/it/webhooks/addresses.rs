@@ -114,6 +114,10 @@ async fn no_task_is_made_that_would_call_an_address_inside() {
             assert_eq!(answer.refused(400), "CALLBACK_URL_FORBIDDEN", "{url}");
         }
     }
+    let inside = json!({"prompt": "p", "callbackUrl": format!("http://127.1:{port}/")});
+    let schedule = json!({"name": "n", "cron": "0 0 * * *", "target": {"task": inside}});
+    let answer = operator.post("/api/schedules", &schedule).await;
+    assert_eq!(answer.refused(400), "CALLBACK_URL_FORBIDDEN");
     let listed = operator.get("/api/tasks").await.expect_ok();
     assert_eq!(listed, json!([]), "no batch was made in part");
     for (url, rule) in [
