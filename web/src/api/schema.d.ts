@@ -445,7 +445,10 @@ export interface paths {
         /** Bulk jobs, the newest first: those that run, and the last 1,000 that have ended. */
         get: operations["bulk_list"];
         put?: never;
-        /** Cancel, retry or reprioritize every task that a filter matches now; a dry run tells their number. */
+        /**
+         * Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run tells their
+         *     number.
+         */
         post: operations["bulk_start"];
         delete?: never;
         options?: never;
@@ -1696,7 +1699,7 @@ export interface components {
         };
         /** @description A bulk job, or what a dry run found. */
         Bulk: {
-            /** @description cancel, retry or reprioritize. */
+            /** @description cancel, retry, reprioritize or reject. */
             action: string;
             /**
              * Format: date-time
@@ -4375,14 +4378,16 @@ export interface components {
         };
         StartBulk: {
             /**
-             * @description cancel, retry or reprioritize.
+             * @description cancel, retry, reprioritize or reject.
              * @enum {string}
              */
-            action: "cancel" | "retry" | "reprioritize";
+            action: "cancel" | "retry" | "reprioritize" | "reject";
             /** @description The tasks; an empty filter needs `expect`. */
             filter: components["schemas"]["BulkFilter"];
             /** @description The new priority, for reprioritize. */
             priority?: number | null;
+            /** @description The reason, for reject. */
+            reason?: string | null;
             /** @description The number of tasks that must match; with another one nothing is done. */
             expect?: number | null;
             /** @description True only counts; by default false. */
