@@ -155,6 +155,30 @@ async fn ended(load: &Load, path: &str) -> Value {
     }
 }
 
+/// Submits a task to one node, and never again.
+fn submitted_once(
+    cluster: &Cluster,
+    node: usize,
+    prompt: &str,
+) -> impl Future<Output = (u16, Value)> + Send + use<> {
+    let path = format!("{}/api/tasks", cluster.nodes[node].url);
+    let call = reqwest::Client::new().post(path).bearer_auth(&cluster.token);
+    let call = call.header("Idempotency-Key", prompt).json(&json!({"prompt": prompt}));
+    async move {
+        let answer = call.send().await.expect("an answer");
+        (answer.status().as_u16(), answer.json().await.expect("JSON"))
+    }
+}
+
+/// The late answer of a node that is not active any more.
+fn is_repeated_or_refused((status, body): (u16, Value), made: &BTreeSet<String>) {
+    match status {
+        200 | 201 => assert!(made.contains(body["data"]["id"].as_str().expect("an id")), "{body}"),
+        409 => assert_eq!(body["error"]["code"], "IDEMPOTENCY_KEY_IN_USE"),
+        _ => assert_eq!(status, 503, "{body}"),
+    }
+}
+
 #[tokio::test]
 async fn a_node_stopped_for_three_terms_changes_no_row_afterwards() {
     let cluster = Cluster::with(2, &SETTINGS).await;
@@ -168,12 +192,7 @@ async fn a_node_stopped_for_three_terms_changes_no_row_afterwards() {
     let usage = json!({"input": 1, "output": 1});
     let late = json!({"type": "complete", "lease": lease, "output": "late", "usage": usage});
     worker.send(late).await;
-    let path = format!("{}/api/tasks", cluster.nodes[active].url);
-    let (token, body) = (cluster.token.clone(), json!({"prompt": "meanwhile 0"}));
-    let waiting = tokio::spawn(async move {
-        let call = reqwest::Client::new().post(path).bearer_auth(token).json(&body);
-        call.header("Idempotency-Key", "meanwhile 0").send().await
-    });
+    let waiting = tokio::spawn(submitted_once(&cluster, active, "meanwhile 0"));
     let begun = Instant::now();
     for number in 0.. {
         made.insert(cluster.submit(other, &format!("meanwhile {number}")).await);
@@ -188,14 +207,7 @@ async fn a_node_stopped_for_three_terms_changes_no_row_afterwards() {
     let before = cluster.sql(&committed);
     signal(cluster.nodes[active].pid(), "-CONT");
     made.insert(cluster.submit(active, "afterwards").await);
-    let answer = waiting.await.expect("no panic").expect("an answer");
-    // It is forwarded, and repeats what its key has made; or it is refused, and made nothing.
-    if answer.status() == 201 {
-        let body: Value = answer.json().await.expect("JSON");
-        assert!(made.contains(body["data"]["id"].as_str().expect("an id")), "{body}");
-    } else {
-        assert_eq!(answer.status(), 503);
-    }
+    is_repeated_or_refused(waiting.await.expect("no panic"), &made);
     tokio::time::sleep(TERM).await;
     assert_eq!(cluster.active(active).await, other);
     assert_eq!(cluster.sql(&committed), before, "the stopped node has committed");
@@ -211,12 +223,15 @@ async fn a_node_cut_from_the_database_is_replaced_and_forwards_after_it() {
         let mut made = BTreeSet::from([cluster.submit(0, "before").await]);
         cluster.proxy.set(way);
         let cut_at = Instant::now();
+        // The commit of this one waits at the node that is cut off.
+        let waiting = tokio::spawn(submitted_once(&cluster, 0, "first"));
         made.insert(cluster.submit(1, "first").await);
         let pause = cut_at.elapsed();
         assert!(pause <= TERM + TAKEOVER + SLACK, "{way:?}: {pause:?}");
         // It still reaches the other node, but cannot know that it is the active one.
         cluster.proxy.set(Way::Open);
         made.insert(cluster.submit(0, "second").await);
+        is_repeated_or_refused(waiting.await.expect("no panic"), &made);
         assert_eq!(cluster.active(0).await, 1);
         assert_eq!(cluster.submit(0, "before").await, cluster.submit(1, "before").await);
         assert_eq!(cluster.total(0).await, made.len(), "{way:?}");
