@@ -27,7 +27,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
-use crate::index::Index;
+use crate::index::{Index, StagedChanges};
 use crate::log::{self, Bounds};
 use crate::row::{disk_key, entry_block};
 use crate::{Error, Outcome, Record, Stats, panics};
@@ -256,12 +256,14 @@ impl<E: Engine> Committer<E> {
         let (changes, records) = staged.write(&mut self.engine, &self.logs);
         let changes = self.shared.index.hold_while_loading(changes);
         if let Applied::Moved(logs) = self.engine.commit(&self.logs)? {
+            let fetch = |key: &Key| block(&self.engine, key).ok().flatten();
+            self.shared.index.withdraw(changes, &fetch);
             self.unswept = logs.keys().copied().collect();
             self.logs = logs;
             return Ok(None);
         }
 
-        if let Some(changes) = changes {
+        if let StagedChanges::Ready(changes) = changes {
             let fetch = |key: &Key| block(&self.engine, key).ok().flatten();
             self.shared.index.apply(&changes, &fetch);
         }

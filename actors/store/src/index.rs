@@ -42,6 +42,24 @@ pub(crate) struct Change {
     pub(crate) new: Option<Box<[u8]>>,
 }
 
+impl Change {
+    fn undone(&self) -> Self {
+        Self { key: self.key.clone(), old: self.new.clone(), new: self.old.clone() }
+    }
+}
+
+/// The changes of a group on its way to the disk.
+#[derive(Debug)]
+pub(crate) enum StagedChanges {
+    /// To be applied once they are durable.
+    Ready(Vec<Change>),
+    /// Held by the loading index; these take them back.
+    Held {
+        /// In reverse order.
+        undo: Vec<Change>,
+    },
+}
+
 /// Reads the current entry block of the row at a key.
 pub(crate) type Fetch<'a> = &'a dyn Fn(&Key) -> Option<Box<[u8]>>;
 
@@ -82,16 +100,26 @@ impl Index {
 
     /// Holds changes that are about to be written while the index is loading. Otherwise returns them, to
     /// be applied once they are durable.
-    pub(crate) fn hold_while_loading(&self, changes: Vec<Change>) -> Option<Vec<Change>> {
+    pub(crate) fn hold_while_loading(&self, changes: Vec<Change>) -> StagedChanges {
         if changes.is_empty() || *self.loaded.borrow() {
-            return Some(changes);
+            return StagedChanges::Ready(changes);
         }
         match &mut *self.state.write().expect("no holder panics") {
             State::Loading(pending) => {
+                let undo = changes.iter().rev().map(Change::undone).collect();
                 pending.extend(changes);
-                None
+                StagedChanges::Held { undo }
             }
-            State::Ready(_) | State::Failed(_) => Some(changes),
+            State::Ready(_) | State::Failed(_) => StagedChanges::Ready(changes),
+        }
+    }
+
+    /// Takes back the changes of a group that was not written.
+    pub(crate) fn withdraw(&self, staged: StagedChanges, fetch: Fetch<'_>) {
+        if let StagedChanges::Held { undo } = staged
+            && let StagedChanges::Ready(undo) = self.hold_while_loading(undo)
+        {
+            self.apply(&undo, fetch);
         }
     }
 

@@ -216,5 +216,93 @@ fn an_embedded_store_moves_with_every_row_list_and_log() {
     });
 }
 
+#[test]
+fn a_claim_whose_answer_was_lost_is_heard_when_it_is_repeated() {
+    let server = SERVER.with(Arc::clone);
+    let database = server.database();
+    apart(async {
+        let store = open(&server, &database, NodeId(7), Duration::from_mins(1)).await;
+        store.join("127.0.0.1:1").await.expect("the node joins");
+        // The connection broke after the database had committed.
+        let parts = "(SELECT array_agg(p::smallint) FROM generate_series(0, 99) p)";
+        let claim =
+            format!("SELECT count(*) FROM callboard.claim_1('{}', 1, {parts}, '1 min')", NodeId(7));
+        assert_eq!(server.psql(&database, &claim).as_deref(), Some("100"));
+        let gained = store.claim(PartitionSet::ALL).await.expect("the store answers");
+        assert_eq!(gained, PartitionSet::ALL);
+        for partition in [Partition(7), Partition(200)] {
+            let guard = (partition, store.epoch(partition).expect("the node owns it"));
+            let key = Key::new(1, 1, &[partition.0]);
+            let ops = vec![Op::Put { key, value: Bytes::new(), entry: None }];
+            let batch = Batch { id: BatchId(1), guards: vec![guard], ops };
+            assert!(matches!(store.commit(batch).await, Outcome::Committed));
+        }
+        // A claim of partitions that the node has used is none.
+        let again = store.claim(PartitionSet::ALL).await.expect("the store answers");
+        assert_eq!(again, PartitionSet::EMPTY);
+    });
+}
+
+#[test]
+fn a_cancelled_wait_for_a_standby_is_no_commit() {
+    let fixture = Lone::new();
+    let server = Arc::clone(&fixture.server);
+    let set = |names: &str| {
+        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
+        server.psql("postgres", &set).expect("the server takes it");
+        server.psql("postgres", "SELECT pg_reload_conf()").expect("the server reads it");
+        while server.psql("postgres", "SHOW synchronous_standby_names").as_deref() != Some(names) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let count = format!("SELECT count(*) {waiting}");
+    let waits = || {
+        while server.psql("postgres", &count).as_deref() == Some("0") {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    set("absent");
+    let guard = (Partition(7), fixture.store.epoch(Partition(7)).expect("the node owns it"));
+    let ops =
+        vec![Op::Put { key: Key::new(1, 1, &[1]), value: Bytes::from_static(b"row"), entry: None }];
+    let ticket = fixture.store.commit(Batch { id: BatchId(1), guards: vec![guard], ops });
+    let (answer, answers) = std::sync::mpsc::channel();
+    let asked = std::thread::spawn(move || {
+        let outcome = apart(ticket);
+        answer.send(()).expect("the test waits");
+        outcome
+    });
+    for cancel in ["pg_cancel_backend", "pg_cancel_backend", "pg_terminate_backend"] {
+        waits();
+        let ended = format!("SELECT bool_and({cancel}(pid)) {waiting}");
+        assert_eq!(server.psql("postgres", &ended).as_deref(), Some("t"));
+        let early = answers.recv_timeout(Duration::from_millis(300));
+        assert!(early.is_err(), "no standby has the commit");
+    }
+    set("");
+    assert!(matches!(asked.join().expect("no panic"), Outcome::Committed));
+}
+
+#[test]
+fn a_server_without_tls_is_refused_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let served = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.read_exact(&mut [0; 8]).expect("a request for TLS");
+        stream.write_all(b"N").expect("an answer");
+    });
+    let url = format!("postgres://callboard@127.0.0.1:{port}/x?sslmode=require");
+    let address = Address::parse(&url, None).expect("the address is right");
+    let options = PostgresOptions::new(address, NodeId(7), Box::new(|_| ()));
+    let begun = std::time::Instant::now();
+    let refused = apart(PostgresStore::open(options)).expect_err("there is no TLS");
+    assert!(refused.to_string().contains("server does not support TLS"), "{refused}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    served.join().expect("no panic");
+}
+
 contract_tests!(together every_promise_of_a_store_holds, Lone);
 ownership_tests!(together every_promise_of_ownership_holds, Nodes);

@@ -3,8 +3,10 @@ use std::thread;
 
 use super::*;
 use crate::Ticket;
-use crate::batch::{BatchId, Op};
+use crate::batch::{BatchId, Entry, Op};
 use crate::contract::block_on;
+use crate::index::Loader;
+use crate::query::{Order, Query};
 
 /// An engine that keeps nothing and fails when told to.
 struct Fake {
@@ -183,4 +185,58 @@ fn what_one_trim_is_too_small_for_goes_with_what_is_appended() {
     let mut reopened = Committer::new(committer.engine, Epoch(2), shared);
     reopened.commit(&[batch(vec![Op::Trim { log, before: u64::MAX }]), append()]).unwrap();
     assert!(reopened.engine.0.len() <= 3, "{}", reopened.engine.0.len());
+}
+
+/// An engine whose first group finds that the partition has another owner.
+#[derive(Default)]
+struct Overtaken {
+    is_overtaken: bool,
+}
+
+impl Engine for Overtaken {
+    fn read<R>(&self, _: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error> {
+        Ok(with(None))
+    }
+
+    fn keys(&self, _: &[u8], _: &[u8], _: usize) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn put(&mut self, _: &[u8], _: &[u8]) {}
+
+    fn delete(&mut self, _: &[u8]) {}
+
+    fn epoch(&self, _: Partition) -> Option<Epoch> {
+        (!self.is_overtaken).then_some(Epoch(1))
+    }
+
+    fn commit(&mut self, _: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
+        self.is_overtaken = true;
+        Ok(Applied::Moved(BTreeMap::new()))
+    }
+}
+
+#[test]
+fn a_group_refused_after_it_was_staged_again_is_in_no_list() {
+    let shared = Arc::new(Shared::new(BTreeMap::new()));
+    let mut committer = Committer::new(Overtaken::default(), Epoch(1), shared.clone());
+    let entry = Entry { list: [1, 2], terms: Vec::new(), sort: [None; 2] };
+    let put = Op::Put {
+        key: Key::new(0x80, 1, &1_u128.to_be_bytes()),
+        value: Bytes::new(),
+        entry: Some(entry),
+    };
+    let guards = vec![(Partition(0), Epoch(1))];
+    let batch = Batch { id: BatchId(1), guards, ops: vec![put] };
+    assert!(matches!(committer.commit(&[batch]).unwrap()[..], [Outcome::Fenced]));
+    shared.index.finish_loading(Ok(Loader::default()), &|_| None);
+    let query = Query {
+        list: [1, 2],
+        filters: Vec::new(),
+        order: Order::Document,
+        descending: false,
+        offset: 0,
+        limit: 10,
+    };
+    assert_eq!(block_on(shared.index.query(&query)).unwrap().total, 0);
 }

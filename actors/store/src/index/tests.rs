@@ -157,7 +157,9 @@ proptest! {
             if n < at[0] {
                 let _ = note(&Index::new(), &mut before, step);
             } else {
-                prop_assert!(note(&index, &mut before, step).is_none());
+                let staged = note(&index, &mut before, step);
+                let is_held = matches!(staged, StagedChanges::Held { .. });
+                prop_assert!(is_held);
             }
             if n + 1 == at[0] {
                 seen.clone_from(&before);
@@ -174,7 +176,9 @@ proptest! {
         }
         index.finish_loading(Ok(loader), &|_| None);
         for step in &steps[at[1]..] {
-            let changes = note(&index, &mut before, step).unwrap();
+            let StagedChanges::Ready(changes) = note(&index, &mut before, step) else {
+                panic!("the index is loaded")
+            };
             index.apply(&changes, &|_| None);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

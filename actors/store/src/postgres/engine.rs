@@ -19,10 +19,10 @@ use std::time::Instant;
 
 use foldhash::{HashMap, HashMapExt};
 use tokio::runtime::Handle;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
-use super::link::{Link, failed, passes};
+use super::link::{Link, Warned, failed, passes};
 use super::nodes::{Owned, Writer};
 use super::rows;
 use crate::Error;
@@ -52,11 +52,15 @@ pub(super) struct PgEngine {
 struct Session {
     client: Client,
     commit: Statement,
+    warned: Warned,
 }
 
 /// The answer to a group.
 enum Answer {
-    Committed,
+    Committed {
+        /// False if the primary has the group, and a synchronous standby may lack it.
+        is_replicated: bool,
+    },
     NotNext,
     LogMoved,
 }
@@ -87,13 +91,15 @@ impl PgEngine {
         deadline: Instant,
     ) -> Result<Result<Answer, tokio_postgres::Error>, Error> {
         if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
-            let client = self.link.connect(deadline).await?;
+            let (client, warned) = self.link.connect_watched(deadline).await?;
             match client.prepare(COMMIT).await {
-                Ok(commit) => self.session = Some(Session { client, commit }),
+                Ok(commit) => self.session = Some(Session { client, commit, warned }),
                 Err(error) => return Ok(Err(error)),
             }
         }
-        let Some(Session { client, commit }) = &self.session else { return Err(Error::Stopped) };
+        let Some(Session { client, commit, warned }) = &self.session else {
+            return Err(Error::Stopped);
+        };
         let (keys, values): (Vec<_>, Vec<_>) =
             self.put.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).unzip();
         let deleted: Vec<_> = self.deleted.iter().map(Vec::as_slice).collect();
@@ -104,8 +110,11 @@ impl PgEngine {
         let next = number + 1;
         let arguments: [&(dyn ToSql + Sync); 10] =
             [&node, &incarnation, &fence, &next, &keys, &values, &deleted, &logs, &before, &after];
+        warned.take();
         Ok(match client.query_one(commit, &arguments).await {
-            Ok(row) if row.get::<_, i32>(0) == 0 => Ok(Answer::Committed),
+            Ok(row) if row.get::<_, i32>(0) == 0 => {
+                Ok(Answer::Committed { is_replicated: !warned.take() })
+            }
             Ok(_) => Ok(Answer::NotNext),
             Err(error) if error.code().is_some_and(|code| code.code() == LOG_MOVED) => {
                 Ok(Answer::LogMoved)
@@ -124,8 +133,19 @@ impl PgEngine {
                 Ok(Answer::NotNext) if was_sent => {
                     let now = self.owned.read_writer(&self.link).await?;
                     let is_ours = now.incarnation == writer.incarnation;
-                    let applied = is_ours && now.number == writer.number + 1;
-                    return Ok(if applied { Answer::Committed } else { Answer::NotNext });
+                    if !is_ours || now.number != writer.number + 1 {
+                        return Ok(Answer::NotNext);
+                    }
+                    // The first call may have ended before a standby had its transaction.
+                    self.replicate(writer, deadline).await?;
+                    return Ok(Answer::Committed { is_replicated: true });
+                }
+                Ok(Answer::Committed { is_replicated: false }) => {
+                    tracing::warn!(
+                        "a wait for a synchronous standby was cancelled; it begins anew"
+                    );
+                    self.replicate(writer, deadline).await?;
+                    return Ok(Answer::Committed { is_replicated: true });
                 }
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -136,6 +156,20 @@ impl PgEngine {
             }
             tracing::warn!(%error, "a commit was interrupted; its fate is asked for");
             self.link.pause(&error, deadline).await?;
+        }
+    }
+
+    /// Waits until the standbys have every transaction up to now, by the commit of another one.
+    async fn replicate(&self, writer: Writer, deadline: Instant) -> Result<(), Error> {
+        let node = writer.node;
+        loop {
+            let (client, warned) = self.link.connect_watched(deadline).await?;
+            let touch = "UPDATE callboard.writer SET fence = fence WHERE node = $1";
+            match client.execute_typed(touch, &[(&node, Type::UUID)]).await {
+                Ok(_) if !warned.take() => return Ok(()),
+                Ok(_) => {}
+                Err(error) => self.link.pause(&error, deadline).await?,
+            }
         }
     }
 
@@ -199,7 +233,7 @@ impl Engine for PgEngine {
             let keys = &keys;
             async move {
                 let rows = "SELECT key, value FROM callboard.row WHERE key = ANY ($1)";
-                client.query_typed(rows, &[(keys, tokio_postgres::types::Type::BYTEA_ARRAY)]).await
+                client.query_typed(rows, &[(keys, Type::BYTEA_ARRAY)]).await
             }
         }))?;
         self.ahead.extend(keys.into_iter().map(|key| (key, None)));
@@ -217,7 +251,7 @@ impl Engine for PgEngine {
         self.put.clear();
         self.deleted.clear();
         match answer? {
-            Answer::Committed => {
+            Answer::Committed { .. } => {
                 self.owned.committed();
                 self.newest = newest(logs);
                 Ok(Applied::Yes)

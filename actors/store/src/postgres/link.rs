@@ -4,16 +4,18 @@
 //! lasts. Deliberately absent: the repetition of commits, which is the engine's.
 
 use std::future::Future;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::Error;
@@ -84,14 +86,15 @@ impl Address {
     }
 
     /// A connection, whose other end runs on `runtime`.
-    async fn connect(&self, runtime: &Handle) -> Result<Client, tokio_postgres::Error> {
+    async fn connect(&self, runtime: &Handle) -> Result<(Client, Warned), tokio_postgres::Error> {
+        let warned = Warned::default();
         let client = if let Some(tls) = &self.tls {
             let (client, connection) = self.config.connect(tls.clone()).await?;
-            runtime.spawn(connection);
+            runtime.spawn(run(connection, warned.clone()));
             client
         } else {
             let (client, connection) = self.config.connect(NoTls).await?;
-            runtime.spawn(connection);
+            runtime.spawn(run(connection, warned.clone()));
             client
         };
         // Every statement finds its rows by a primary key, however small the statistics say a table is.
@@ -99,7 +102,49 @@ impl Address {
                         SET default_transaction_isolation = 'read committed'; \
                         SET statement_timeout = 0; SET lock_timeout = 0";
         client.batch_execute(settings).await?;
-        Ok(client)
+        Ok((client, warned))
+    }
+}
+
+/// True once the server has sent a warning on a connection.
+///
+/// A commit whose wait for a synchronous standby is cancelled succeeds with a warning: its transaction is
+/// committed on the primary alone, and a failover may lose it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Warned(Arc<AtomicBool>);
+
+impl Warned {
+    /// Forgets the warnings up to now; true if there was one.
+    pub(super) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// Runs the other end of a connection until it closes.
+async fn run<S, T>(mut connection: Connection<S, T>, warned: Warned)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(message) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
+        match message {
+            Ok(AsyncMessage::Notice(notice)) => {
+                let is_warning = notice.parsed_severity() == Some(Severity::Warning);
+                if is_warning {
+                    warned.0.store(true, Ordering::SeqCst);
+                }
+                tracing::debug!(
+                    severity = notice.severity(),
+                    text = notice.message(),
+                    "PostgreSQL"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(error = %explain(&error), "a connection to the database ended");
+                return;
+            }
+        }
     }
 }
 
@@ -180,6 +225,8 @@ pub(super) struct Link {
     readers: [Mutex<Option<Arc<Client>>>; READERS],
     turn: AtomicUsize,
     closing: AtomicBool,
+    /// True once a connection was made.
+    opened: AtomicBool,
 }
 
 impl Link {
@@ -191,6 +238,7 @@ impl Link {
             readers: std::array::from_fn(|_| Mutex::new(None)),
             turn: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
+            opened: AtomicBool::new(false),
         }
     }
 
@@ -206,12 +254,28 @@ impl Link {
 
     /// A connection that nobody else uses; waits for the database until `deadline`.
     pub(super) async fn connect(&self, deadline: Instant) -> Result<Client, Error> {
+        Ok(self.connect_watched(deadline).await?.0)
+    }
+
+    /// The same, with the connection's warnings.
+    pub(super) async fn connect_watched(
+        &self,
+        deadline: Instant,
+    ) -> Result<(Client, Warned), Error> {
         for attempt in 0_u32.. {
             // The connection belongs to the store's runtime, whichever runtime asks for it.
             let (address, runtime) = (self.address.clone(), self.runtime.clone());
             let connect = async move { address.connect(&runtime).await };
             match self.runtime.spawn(connect).await.map_err(|_| Error::Stopped)? {
-                Ok(client) => return Ok(client),
+                Ok(connected) => {
+                    self.opened.store(true, Ordering::Relaxed);
+                    return Ok(connected);
+                }
+                // A right address may fail like this after a change of the network or of a certificate,
+                // and then works again; one that never worked is wrong.
+                Err(error) if !self.opened.load(Ordering::Relaxed) && is_misdirected(&error) => {
+                    return Err(failed(&error));
+                }
                 Err(error) => {
                     if attempt == 0 {
                         tracing::warn!(error = %explain(&error), "the database cannot be reached yet");
@@ -304,6 +368,26 @@ pub(super) fn passes(error: &tokio_postgres::Error) -> bool {
     let class = &code.code()[..2];
     matches!(class, "08" | "40" | "53" | "57" | "58")
         || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+/// True if the server refuses TLS or its certificate is refused, or its name does not exist.
+fn is_misdirected(error: &tokio_postgres::Error) -> bool {
+    let mut causes =
+        std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let io = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+    let is_of_tls = explain(error).contains("TLS handshake");
+    match io {
+        Some(io) => {
+            let cause = io.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+            cause.is_some() || is_no_name(io)
+        }
+        None => is_of_tls,
+    }
+}
+
+fn is_no_name(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.starts_with("failed to lookup address") && !text.contains("Temporary failure")
 }
 
 pub(super) fn failed(error: &tokio_postgres::Error) -> Error {

@@ -85,6 +85,17 @@ impl Owned {
         self.state().tenure
     }
 
+    /// Remembers what was claimed; returns it.
+    fn gain(&self, claimed: Vec<(Partition, Epoch)>) -> PartitionSet {
+        let mut state = self.state();
+        for (partition, epoch) in &claimed {
+            state.epochs[usize::from(partition.0)] = Some(*epoch);
+            state.tenure = state.tenure.max(epoch.0);
+        }
+        drop(state);
+        claimed.into_iter().map(|(partition, _)| partition).collect()
+    }
+
     pub(super) fn writer(&self) -> Writer {
         self.state().writer
     }
@@ -190,6 +201,26 @@ impl PostgresStore {
         self.link.read(|client| async move { client.query(sql, arguments).await }).await
     }
 
+    /// The partitions of `wanted` that a claim after the epoch `before` gave to this node, whose answer was
+    /// lost with its connection: no commit has named their epochs.
+    async fn unheard(
+        &self,
+        wanted: PartitionSet,
+        before: Epoch,
+    ) -> Result<Vec<(Partition, Epoch)>, Error> {
+        let known = self.owned.writer();
+        if self.owned.read_writer(&self.link).await?.incarnation != known.incarnation {
+            // Another process is this node now.
+            return Ok(Vec::new());
+        }
+        let rows = partitions(&self.link).await?;
+        let rows = (0..=u8::MAX).map(Partition).zip(rows);
+        let is_unheard = |(partition, row): &(Partition, PartitionRow)| {
+            wanted.contains(*partition) && row.owner == Some(self.id()) && row.epoch > before
+        };
+        Ok(rows.filter(is_unheard).map(|(partition, row)| (partition, row.epoch)).collect())
+    }
+
     fn term_ms(&self) -> f64 {
         self.term.as_secs_f64()
     }
@@ -238,21 +269,20 @@ impl Ownership for PostgresStore {
     fn claim(&self, wanted: PartitionSet) -> ReadFuture<'_, PartitionSet> {
         Box::pin(async move {
             let Writer { node, incarnation, .. } = self.owned.writer();
+            let before = self.owned.tenure();
             let claim = "SELECT gained, claimed FROM \
                          callboard.claim_1($1, $2, $3, make_interval(secs => $4))";
-            let wanted = numbers(wanted);
-            let rows = self.call(claim, &[&node, &incarnation, &wanted, &self.term_ms()]).await?;
-            let mut gained = PartitionSet::EMPTY;
-            let mut state = self.owned.state();
+            let asked = numbers(wanted);
+            let rows = self.call(claim, &[&node, &incarnation, &asked, &self.term_ms()]).await?;
+            let mut claimed = Vec::with_capacity(rows.len());
             for row in &rows {
-                let partition: i16 = row.get(0);
-                let epoch = row.get::<_, i64>(1).cast_unsigned();
-                let at = u8::try_from(partition).map_err(|_| Error::Stopped)?;
-                state.epochs[usize::from(at)] = Some(Epoch(epoch));
-                state.tenure = state.tenure.max(epoch);
-                gained.insert(Partition(at));
+                let at = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Error::Stopped)?;
+                claimed.push((Partition(at), Epoch(row.get::<_, i64>(1).cast_unsigned())));
             }
-            drop(state);
+            if claimed.len() < wanted.len() {
+                claimed.extend(self.unheard(wanted, Epoch(before)).await?);
+            }
+            let gained = self.owned.gain(claimed);
             if !gained.is_empty() {
                 self.load_index();
             }
