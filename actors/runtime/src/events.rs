@@ -296,7 +296,7 @@ fn locked(recent: &Mutex<Recent>) -> MutexGuard<'_, Recent> {
 
 /// The first record that tells anything after a place.
 const fn next_record(place: u64) -> u64 {
-    (place + 1) >> PART
+    place.saturating_add(1) >> PART
 }
 
 fn environment_of(log: LogId) -> Option<Environment> {

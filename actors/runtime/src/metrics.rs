@@ -299,8 +299,8 @@ pub struct Figures {
 pub struct Model {
     /// Tasks' entries into each status.
     pub entries: Vec<(&'static str, u64)>,
-    /// The time from creation to the end of tasks that completed, failed or were rejected: the
-    /// [`QUANTILES`] within the [`WINDOW`], none without such a task.
+    /// The time from the moment a task could first run to its end, of tasks that completed, failed or were
+    /// rejected: the [`QUANTILES`] within the [`WINDOW`], none without such a task.
     pub quantiles: Option<[Duration; QUANTILES.len()]>,
     /// The sum of these times.
     pub duration: Duration,
@@ -321,9 +321,9 @@ pub struct Model {
 pub struct Queue {
     /// Tasks that are ready and wait for a worker.
     pub depth: u64,
-    /// The time since the creation of the oldest of them.
+    /// The longest time since one of them could first run: its creation, or its `startAt`.
     pub oldest: Duration,
-    /// The time from creation to the first lease of each task.
+    /// The time from the moment each task could first run to its first lease.
     pub waits: Distribution,
 }
 

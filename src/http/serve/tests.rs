@@ -47,8 +47,19 @@ impl Service {
             let bytes = body::read(request).await.map_err(crate::http::Failure)?;
             Ok::<_, crate::http::Failure>(bytes.len().to_string())
         };
+        // An answer of two pieces that may not outlive five seconds.
+        let watched = async |Extension(connection): Extension<ConnectionHandle>| {
+            let over = tokio::time::sleep(Duration::from_secs(5));
+            let watch = connection.close_when(over, Duration::from_secs(1));
+            let pieces = futures_util::stream::iter(["one ", "whole"]).map(move |piece| {
+                let _held = &watch;
+                Ok::<_, Infallible>(piece)
+            });
+            Body::from_stream(pieces)
+        };
         let router = Router::new()
             .route("/peer", get(peer))
+            .route("/watched", get(watched))
             .route("/slow", get(slow))
             .route("/length", post(length))
             .route("/ws", any(echo));
@@ -95,6 +106,19 @@ async fn headers_that_trickle_in_are_cut_off() {
     assert_eq!(rest(&mut stream).await, "");
     let waited = started.elapsed();
     assert!((9..=11).contains(&waited.as_secs()), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_of_an_answer_that_has_ended_closes_nothing() {
+    let service = Service::start(Limits::default()).await;
+    let mut stream = service.connect().await;
+    for _ in 0..2 {
+        send(&mut stream, "GET /watched HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        let answer = until(&mut stream, "\r\n0\r\n\r\n").await;
+        assert!(answer.contains("whole"), "{answer}");
+        assert!(!answer.contains("connection: close"), "{answer}");
+        tokio::time::sleep(Duration::from_secs(8)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
