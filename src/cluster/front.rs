@@ -16,10 +16,11 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{
-    CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode, Version};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callboard_domain::{Error, Timestamp};
 use hyper::upgrade;
 use hyper_util::rt::TokioIo;
@@ -130,6 +131,10 @@ impl Front {
 
     async fn route(self, mut request: Request) -> Response {
         let note = self.take_note(&mut request);
+        if request.uri().path() == "/health/live" {
+            // About this process, whatever its part.
+            return alive();
+        }
         let (mut role, until) = (self.0.role.subscribe(), Instant::now() + PATIENCE);
         loop {
             let current = role.borrow_and_update().clone();
@@ -250,6 +255,11 @@ impl Answers for Front {
     fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
         *self.connections() = Some((Arc::clone(slots), all));
     }
+}
+
+fn alive() -> Response {
+    let json = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    (json, r#"{"status":"ok"}"#).into_response()
 }
 
 fn without_connection(headers: &mut HeaderMap) {

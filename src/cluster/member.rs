@@ -75,7 +75,7 @@ impl Node {
         let joined = Membership::join(Arc::clone(&ownership), address.as_str()).await;
         let membership = joined.map_err(|e| Error::new("the cluster cannot be joined", &e))?;
         tracing::info!(%address, "joined the cluster");
-        let (door, on_setup) = (ClusterDoor::new(membership.view(), ownership), Box::new(on_setup));
+        let (door, on_setup) = (ClusterDoor::new(&membership, ownership), Box::new(on_setup));
         let member = Member { config: config.clone(), store, door, front, place, on_setup };
         Ok(Self { port, membership, member, config })
     }

@@ -5,27 +5,44 @@ use std::sync::Arc;
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::audit::{Action, Record};
+use callboard_runtime::membership::{Membership, Term};
 use callboard_store::Ownership;
-use callboard_store::ownership::View;
+use callboard_store::ownership::{NodeRow, View};
 use tokio::sync::watch;
 
 use super::extract::Asker;
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::cluster::{ChangeNode, NodeBody, NodeName};
 use crate::wire::common::Paging;
+use crate::wire::metrics::ClusterFigures;
 
 /// The cluster, as one of its nodes sees it.
 #[derive(Clone)]
 pub struct ClusterDoor {
     view: watch::Receiver<Option<Arc<View>>>,
+    term: Term,
     ownership: Arc<dyn Ownership>,
 }
 
 impl ClusterDoor {
-    /// The cluster of this view.
+    /// The cluster of this member.
     #[must_use]
-    pub fn new(view: watch::Receiver<Option<Arc<View>>>, ownership: Arc<dyn Ownership>) -> Self {
-        Self { view, ownership }
+    pub fn new(membership: &Membership, ownership: Arc<dyn Ownership>) -> Self {
+        Self { view: membership.view(), term: membership.term(), ownership }
+    }
+
+    /// The figures of the view; `None` before the first.
+    pub(super) fn figures(&self) -> Option<ClusterFigures> {
+        let view = self.view.borrow().clone()?;
+        let mut nodes = [0; 3];
+        for node in &view.nodes {
+            let status = NodeBody::of(&view, node).status;
+            let at = ["active", "standby", "lost"].iter().position(|it| *it == status)?;
+            nodes[at] += 1;
+        }
+        let owned = |node: &NodeRow| view.owned_by(node.id).len() as u64;
+        let partitions_owned = view.nodes.iter().filter(|node| node.is_alive()).map(owned).sum();
+        Some(ClusterFigures { nodes, partitions_owned, term_left: self.term.left() })
     }
 
     fn nodes(&self) -> Vec<NodeBody> {

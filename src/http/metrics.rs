@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use super::{App, Failure};
+use super::{App, ClusterDoor, Failure};
 use crate::outbound::traces::Traces;
 use crate::wire::metrics::{Format, Process, Server, written};
 
@@ -74,6 +74,7 @@ impl App {
             responses: self.surface.responses.each_ref().map(|one| one.load(Ordering::Relaxed)),
             store_bytes: store_bytes(&self.data_dir.join("store")),
             disk: disk(&self.data_dir),
+            cluster: self.cluster.as_ref().and_then(ClusterDoor::figures),
             spans: [spans.exported, spans.dropped],
             process: process(),
         }

@@ -36,10 +36,23 @@ pub struct Server {
     pub store_bytes: [u64; 2],
     /// Bytes of the data directory's file system: free for this process, all.
     pub disk: Option<[u64; 2]>,
+    /// The cluster, as its active node sees it.
+    pub cluster: Option<ClusterFigures>,
     /// Spans that were exported and dropped.
     pub spans: [u64; 2],
     /// Figures of the operating system about the process.
     pub process: Process,
+}
+
+/// Figures of a cluster.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClusterFigures {
+    /// Nodes by status: active, standby, lost.
+    pub nodes: [u64; 3],
+    /// Partitions that a living node owns.
+    pub partitions_owned: u64,
+    /// Time left of the term of the node that answers.
+    pub term_left: Duration,
 }
 
 /// Figures of the operating system about the process; `None` where it does not tell.
@@ -350,6 +363,24 @@ impl Scrape {
                 "svc_disk_size_bytes",
                 "Size of the file system that holds the data directory.",
                 all as f64,
+            )?;
+        }
+        if let Some(cluster) = &self.server.cluster {
+            let nodes = ["active", "standby", "lost"].into_iter().zip(cluster.nodes);
+            sheet.gauge(
+                "svc_cluster_nodes",
+                "Nodes of the cluster, by status.",
+                nodes.map(|(status, count)| ([("status", status)], count as f64)),
+            )?;
+            sheet.gauge_of(
+                "svc_cluster_partitions_owned",
+                "Partitions, of 256, that a living node owns.",
+                cluster.partitions_owned as f64,
+            )?;
+            sheet.gauge_of(
+                "svc_cluster_term_left_seconds",
+                "Time left of the active node's term, unless it is renewed.",
+                cluster.term_left.as_secs_f64(),
             )?;
         }
         if let Some(seconds) = process.cpu_seconds {

@@ -2,6 +2,7 @@
 
 mod failures;
 mod load;
+mod migration;
 mod nodes;
 mod proxy;
 
@@ -33,6 +34,25 @@ async fn every_node_answers_and_takes_over_and_a_worker_may_sit_at_any() {
     worker.send(done).await;
     worker.receive("ack").await;
     assert_eq!(cluster.get(active, &format!("/api/tasks/{task}")).await["status"], "completed");
+
+    let scrape = reqwest::Client::new().get(format!("{}/metrics", cluster.nodes[second].url));
+    let text = scrape.bearer_auth(&cluster.token).send().await.expect("an answer");
+    let text = text.text().await.expect("a text");
+    for line in [
+        "svc_cluster_nodes{status=\"active\"} 1.0",
+        "svc_cluster_nodes{status=\"standby\"} 2.0",
+        "svc_cluster_partitions_owned 256.0",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+
+    // A node that is alone with a dead database is alive; only the active one is asked for all else.
+    let live = format!("{}/health/live", cluster.nodes[second].url);
+    let live = reqwest::get(live).await.expect("an answer");
+    assert_eq!(
+        (live.status().as_u16(), live.text().await.expect("a text").as_str()),
+        (200, r#"{"status":"ok"}"#)
+    );
 
     let killed_at = Instant::now();
     cluster.nodes[active].kill();

@@ -55,6 +55,12 @@ impl Term {
     pub fn is_current(&self) -> bool {
         Instant::now() < *self.0.borrow()
     }
+
+    /// The time left, unless the term is renewed.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        self.0.borrow().saturating_duration_since(Instant::now())
+    }
 }
 
 #[derive(Debug)]
