@@ -19,6 +19,18 @@ async fn erase(client: &Client, task: &str, reason: &Value) -> crate::support::A
     client.send(client.request(reqwest::Method::DELETE, &path).json(reason)).await
 }
 
+/// Erases the texts of a step's task; the execution's actor may be awake for a moment.
+async fn erase_soon(fixture: &Fixture, task: &str) {
+    for _ in 0..200 {
+        let answer = erase(&fixture.admin, task, &json!({"reason": "r"})).await;
+        if answer.status.as_u16() == 200 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the texts of {task} are not erased");
+}
+
 /// The texts among `texts` that some file below `directory` holds.
 fn held<'t>(directory: &Path, texts: &[&'t str]) -> Vec<&'t str> {
     let mut found = Vec::new();
@@ -149,19 +161,33 @@ async fn a_step_is_erased_after_its_execution_and_feeds_no_retry() {
     fixture.reject(&b, &json!({"reason": COMMENT})).await.expect_ok();
     fixture.operator.execution_with_status(&execution, "failed").await;
     for id in [&a, &b] {
-        let mut answer = erase(&fixture.admin, id, &json!({"reason": "r"})).await;
-        // The execution's actor may be awake for a moment.
-        for _ in 0..200 {
-            if answer.status.as_u16() == 200 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            answer = erase(&fixture.admin, id, &json!({"reason": "r"})).await;
-        }
-        answer.expect_ok();
+        erase_soon(&fixture, id).await;
     }
     let shown = fixture.operator.execution(&execution).await.to_string();
     assert!(!shown.contains(PROMPT) && !shown.contains(COMMENT), "{shown}");
+    let path = format!("/api/plans/executions/{execution}/retry");
+    let refused = fixture.operator.post(&path, &json!({})).await;
+    assert_eq!(refused.refused(409), "INVALID_STATE");
+}
+
+#[tokio::test]
+async fn an_item_of_a_list_is_erased_and_feeds_no_retry() {
+    let fixture = Fixture::open().await;
+    let steps = json!([
+        {"id": "each", "forEach": "{{input.list}}", "item": "doc", "maxItems": 5,
+            "prompt": "{{doc}}"},
+        {"id": "b", "prompt": "b", "dependsOn": ["each"], "requiresApproval": true},
+    ]);
+    let execution = fixture.start(&steps, &json!({"input": {"list": [PROMPT, "another"]}})).await;
+    let b = fixture.waiting(&execution, "b").await;
+    fixture.reject(&b, &json!({"reason": "no"})).await.expect_ok();
+    fixture.operator.execution_with_status(&execution, "failed").await;
+    let path = format!("/api/plans/executions/{execution}/steps/each/items");
+    let items = fixture.operator.get(&path).await.expect_ok();
+    let item = items[0]["taskId"].as_str().expect("an id").to_owned();
+    erase_soon(&fixture, &item).await;
+    let items = fixture.operator.get(&path).await.expect_ok();
+    assert!(items[0]["output"].is_null() && items[1]["output"].is_string(), "{items:#}");
     let path = format!("/api/plans/executions/{execution}/retry");
     let refused = fixture.operator.post(&path, &json!({})).await;
     assert_eq!(refused.refused(409), "INVALID_STATE");

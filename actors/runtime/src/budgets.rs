@@ -64,8 +64,10 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Reserved {
     of: Vec<Promise>,
-    /// A worker has the task: its result will be charged.
+    /// A worker has the task: its answer will be charged.
     runs: bool,
+    /// The cost of its earlier answers, which is charged already.
+    charged: Money,
 }
 
 impl Budgets {
@@ -208,7 +210,7 @@ impl Budgets {
             inner.parked.insert(id);
             return false;
         }
-        inner.begin(id, &matching, worst);
+        inner.begin(task, &matching, worst);
         true
     }
 
@@ -232,7 +234,7 @@ impl Budgets {
         let inputs = tables::inputs(node.store(), Environment::Live, task.spec.id).await?;
         let worst = node.worst_cost(task.spec.called(), &inputs, task.spec.max_tokens);
         if runs {
-            self.inner().begin(task.spec.id, &matching, worst);
+            self.inner().begin(task, &matching, worst);
         } else {
             self.enter(task, worst);
         }
@@ -251,29 +253,31 @@ impl Budgets {
     }
 
     fn settle_task(&self, task: &Task, now: Timestamp, ops: &mut Vec<Op>) {
-        let (waits, has_result) = match task.state {
+        let (waits, cost) = match task.state {
             State::Running { .. } => return,
-            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => (true, false),
-            State::Completed { .. } | State::AwaitingApproval { .. } | State::Failed { .. } => {
-                (false, task.result.is_some())
+            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => {
+                (true, cost_so_far(task))
             }
-            State::Cancelled { .. } | State::Rejected { .. } => (false, false),
+            State::Completed { .. } | State::AwaitingApproval { .. } | State::Failed { .. } => {
+                let usage = task.result.as_ref().map(|result| result.usage).unwrap_or_default();
+                (false, Money::from_usd(usage.total_cost))
+            }
+            State::Cancelled { .. } | State::Rejected { .. } => (false, Money::ZERO),
         };
         let mut inner = self.inner();
-        let Some(Reserved { of, runs }) = inner.held.remove(&task.spec.id) else { return };
+        let Some(Reserved { of, runs, charged }) = inner.held.remove(&task.spec.id) else { return };
         inner.release(&of);
         if waits {
-            let rejects = |(id, _): &Promise| {
+            let rejects = |(id, _): &&Promise| {
                 let ledger = inner.ledgers.get(id);
                 ledger.is_some_and(|ledger| ledger.budget.on_exceed == OnExceed::Reject)
             };
-            let kept: Vec<_> = of.into_iter().filter(rejects).collect();
+            let kept: Vec<_> = of.iter().filter(rejects).copied().collect();
             inner.reserve(task.spec.id, kept);
-            return;
         }
-        let usage = task.result.as_ref().filter(|_| runs && has_result).map(|it| it.usage);
-        let cost = usage.map(|usage| Money::from_usd(usage.total_cost)).unwrap_or_default();
-        if cost.is_zero() {
+        let mut cost = cost;
+        cost -= charged;
+        if !runs || cost.is_zero() {
             return;
         }
         let budgets: Vec<_> = of.iter().map(|(id, _)| *id).collect();
@@ -328,7 +332,8 @@ impl Inner {
     }
 
     /// A worker has the task from now on: what it had reserved stays, the rest is reserved.
-    fn begin(&mut self, task: TaskId, matching: &[BudgetId], worst: Option<Money>) {
+    fn begin(&mut self, of: &Task, matching: &[BudgetId], worst: Option<Money>) {
+        let task = of.spec.id;
         let before = self.held.remove(&task).map(|held| held.of).unwrap_or_default();
         self.release(&before);
         let amount = |id: &BudgetId| {
@@ -337,10 +342,11 @@ impl Inner {
             let known = before.iter().find(|(of, _)| of == id).map(|(_, amount)| *amount);
             if reserves { known.or(worst).unwrap_or_default() } else { Money::ZERO }
         };
-        let of: Vec<_> = matching.iter().map(|id| (*id, amount(id))).collect();
-        self.reserve(task, of);
+        let promises: Vec<_> = matching.iter().map(|id| (*id, amount(id))).collect();
+        self.reserve(task, promises);
         if let Some(held) = self.held.get_mut(&task) {
             held.runs = true;
+            held.charged = cost_so_far(of);
         }
         self.parked.remove(&task);
     }
@@ -352,7 +358,7 @@ impl Inner {
             }
         }
         if !of.is_empty() {
-            self.held.insert(task, Reserved { of, runs: false });
+            self.held.insert(task, Reserved { of, ..Reserved::default() });
         }
     }
 
@@ -364,6 +370,12 @@ impl Inner {
         }
         self.freed = true;
     }
+}
+
+/// The cost of the answers that did not count, of a task that tries again.
+fn cost_so_far(task: &Task) -> Money {
+    let usage = task.correction.as_ref().map(|correction| correction.answer.usage);
+    usage.map(|usage| Money::from_usd(usage.total_cost)).unwrap_or_default()
 }
 
 fn unpriced(budget: BudgetId, model: &str) -> Error {

@@ -1,13 +1,15 @@
 //! Erasure of the texts of a step's task, after the execution has ended (PROTOCOL.md 16).
 
-use super::{Execution, Refusal};
+use std::sync::Arc;
+
+use super::{Execution, Refusal, StepState};
 use crate::id::TaskId;
 use crate::machine::{Machine, Step};
 use crate::task::Ending;
 
 impl Execution {
-    /// The execution without what its steps quote of the texts of `task`; a step that completed with
-    /// it cannot feed a retry any more.
+    /// The execution without the words that its steps and their items quote of `task`; a step that
+    /// completed with the task cannot feed a retry any more.
     ///
     /// # Errors
     /// [`Refusal::Running`] while the execution may still use the output.
@@ -16,13 +18,22 @@ impl Execution {
             return Err(Refusal::Running);
         }
         let mut next = self.clone();
-        let found = self.steps().find(|(_, row)| row.task == Some(task)).map(|(step, _)| step);
-        if let Some(step) = found {
+        let is_its = |row: &StepState| row.task == Some(task);
+        let step = self.steps().find(|(_, row)| is_its(row)).map(|(step, _)| (step, None));
+        let item = || {
+            let rows = self.items.iter().flat_map(|(step, items)| {
+                items.rows.iter().map(move |(item, row)| (*step, item, row))
+            });
+            let mut its = rows.filter(|(.., row)| is_its(row));
+            its.next().map(|(step, item, _)| (step, Some(item)))
+        };
+        if let Some((step, item)) = step.or_else(item) {
             next.head.version += 1;
-            let row = next.rows.at(step);
-            row.erased = true;
-            row.correction = None;
-            row.error = row.error.as_ref().map(Ending::erased);
+            // The error of a step may quote that of its item.
+            erase(next.rows.at(step), item.is_none());
+            if let (Some(item), Some(items)) = (item, next.items.get_mut(&step)) {
+                erase(Arc::make_mut(items).rows.at(item), true);
+            }
             if let Some(cause) = next.head.error.as_mut().filter(|cause| cause.step == Some(step)) {
                 cause.ending = cause.ending.erased();
             }
@@ -33,6 +44,13 @@ impl Execution {
     /// True if the texts of a completed step were erased: later steps cannot be rendered.
     #[must_use]
     pub fn has_erased_output(&self) -> bool {
-        self.steps().any(|(_, row)| row.erased)
+        let mut items = self.items.values().flat_map(|items| items.rows.iter());
+        self.steps().any(|(_, row)| row.erased) || items.any(|(_, row)| row.erased)
     }
+}
+
+fn erase(row: &mut StepState, output: bool) {
+    row.erased |= output;
+    row.correction = None;
+    row.error = row.error.as_ref().map(Ending::erased);
 }

@@ -19,7 +19,7 @@ use super::{Handle, unreadable};
 use crate::durable;
 use crate::execution::Address;
 use crate::read::runs;
-use crate::tables::{self, LIVE_APPROVALS, deliveries, executions};
+use crate::tables::{self, LIVE_APPROVALS, deliveries, executions, items};
 
 impl Handle {
     /// Erases prompt, context, output, edit, comment and the words of the error of an ended task.
@@ -86,6 +86,7 @@ impl Handle {
         else {
             return Ok(Vec::new());
         };
+        let execution = items::with_items(store, environment, execution).await.map_err(read)?;
         let step = execution.without_texts_of(task).map_err(|_| {
             Error::InvalidState(format!(
                 "execution {id} has not ended; its steps may still need the texts"

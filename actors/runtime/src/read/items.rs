@@ -127,7 +127,7 @@ pub(crate) async fn page(
         if let (Stage::Dispatched, Some(id)) = (row.stage, row.task) {
             task = tables::task(store, environment, id).await?.map(|found| found.task);
         }
-        if let (Stage::Completed, Some(id)) = (row.stage, row.task)
+        if let (Stage::Completed, Some(id), false) = (row.stage, row.task, row.erased)
             && let Some(output) = of_task(store, environment, id).await?
         {
             outputs.insert(item, output);

@@ -3,6 +3,7 @@
 use callboard_domain::Error;
 use callboard_domain::budget::Money;
 use callboard_domain::id::BudgetId;
+use callboard_domain::schema::Schema;
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, Match, OnExceed, Period};
 use callboard_domain::usage::Prices;
 
@@ -51,9 +52,13 @@ fn stands(bench: &Bench, id: BudgetId) -> (f64, f64) {
 
 /// Answers with so many tokens.
 async fn answer(worker: &mut Worker, lease: LeaseToken, tokens: u64) {
+    answer_with(worker, lease, "x", tokens).await;
+}
+
+async fn answer_with(worker: &mut Worker, lease: LeaseToken, output: &str, tokens: u64) {
     let usage = Usage { output: tokens, ..Usage::default() };
     let completion = Completion { usage, ..completion() };
-    worker.link.say(WorkerMessage::Completed(lease, "x".into(), completion));
+    worker.link.say(WorkerMessage::Completed(lease, output.into(), completion));
     assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
 }
 
@@ -102,6 +107,31 @@ async fn a_failed_attempt_gives_back_its_reservation_and_costs_nothing() {
     assert_eq!(stands(&bench, id), (0.0, 6.0));
     bench.handle.cancel(Environment::Live, lease.task, "usr_1").await.expect("it can be");
     assert_eq!(stands(&bench, id), (0.0, 0.0));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() {
+    let bench = bench().await;
+    let budget = budget(&bench, 20.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    let schema = serde_json::json!({"type": "object"});
+    let schema = Schema::compile("outputSchema", &schema).expect("a schema");
+    let costing = costing(6);
+    let inputs = Inputs { output_schema: Some(schema), ..costing.inputs };
+    bench.submit(Request { inputs, ..costing }).await;
+    let lease = worker.assignment().await.lease;
+    answer_with(&mut worker, lease, "[]", 2).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id).0, 2.0);
+
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id).0, 2.0);
+    let mut worker = bench.resumed(1, Some((&worker, vec![lease]))).await;
+    answer_with(&mut worker, lease, "{}", 3).await;
+    assert_eq!(stands(&bench, id), (5.0, 0.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (5.0, 0.0));
 }
 
 #[tokio::test]
