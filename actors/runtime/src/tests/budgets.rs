@@ -123,10 +123,10 @@ async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() 
     let lease = worker.assignment().await.lease;
     answer_with(&mut worker, lease, "[]", 2).await;
     let lease = worker.assignment().await.lease;
-    assert_eq!(stands(&bench, id).0, 2.0);
+    assert_eq!(stands(&bench, id), (2.0, 6.0));
 
     let bench = restart(bench).await;
-    assert_eq!(stands(&bench, id).0, 2.0);
+    assert_eq!(stands(&bench, id), (2.0, 6.0));
     let mut worker = bench.resumed(1, Some((&worker, vec![lease]))).await;
     answer_with(&mut worker, lease, "{}", 3).await;
     assert_eq!(stands(&bench, id), (5.0, 0.0));
