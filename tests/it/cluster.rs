@@ -1,5 +1,6 @@
 //! Several nodes on one PostgreSQL: real programs, killed, stopped and cut off.
 
+mod chart;
 mod failures;
 mod load;
 mod migration;
