@@ -53,6 +53,7 @@ fn values(url: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn the_chart_is_valid_and_a_server_takes_its_settings() {
+    callboard_common::tls::install_provider();
     let tools = Tools::install();
     let postgres = Postgres::start();
     let values = values(&postgres.url(&postgres.database()));
