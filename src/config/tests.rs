@@ -87,6 +87,7 @@ fn the_shipped_file_names_every_setting_with_a_comment_above_it() {
     let secrets = [
         ("auth", "signing_key"),
         ("auth", "previous_signing_key"),
+        ("cluster", "key"),
         ("oidc", "client_secret"),
         ("otel", "headers"),
         ("smtp", "password"),
@@ -120,7 +121,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "# x\n[queue]\nageing = \"60s\"\n",
         "c.toml line 3: unknown setting queue.ageing; allowed in [queue]: aging",
     );
-    let sections = "audit, auth, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
+    let sections = "audit, auth, cluster, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
                     metrics, models, oidc, otel, queue, retention, runtime, server, smtp, store, templates, tls, \
                     webhooks, worker";
     let unknown = format!("c.toml line 1: unknown setting mail.host; sections: {sections}");

@@ -99,6 +99,12 @@ impl Cluster {
         self.ask(node, ("GET", path), &Value::Null, "").await
     }
 
+    pub(super) async fn metrics(&self, node: usize) -> String {
+        let call = self.http.get(format!("{}/metrics", self.nodes[node].url));
+        let answer = call.bearer_auth(&self.token).send().await.expect("an answer");
+        answer.text().await.expect("a text")
+    }
+
     /// The number of tasks, as a list at a node tells it.
     pub(super) async fn total(&self, node: usize) -> usize {
         let client = Client::new(&self.nodes[node].url, &self.token);

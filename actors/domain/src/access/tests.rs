@@ -45,6 +45,7 @@ const SPECIFIED: &str = "
     | tasks: erase texts | yes | no | no | no |
     | models: read | yes | yes | yes | no |
     | models: manage | yes | no | no | no |
+    | cluster: manage | yes | no | no | no |
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {

@@ -65,6 +65,7 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("tasks" | "bulk" | "hitl" | "budgets" | "models", "model") => Some(MODELS),
         ("schedules", "id") => Some(list(&["schedules"], "id", "name")),
         ("budgets", "id") => Some(list(&["budgets"], "id", "period")),
+        ("cluster", "id") => Some(list(&["cluster"], "id", "address")),
         ("bulk", "id") => Some(list(&["bulk"], "id", "status")),
         ("keys", "id") => Some(list(&["auth", "keys"], "id", "name")),
         ("sessions", "id") => Some(list(&["auth", "sessions"], "id", "")),
