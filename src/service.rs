@@ -105,7 +105,7 @@ impl Assembled {
     /// Brings back what was unfinished, and puts the edge in front.
     ///
     /// # Errors
-    /// Whatever stands in the way, in words that say what to do.
+    /// The obstacle, in words that say what to do.
     pub(crate) async fn over(
         opened: Opened,
         mut config: Config,
@@ -239,7 +239,7 @@ impl Port {
     /// Prepares the process and the data directory, and listens.
     ///
     /// # Errors
-    /// Whatever stands in the way, in words that say what to do.
+    /// The obstacle, in words that say what to do.
     pub(crate) fn open(config: &Config) -> Result<(Self, Place), Error> {
         let tls = prepare(config)?;
         let bound = Bound::new(config, tls)?;
@@ -288,7 +288,7 @@ impl Service {
     /// connection can be made; it is answered once [`Service::serve`] runs.
     ///
     /// # Errors
-    /// Whatever stands in the way, in words that say what to do.
+    /// The obstacle, in words that say what to do.
     pub async fn start(config: Config) -> Result<Self, Error> {
         if config.store.shared.is_some() {
             return Err(Error("store.url: only callboard serve runs on PostgreSQL".into()));

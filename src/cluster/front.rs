@@ -1,4 +1,4 @@
-//! What a node of a cluster does with a request: answers it, or forwards it to the node that does.
+//! The door of a node: it answers a request, or forwards it to the node that does.
 //!
 //! ```text
 //! request ─▶ active here? ─ yes ─▶ the service
@@ -78,7 +78,7 @@ impl Role {
     }
 }
 
-/// The door of a node.
+/// A node's door.
 #[derive(Clone)]
 pub(crate) struct Front(Arc<Inner>);
 

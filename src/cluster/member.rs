@@ -41,7 +41,7 @@ impl Node {
     /// Opens the store, listens and joins. `on_setup` is told the link with which the first admin is made.
     ///
     /// # Errors
-    /// Whatever stands in the way, in words that say what to do.
+    /// The obstacle, in words that say what to do.
     pub(crate) async fn start(
         config: Config,
         on_setup: impl Fn(&Secret) + Send + Sync + 'static,

@@ -66,7 +66,7 @@ impl Default for Limits {
     }
 }
 
-/// What answers the requests of all connections.
+/// The service that answers the requests of all connections.
 pub(crate) trait Answers: Clone + Send + Sync + 'static {
     /// Answers a request.
     fn answer(self, request: Request) -> impl Future<Output = Response> + Send;

@@ -81,7 +81,8 @@ pub struct Task {
     /// The lease whose result was applied last: the same result again is a duplicate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_result_lease: Option<LeaseId>,
-    /// What the model's answer came with. Boxed, because a task is moved often before it has one.
+    /// Usage, confidence and finish reason of the answer. Boxed, because a task is moved often before it
+    /// has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<Completion>>,
     /// Why the last attempt failed, or what ended the task.

@@ -253,7 +253,7 @@ impl Budgets {
     }
 
     fn settle_task(&self, task: &Task, now: Timestamp, ops: &mut Vec<Op>) {
-        let (waits, cost) = match task.state {
+        let (waits, mut cost) = match task.state {
             State::Running { .. } => return,
             State::Scheduled { .. } | State::Ready | State::Backoff { .. } => {
                 (true, cost_so_far(task))
@@ -275,7 +275,6 @@ impl Budgets {
             let kept: Vec<_> = of.iter().filter(rejects).copied().collect();
             inner.reserve(task.spec.id, kept);
         }
-        let mut cost = cost;
         cost -= charged;
         if !runs || cost.is_zero() {
             return;

@@ -19,7 +19,7 @@ const COLUMNS: [Column; 7] = [
     ("EXPIRES IN MS", "expiresInMs"),
 ];
 
-/// What to do with the nodes of a cluster.
+/// The commands on the nodes of a cluster.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Cluster {
     /// List the nodes.
