@@ -6,8 +6,10 @@
 //! it, and a cursor is a place. Deliberately absent: who may see what, and the wire's shapes.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::Environment;
@@ -15,7 +17,7 @@ use callboard_domain::task::Spec;
 use callboard_store::{Error, LogId, Record, Store};
 use tokio::sync::{OnceCell, broadcast, mpsc, watch};
 
-use crate::tables::{self, EVENTS, Event};
+use crate::tables::{self, EVENTS, Event, Subject};
 
 /// How many records are kept in memory, per environment.
 const RECENT: usize = 4_096;
@@ -136,6 +138,8 @@ impl Kept {
 /// All environments' events.
 pub(crate) struct Events {
     store: Arc<dyn Store>,
+    /// What the store commits; whoever takes it in holds the lock, so that records keep their order.
+    tail: Mutex<mpsc::UnboundedReceiver<Vec<Record>>>,
     recent: [Mutex<Recent>; Environment::ALL.len()],
     committed: watch::Sender<()>,
     deltas: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
@@ -151,6 +155,7 @@ impl std::fmt::Debug for Events {
 impl Events {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self {
+            tail: Mutex::new(store.tail()),
             store,
             recent: std::array::from_fn(|_| Mutex::default()),
             committed: watch::Sender::new(()),
@@ -160,22 +165,29 @@ impl Events {
     }
 
     /// Takes in what the store commits, until it closes.
-    pub(crate) async fn follow(self: Arc<Self>, mut tail: mpsc::UnboundedReceiver<Vec<Record>>) {
-        while let Some(records) = tail.recv().await {
-            if self.committed.receiver_count() == 0 {
-                self.forget();
-                continue;
-            }
-            for record in records {
-                let Some(environment) = environment_of(record.log) else { continue };
-                let mut recent = self.recent(environment);
-                recent.push_back(Arc::new(Kept::new(record)));
-                if recent.len() > RECENT {
-                    recent.pop_front();
-                }
-            }
-            self.committed.send_replace(());
+    pub(crate) async fn follow(self: Arc<Self>) {
+        let next = |cx: &mut Context<'_>| {
+            let mut tail = locked(&self.tail);
+            let records = ready!(tail.poll_recv(cx));
+            Poll::Ready(records.map(|records| self.take_in(records)))
+        };
+        while poll_fn(next).await.is_some() {}
+    }
+
+    fn take_in(&self, records: Vec<Record>) {
+        if self.committed.receiver_count() == 0 {
+            self.forget();
+            return;
         }
+        for record in records {
+            let Some(environment) = environment_of(record.log) else { continue };
+            let mut recent = self.recent(environment);
+            recent.push_back(Arc::new(Kept::new(record)));
+            if recent.len() > RECENT {
+                recent.pop_front();
+            }
+        }
+        self.committed.send_replace(());
     }
 
     /// Keeps nothing in memory, so that there is no gap: it is all in the store. A subscriber that came
@@ -192,10 +204,15 @@ impl Events {
         self.committed.receiver_count()
     }
 
-    /// Passes a piece of an output on, if anybody listens for such.
+    /// Passes a piece of an output on, if anybody listens for such: after whatever was committed before.
     pub(crate) fn delta(&self, environment: Environment, delta: impl FnOnce() -> Delta) {
         let deltas = &self.deltas[usize::from(environment.number())];
         if deltas.receiver_count() > 0 {
+            let mut tail = locked(&self.tail);
+            while let Ok(records) = tail.try_recv() {
+                self.take_in(records);
+            }
+            drop(tail);
             // The last listener may leave meanwhile.
             let _ = deltas.send(StreamItem::Delta(Arc::new(Published::new(delta()))));
         }
@@ -240,6 +257,7 @@ impl Events {
             committed,
             deltas,
             depths,
+            pieces: Vec::new(),
             ahead: VecDeque::new(),
         })
     }
@@ -290,8 +308,8 @@ impl Events {
     }
 }
 
-fn locked(recent: &Mutex<Recent>) -> MutexGuard<'_, Recent> {
-    recent.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first record that tells anything after a place.
@@ -316,6 +334,8 @@ pub struct Subscription {
     committed: watch::Receiver<()>,
     deltas: Option<broadcast::Receiver<StreamItem>>,
     depths: Option<broadcast::Receiver<StreamItem>>,
+    /// The pieces that came, until the stored events before them were read.
+    pieces: Vec<StreamItem>,
     ahead: VecDeque<StreamItem>,
 }
 
@@ -362,18 +382,29 @@ impl Subscription {
             if self.is_behind {
                 self.committed.borrow_and_update();
                 let (reached, events) = self.events.read(self.environment, self.after).await?;
-                // A task's pieces were sent before its end was committed, so they come first.
-                for passing in [&mut self.deltas, &mut self.depths].into_iter().flatten() {
-                    self.ahead.extend(waiting(passing));
-                }
+                self.pieces.extend(self.deltas.as_mut().map(waiting).unwrap_or_default());
+                self.pieces.truncate(PASSING);
+                self.ahead.extend(self.depths.as_mut().map(waiting).unwrap_or_default());
                 self.is_behind = reached > self.after;
                 self.after = reached;
-                self.ahead.extend(events);
+                for event in events {
+                    self.ahead.extend(earlier(&mut self.pieces, &event));
+                    self.ahead.push_back(event);
+                }
+                if !self.is_behind {
+                    self.ahead.extend(self.pieces.drain(..));
+                }
                 continue;
             }
             tokio::select! {
                 biased;
-                item = passed(&mut self.deltas) => return Ok(Some(item)),
+                piece = passed(&mut self.deltas) => {
+                    if !self.committed.has_changed().unwrap_or_default() {
+                        return Ok(Some(piece));
+                    }
+                    self.pieces.push(piece);
+                    self.is_behind = true;
+                }
                 item = passed(&mut self.depths) => return Ok(Some(item)),
                 committed = self.committed.changed() => match committed {
                     Ok(()) => self.is_behind = true,
@@ -382,6 +413,19 @@ impl Subscription {
             }
         }
     }
+}
+
+/// Takes the pieces that belong before a stored event: those of the same task whose attempt began earlier.
+fn earlier(pieces: &mut Vec<StreamItem>, event: &StreamItem) -> Vec<StreamItem> {
+    let StreamItem::Stored(_, row) = event else { return Vec::new() };
+    let (Subject::Task(task) | Subject::TaskOfStep(_, _, task)) = &row.subject else {
+        return Vec::new();
+    };
+    let is_earlier = |piece: &mut StreamItem| {
+        let StreamItem::Delta(delta) = piece else { return false };
+        delta.task.id == task.spec.id && delta.version < task.version
+    };
+    pieces.extract_if(.., is_earlier).collect()
 }
 
 /// The passing events that are there.
@@ -415,12 +459,14 @@ mod tests {
     use std::time::Duration;
 
     use callboard_domain::Timestamp;
-    use callboard_domain::id::WorkerId;
+    use callboard_domain::id::{TaskId, WorkerId};
+    use callboard_domain::retry::Policy;
+    use callboard_domain::task::{Origin, Task};
     use callboard_store::memory::MemoryStore;
     use callboard_store::{Batch, BatchId, Outcome};
 
     use super::*;
-    use crate::tables::{EventRow, Subject, WorkerRow};
+    use crate::tables::{EventRow, WorkerRow};
 
     const LIVE: Environment = Environment::Live;
 
@@ -445,7 +491,7 @@ mod tests {
     async fn what_happened_while_nobody_listened_is_told_to_whoever_comes_back() {
         let store = Arc::new(MemoryStore::new());
         let events = Arc::new(Events::new(store.clone()));
-        let following = tokio::spawn(Arc::clone(&events).follow(store.tail()));
+        let following = tokio::spawn(Arc::clone(&events).follow());
         let mut first =
             events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
         happens(&store, 1).await;
@@ -465,11 +511,70 @@ mod tests {
         following.abort();
     }
 
+    fn spec() -> Spec {
+        Spec {
+            id: TaskId::from_u128(1 << 10),
+            account: "usr_01hf7yat3v0000000000001a7z".into(),
+            concurrent: None,
+            model: "a-model".into(),
+            queue: "default".into(),
+            priority: 5,
+            timeout_ms: 300_000,
+            tags: Vec::new(),
+            max_tokens: None,
+            temperature: None,
+            callback_url: None,
+            gate: None,
+            retry: Policy::default(),
+            origin: Origin::default(),
+            checked: false,
+            routing: None,
+            flow: None,
+            start_at: None,
+        }
+    }
+
+    fn piece(version: u64) -> Delta {
+        let (text, at) = ("text".to_owned(), Timestamp::from_millis(0));
+        Delta { task: Arc::new(spec()), version, offset: 0, text, at }
+    }
+
+    #[tokio::test]
+    async fn a_piece_comes_after_what_was_committed_before_it() {
+        let store = Arc::new(MemoryStore::new());
+        // Nobody follows: the piece itself takes in what was committed.
+        let events = Arc::new(Events::new(store.clone()));
+        let passing = Passing { deltas: true, depths: false };
+        let mut listens = events.subscribe(LIVE, None, passing).await.expect("the store answers");
+        happens(&store, 1).await;
+        events.delta(LIVE, || piece(2));
+        assert_eq!(next(&mut listens).await, 1);
+        let told = listens.next().await.expect("the store answers");
+        assert!(matches!(told, Some(StreamItem::Delta(_))), "{told:?}");
+    }
+
+    #[test]
+    fn a_piece_comes_before_the_end_of_its_attempt_and_after_the_begin() {
+        let mut task = Task::submitted(spec()).next;
+        task.version = 2;
+        let event = Event {
+            event: "task.started".into(),
+            at: Timestamp::from_millis(0),
+            subject: Subject::Task(Arc::new(task)),
+        };
+        let event = StreamItem::Stored(64, Arc::new(Published::new(event)));
+        let piece = |version| StreamItem::Delta(Arc::new(Published::new(piece(version))));
+        let mut pieces = vec![piece(1), piece(2)];
+        let before = earlier(&mut pieces, &event);
+        assert!(matches!(&before[..], [StreamItem::Delta(it)] if it.version == 1), "{before:?}");
+        assert!(matches!(&pieces[..], [StreamItem::Delta(it)] if it.version == 2), "{pieces:?}");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn whoever_comes_back_just_as_memory_is_cleared_is_told_all_the_same() {
         let store = Arc::new(MemoryStore::new());
         let events = Arc::new(Events::new(store.clone()));
-        let following = tokio::spawn(Arc::clone(&events).follow(store.tail()));
+        let following = tokio::spawn(Arc::clone(&events).follow());
         let mut first =
             events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
         happens(&store, 1).await;

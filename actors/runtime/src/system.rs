@@ -76,13 +76,11 @@ impl System {
         on_break: OnBreak,
     ) -> Result<Self, NotStarted> {
         let node = Arc::new(Node::new(&store, settings, ports));
-        // Before anything is committed that somebody may listen for.
-        let records = store.tail();
         let (root, ended) = Actor::spawn(None, Root, (Arc::clone(&node), on_break))
             .await
             .map_err(|error| NotStarted(error.to_string()))?;
         let mut system = Self { node, root, ended, followers: Vec::new() };
-        system.spawn_background(Arc::clone(&system.node.events).follow(records));
+        system.spawn_background(Arc::clone(&system.node.events).follow());
         system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
