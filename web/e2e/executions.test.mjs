@@ -231,6 +231,55 @@ test("a plan of 500 steps is usable within 2 s", async () => {
   await close(page);
 });
 
+test("a fork takes over what stays the same, says so and the cost before it starts, and is compared", async () => {
+  const { id: planId } = await plan("To be forked", [
+    { id: "gather", prompt: say({ say: "facts" }) },
+    { id: "word", prompt: '{"say":"{{input.word}}"}', dependsOn: ["gather"] },
+    { id: "letter", prompt: say({ say: "a letter" }), dependsOn: ["gather"] },
+  ]);
+  const { id } = await execute(planId, { input: { word: "one" } });
+  await ended(id);
+  const page = await open(browser, server, `/executions/${id}?step=letter`);
+  await page.getByRole("button", { name: "Fork" }).click();
+  const dialog = page.getByRole("dialog", { name: "Fork this execution" });
+  assert.equal(await dialog.getByLabel("Run anew from").inputValue(), "letter", "the selected step");
+  await dialog.getByLabel("Run anew from").selectOption("");
+  const input = dialog.getByLabel("Input as JSON");
+  await input.fill("{");
+  await dialog.getByText("This is not JSON of an object").waitFor();
+  assert.ok(await dialog.getByRole("button", { name: "Dry run" }).isDisabled());
+  await input.fill('{"word": "two"}');
+  await dialog.getByRole("button", { name: "Dry run" }).click();
+  await dialog.getByText("2 of 3 steps taken over").waitFor();
+  await dialog.getByText("Runs anew: word").waitFor();
+  await accessible(page, "fork");
+  await shot(page, "execution-fork");
+  const { pagination } = await server.answer("GET", `/api/plans/executions?planId=${planId}`);
+  assert.equal(pagination.total, 1, "a dry run starts nothing");
+  // What was changed since is asked again before it starts.
+  await dialog.getByLabel("Run anew from").selectOption("letter");
+  await dialog.getByRole("button", { name: "Dry run" }).click();
+  await dialog.getByText("1 of 3 steps taken over").waitFor();
+  await dialog.getByRole("button", { name: /^Fork/ }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith(id));
+  const fork = new URL(page.url()).pathname.split("/").at(-1);
+  const { steps, forkedFrom } = await ended(fork);
+  assert.equal(forkedFrom.executionId, id);
+  const of = Object.entries(steps).map(([step, { reusedFrom }]) => [step, reusedFrom !== undefined]);
+  assert.deepEqual(sorted(Object.fromEntries(of)), [
+    ["gather", true],
+    ["letter", false],
+    ["word", false],
+  ]);
+  await page.getByRole("link", { name: /^fork of/ }).waitFor();
+  await node(page, "gather").click();
+  await page.getByText("Taken over", { exact: true }).waitFor();
+  await shot(page, "execution-of-fork");
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByText("1 step of 3 differs").waitFor();
+  await close(page);
+});
+
 test("the list filters by the address, counts what is there, and follows what happens", async () => {
   const page = await open(browser, server, "/executions?status=failed");
   await page.getByRole("row").nth(1).waitFor();

@@ -125,6 +125,13 @@ function Figures({ step }: { step: StepView }) {
       </Fact>
       <Fact name="Model">{task?.model ?? step.model ?? "–"}</Fact>
       <Fact name="Queue">{task?.queue ?? step.queue ?? "–"}</Fact>
+      {result?.reusedFrom && (
+        <Fact name="Taken over">
+          <Link href={`/tasks/${result.reusedFrom}`} className="mono" data-tip={result.reusedFrom}>
+            {tail(result.reusedFrom)}
+          </Link>
+        </Fact>
+      )}
       {taskId && (
         <Fact name="Task">
           <Link href={`/tasks/${taskId}`} className="mono" data-tip={taskId}>

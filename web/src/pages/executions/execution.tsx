@@ -25,6 +25,7 @@ import "./executions.css";
 // Asked for with the page, so that it is there when the plan has been read.
 const graph = import("./graph");
 const Graph = lazy(() => graph);
+const Fork = lazy(() => import("./fork").then(({ Fork }) => ({ default: Fork })));
 
 const VIEWS = ["graph", "timeline", "table", "compare"] as const;
 type View = (typeof VIEWS)[number];
@@ -54,7 +55,7 @@ export default function ExecutionPage() {
     <PageFrame
       title={`${visible(name)} ${tail(id)}`}
       fill
-      actions={execution.data && <Actions of={execution.data} />}
+      actions={execution.data && <Actions of={execution.data} plan={plan.data} />}
     >
       <Loaded query={execution} lines={8}>
         {(data) =>
@@ -163,6 +164,11 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
         </span>
         <span>{plural(usage.total, "token")}</span>
         <span>{usage.priceUnknown ? <Unpriced /> : money(usage.totalCost)}</span>
+        {execution.forkedFrom && (
+          <Link href={`/executions/${execution.forkedFrom.executionId}`}>
+            fork of <span className="mono">{tail(execution.forkedFrom.executionId)}</span>
+          </Link>
+        )}
         {execution.templateId && (
           <Link href={`/templates/${execution.templateId}`} className="mono">
             {execution.templateId}
@@ -191,10 +197,12 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
 
 const wordOf = (state: string) => (state === "awaiting_approval" ? "awaiting review" : state);
 
-function Actions({ of: execution }: { of: Execution }) {
+function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefined }) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
+  const [params] = useParams();
   const [asks, setAsks] = useState(false);
+  const [forks, setForks] = useState(false);
   const [busy, setBusy] = useState<string>();
   const path = { id: execution.id };
   const run = async (name: string, call: () => Promise<unknown>, failed: string) => {
@@ -262,6 +270,26 @@ function Actions({ of: execution }: { of: Execution }) {
         <Button icon="executions" needs="plans: execute" busy={busy === "again"} onClick={() => void again()}>
           Run again
         </Button>
+      )}
+      {plan && (
+        <Button
+          icon="fork"
+          needs="plans: execute"
+          data-tip="Starts a new execution that takes over the steps that stay the same."
+          onClick={() => setForks(true)}
+        >
+          Fork
+        </Button>
+      )}
+      {forks && plan && (
+        <Suspense>
+          <Fork
+            execution={execution}
+            plan={plan}
+            step={params.get("step") ?? undefined}
+            onClose={() => setForks(false)}
+          />
+        </Suspense>
       )}
       {isRunning && (
         <Button

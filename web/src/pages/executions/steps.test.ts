@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { requestOf } from "./fork";
 import { HEIGHT, placed, WIDTH } from "./layout";
 import { barsOf, compared, countsOf, type Execution, type Plan, stepsOf, withStep } from "./steps";
 
@@ -109,4 +110,14 @@ test("500 steps are placed within a second", () => {
   const start = performance.now();
   expect(placed(steps).size).toBe(500);
   expect(performance.now() - start).toBeLessThan(1_000);
+});
+
+test("a fork is asked for with what differs and nothing else", () => {
+  const original = { id: "x", input: { word: "one" } } as unknown as Execution;
+  expect(requestOf(original, "", "", { word: "one" })).toEqual({});
+  expect(requestOf(original, "b", "2", { word: "two" })).toEqual({
+    fromStep: "b",
+    version: "2",
+    input: { word: "two" },
+  });
 });
