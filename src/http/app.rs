@@ -18,7 +18,7 @@ use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Owner};
 use callboard_store::sled::SledStore;
 use ipnet::IpNet;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use url::Url;
 
 use super::browser::Browsers;
@@ -39,6 +39,9 @@ use crate::wire::tasks::Defaults;
 
 /// The most worker connections that an account has open (PROTOCOL.md 8).
 const WORKER_SOCKETS: u32 = 500;
+
+/// How many streams read their whole item at once.
+const ITEM_READS: usize = 2;
 
 /// What the service is made of.
 pub struct Parts {
@@ -96,6 +99,8 @@ pub struct App {
     pub(crate) trust: ConfidenceTrust,
     pub(super) limiter: Limiter,
     pub(crate) streams: OpenLimit,
+    /// The reads of whole items for streams that go on at once: their texts are in memory twice.
+    pub(super) item_reads: Semaphore,
     pub(crate) allowed_origins: Vec<String>,
     /// True once the service stops: sockets and streams end.
     pub(crate) stopping: watch::Sender<bool>,
@@ -136,6 +141,7 @@ impl App {
             env_allow: parts.env_allow,
             trust: parts.trust,
             limiter: parts.limiter,
+            item_reads: Semaphore::new(ITEM_READS),
             allowed_origins: parts.allowed_origins,
             stopping: watch::Sender::new(false),
             streams: OpenLimit::new("event streams", parts.streams),

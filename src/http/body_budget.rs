@@ -5,7 +5,7 @@
 //!   one account, address   a quarter of that, of what is not whole yet
 //!   public endpoints       an eighth, in a pool of their own: they take nothing from the others
 //!   answers                as much as all, in a pool of their own, until they are sent; of one account or
-//!                          address a quarter, or one answer of any length
+//!                          address a quarter, or one answer of any length; frames of an item's stream too
 //! ```
 //!
 //! The first bytes of each do not count, because a connection's buffer holds as many anyway: many slow
@@ -13,9 +13,11 @@
 //! large one may be, and how long it may take, which [`super::body`] and the sockets say.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::Error;
+use tokio::sync::Notify;
 
 use super::body::MAX_BODY;
 use super::limit::Counted;
@@ -48,6 +50,7 @@ pub(super) struct AnswerPermit {
 impl Drop for AnswerPermit {
     fn drop(&mut self) {
         self.pool.give_back(self.one, self.bytes, self.bytes);
+        self.pool.given_back.notify_waiters();
     }
 }
 
@@ -57,6 +60,8 @@ struct Pool {
     limit: usize,
     limit_of_one: usize,
     held: Mutex<Held>,
+    /// An answer was sent; streams that wait for room may ask again.
+    given_back: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +94,8 @@ impl BodyBudget {
     pub(super) fn new(bytes: usize) -> Self {
         let pool = |free, limit: usize, least| {
             let limit_of_one = (limit / 4).max(least);
-            Arc::new(Pool { free, limit, limit_of_one, held: Mutex::default() })
+            let (held, given_back) = (Mutex::default(), Notify::new());
+            Arc::new(Pool { free, limit, limit_of_one, held, given_back })
         };
         // One body always fits.
         Self {
@@ -163,6 +169,19 @@ impl Share {
         let one = self.taken().one;
         pool.take_answer(one, bytes, must_go)?;
         Ok(Some(AnswerPermit { pool: Arc::clone(pool), one, bytes }))
+    }
+
+    /// Waits for room for an answer of so many bytes; `None` if it does not count.
+    pub(super) async fn room(&self, bytes: usize) -> Option<AnswerPermit> {
+        loop {
+            let mut given_back = pin!(self.budget.answers.given_back.notified());
+            // Room that is given back between the question and the wait is noticed.
+            given_back.as_mut().enable();
+            if let Ok(permit) = self.answer(bytes, false) {
+                return permit;
+            }
+            given_back.await;
+        }
     }
 
     /// The body is whole: it still takes room, but none of its account's.
@@ -254,6 +273,8 @@ impl Pool {
 mod tests {
     use std::net::IpAddr;
 
+    use futures_util::FutureExt;
+
     use super::*;
 
     const ONE: Counted = Counted::Address(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)));
@@ -327,6 +348,22 @@ mod tests {
         drop((again, others));
         assert_eq!(budget.answers.held().all, 0);
         assert!(budget.answers.held().by_one.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_stream_waits_until_an_answer_of_its_account_is_sent() {
+        let budget = BodyBudget::new(16 * MIB);
+        let (first, other) = (share(&budget, ONE, false), share(&budget, OTHER, false));
+        let long = first.answer(4 * MIB, false).expect("there is room");
+        let waiting = first.clone();
+        let mut waits = pin!(async move { waiting.room(MIB).await });
+        assert!(waits.as_mut().now_or_never().is_none());
+        drop(other.answer(MIB, false).expect("there is room"));
+        assert!(waits.as_mut().now_or_never().is_none(), "the account has none yet");
+        drop(long);
+        assert!(waits.await.is_some());
+        assert!(first.room(FREE_ANSWER - 1).await.is_none(), "it does not count");
+        assert_eq!(budget.answers.held().all, 0);
     }
 
     #[test]

@@ -5,13 +5,19 @@
 //! ```
 //!
 //! The log tells the item's events, and each running task's text is read from where the stream stands in
-//! it. Deliberately absent: a way to resume; a client that comes back begins with a new snapshot.
+//! it, in pieces, so that a client that reads slowly costs no more than another. The two frames with the
+//! whole item take room as other answers do, until they are sent: without room, a request is refused, and
+//! a stream that has begun waits. Deliberately absent: a way to resume; a client that comes back begins
+//! with a new snapshot.
+
+mod text;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::response::Response;
 use axum::response::sse::Event;
 use callboard_domain::Error;
@@ -19,15 +25,16 @@ use callboard_domain::access::{Action, Caller};
 use callboard_domain::execution::Stage;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
-use callboard_domain::task::{State as TaskState, Task};
+use callboard_domain::task::Task;
 use callboard_runtime::accounts::Right;
 use callboard_runtime::events::{Passing, StreamItem, Subscription};
 use callboard_runtime::tables::Subject;
-use callboard_runtime::texts::{Following, Mark, Run};
-use futures_util::future::select_all;
+use callboard_runtime::texts::Run;
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::body_budget::{AnswerPermit, Share};
+use super::describe::{Input, Operation};
 use super::events::streamed;
 use super::limit::OpenPermit;
 use super::serve::ConnectionHandle;
@@ -35,6 +42,37 @@ use super::{App, Failure, Id};
 use crate::wire::events::{Wanted, action, name_of, written};
 use crate::wire::executions::ExecutionBody;
 use crate::wire::tasks::TaskBody;
+
+use text::{StepKey, Text, changed, restart};
+
+/// Where a stream goes: its connection, and the room of its request.
+#[derive(Clone)]
+pub(super) struct Reader {
+    connection: ConnectionHandle,
+    share: Share,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Reader {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let (connection, share) = (parts.extensions.get(), parts.extensions.get());
+        let found = ConnectionHandle::clone(connection.ok_or(Error::Internal)?);
+        Ok(Self { connection: found, share: Share::clone(share.ok_or(Error::Internal)?) })
+    }
+}
+
+impl Input for Reader {
+    fn describe(_: &mut Operation) {}
+}
+
+/// What a stream does if there is no room for its first frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WithoutRoom {
+    Refused,
+    /// The work is done: who is refused would do it again.
+    Waits,
+}
 
 /// A task as it goes on, with its text.
 #[utoipa::path(
@@ -44,12 +82,12 @@ use crate::wire::tasks::TaskBody;
 pub(super) async fn of_task(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(connection): Extension<ConnectionHandle>,
+    reader: Reader,
     Id(id): Id<TaskId>,
 ) -> Result<Response, Failure> {
     app.may_read(&caller, id)?;
     let permit = app.streams.open(caller.account)?;
-    Ok(task_stream(&app, &caller, &connection, id, permit).await?)
+    Ok(answer(&app, &caller, reader, Item::Task(id), permit, WithoutRoom::Refused).await?)
 }
 
 /// An execution as it goes on, with the texts of its steps.
@@ -60,42 +98,45 @@ pub(super) async fn of_task(
 pub(super) async fn of_execution(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(connection): Extension<ConnectionHandle>,
+    reader: Reader,
     Id(id): Id<ExecutionId>,
 ) -> Result<Response, Failure> {
     let permit = app.streams.open(caller.account)?;
     let item = Item::Execution(id);
-    Ok(answer(&app, &caller, &connection, item, permit).await?)
+    Ok(answer(&app, &caller, reader, item, permit, WithoutRoom::Refused).await?)
 }
 
-/// The stream of a task.
-pub(super) async fn task_stream(
+/// The stream of a task that was submitted just now.
+pub(super) async fn of_submitted(
     app: &Arc<App>,
     caller: &Caller,
-    connection: &ConnectionHandle,
+    reader: Reader,
     id: TaskId,
     permit: OpenPermit,
 ) -> Result<Response, Error> {
-    answer(app, caller, connection, Item::Task(id), permit).await
+    answer(app, caller, reader, Item::Task(id), permit, WithoutRoom::Waits).await
 }
 
 async fn answer(
     app: &Arc<App>,
     caller: &Caller,
-    connection: &ConnectionHandle,
+    reader: Reader,
     item: Item,
     permit: OpenPermit,
+    without_room: WithoutRoom,
 ) -> Result<Response, Error> {
     let action = match item {
         Item::Task(_) => Action::TasksRead,
         Item::Execution(_) => Action::ExecutionsRead,
     };
-    let stream = ItemStream::begin(app, caller, item, action, permit).await?;
+    let Reader { connection, share } = reader;
+    let mut stream = ItemStream::new(app, caller, item, action, share, permit).await?;
+    stream.begin(without_room).await?;
     let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((event, stream))
     });
-    Ok(streamed(app, caller, action, connection, events))
+    Ok(streamed(app, caller, action, &connection, events))
 }
 
 /// The item that is streamed.
@@ -105,88 +146,15 @@ enum Item {
     Execution(ExecutionId),
 }
 
-/// A step by its id, and the item of its list.
-type StepKey = (String, Option<u16>);
-
-/// The text of a task, and how far it was sent.
-struct Text {
-    task: TaskId,
-    step: Option<StepKey>,
-    following: Following,
-    sent: Mark,
-    /// The version of the task that the client knows of.
-    version: u64,
-    /// A run has begun that the client knows of.
-    has_begun: bool,
+/// The whole item, in a frame that is still to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Snapshot,
+    End,
 }
 
-impl Text {
-    fn of(app: &App, environment: Environment, task: &Task) -> Self {
-        Self {
-            task: task.spec.id,
-            step: task.spec.origin.step.as_ref().map(|(_, id)| (id.clone(), task.spec.origin.item)),
-            following: app.handle.follow_text(environment, task.spec.id),
-            sent: Mark::default(),
-            version: task.version,
-            has_begun: task.started_at.is_some(),
-        }
-    }
-
-    /// The text so far of a task that was read just now, if it is there from its beginning.
-    fn so_far(&mut self, task: &Task) -> Option<String> {
-        let (offset, text, at) = self.following.after(Mark::default())?;
-        // The text of a run that the task's row does not show yet comes as a delta, and so does one
-        // whose beginning is not kept.
-        let is_running = matches!(task.state, TaskState::Running { .. });
-        let is_now = is_running && at.run.version == task.version;
-        if at.run.version > task.version || is_now && offset > 0 {
-            return None;
-        }
-        self.sent = at;
-        is_now.then_some(text)
-    }
-
-    /// The task was leased. The event that says so if what was sent before is void.
-    fn began(&mut self, run: Run) -> Option<Event> {
-        if run.version <= self.version {
-            return None;
-        }
-        self.version = run.version;
-        let is_anew = std::mem::replace(&mut self.has_begun, true);
-        is_anew.then(|| restart(self.step.as_ref(), run.attempt))
-    }
-
-    /// What was not sent yet.
-    fn take(&mut self) -> Vec<Event> {
-        let Some((offset, text, at)) = self.following.after(self.sent) else { return Vec::new() };
-        self.sent = at;
-        if at.run.version < self.version {
-            return Vec::new();
-        }
-        let mut events: Vec<_> = self.began(at.run).into_iter().collect();
-        let delta = of_step(self.step.as_ref(), json!({"text": text, "offset": offset}));
-        events.push(named("delta", &delta));
-        events
-    }
-}
-
-fn restart(step: Option<&StepKey>, attempt: u32) -> Event {
-    named("restart", &of_step(step, json!({"attempt": attempt})))
-}
-
-fn of_step(step: Option<&StepKey>, mut members: Value) -> Value {
-    if let Some((step, item)) = step {
-        members["stepId"] = step.as_str().into();
-        if let Some(item) = item {
-            members["item"] = (*item).into();
-        }
-    }
-    members
-}
-
-fn named(name: &str, data: &Value) -> Event {
-    Event::default().event(name).data(data.to_string())
-}
+/// A frame, and the room that it takes.
+type Frame = (Event, Option<AnswerPermit>);
 
 /// A stream of one item.
 struct ItemStream {
@@ -195,22 +163,29 @@ struct ItemStream {
     item: Item,
     wanted: Wanted,
     right: Right,
+    share: Share,
     subscription: Subscription,
     texts: Vec<Text>,
     /// The steps of which an attempt has begun.
     begun: HashSet<StepKey>,
-    ready: VecDeque<Event>,
+    ready: VecDeque<Frame>,
+    /// An event that is sent after the text before it.
+    behind: Option<StreamItem>,
+    owed: Option<Whole>,
+    /// The room of the frame that was sent last.
+    held: Option<AnswerPermit>,
     prev: Option<u64>,
     has_ended: bool,
     _permit: OpenPermit,
 }
 
 impl ItemStream {
-    async fn begin(
+    async fn new(
         app: &Arc<App>,
         caller: &Caller,
         item: Item,
         action: Action,
+        share: Share,
         permit: OpenPermit,
     ) -> Result<Self, Error> {
         let environment = caller.environment;
@@ -222,31 +197,75 @@ impl ItemStream {
                 Wanted { execution_id: Some(id.to_string()), ..Wanted::default() }
             }
         };
-        let mut stream = Self {
+        Ok(Self {
             app: Arc::clone(app),
             environment,
             item,
             wanted,
             right: app.handle.right(caller, action),
+            share,
             subscription,
             texts: Vec::new(),
             begun: HashSet::new(),
             ready: VecDeque::new(),
+            behind: None,
+            owed: Some(Whole::Snapshot),
+            held: None,
             prev: None,
             has_ended: false,
             _permit: permit,
-        };
-        let (snapshot, has_ended) = stream.read().await?;
-        stream.ready.push_back(named("snapshot", &snapshot));
-        if has_ended {
-            stream.ready.push_back(named("end", &snapshot));
-            stream.has_ended = true;
+        })
+    }
+
+    /// Reads the item for the snapshot.
+    async fn begin(&mut self, without_room: WithoutRoom) -> Result<(), Error> {
+        let app = Arc::clone(&self.app);
+        let _turn = app.item_reads.acquire().await.map_err(|_| Error::Internal)?;
+        let (json, has_ended) = self.read().await?;
+        match self.share.answer(json.len(), false) {
+            Ok(permit) => self.send_whole(Whole::Snapshot, &json, has_ended, permit),
+            Err(refused) if without_room == WithoutRoom::Refused => return Err(refused),
+            Err(_) => {}
         }
-        Ok(stream)
+        Ok(())
+    }
+
+    /// Reads the item again for a frame, once there is room for it.
+    async fn send_owed(&mut self, whole: Whole) -> Result<(), Error> {
+        let app = Arc::clone(&self.app);
+        let turn = app.item_reads.acquire().await.map_err(|_| Error::Internal)?;
+        let (json, has_ended) = self.read().await?;
+        if let Ok(permit) = self.share.answer(json.len(), false) {
+            self.send_whole(whole, &json, has_ended, permit);
+            return Ok(());
+        }
+        let length = json.len();
+        drop((json, turn));
+        let permit = self.share.room(length).await;
+        let _turn = app.item_reads.acquire().await.map_err(|_| Error::Internal)?;
+        let (json, has_ended) = self.read().await?;
+        self.send_whole(whole, &json, has_ended, permit);
+        Ok(())
+    }
+
+    fn send_whole(
+        &mut self,
+        whole: Whole,
+        json: &str,
+        has_ended: bool,
+        permit: Option<AnswerPermit>,
+    ) {
+        let name = match whole {
+            Whole::Snapshot => "snapshot",
+            Whole::End => "end",
+        };
+        self.ready.push_back((Event::default().event(name).data(json), permit));
+        self.owed = (whole == Whole::Snapshot && has_ended).then_some(Whole::End);
+        self.has_ended = whole == Whole::End;
     }
 
     /// The item as it is, with the texts so far, which are followed from there; and whether it has ended.
-    async fn read(&mut self) -> Result<(Value, bool), Error> {
+    async fn read(&mut self) -> Result<(String, bool), Error> {
         let (app, environment) = (Arc::clone(&self.app), self.environment);
         self.texts.clear();
         match self.item {
@@ -263,7 +282,7 @@ impl ItemStream {
                 let waiting_for = app.handle.waiting_in(environment, &detail.task);
                 let until = app.handle.waiting_until(&detail.task);
                 let body = TaskBody::whole(&detail, waiting_for).until(until);
-                Ok((json!(body), has_ended))
+                Ok((written_out(&body)?, has_ended))
             }
             Item::Execution(id) => {
                 let mut detail = app.handle.execution(environment, id).await?;
@@ -282,39 +301,48 @@ impl ItemStream {
                 let handle = &app.handle;
                 let waiting =
                     |task: &_| (handle.waiting_in(environment, task), handle.waiting_until(task));
-                Ok((json!(ExecutionBody::whole(&detail, waiting)), has_ended))
+                Ok((written_out(&ExecutionBody::whole(&detail, waiting))?, has_ended))
             }
         }
     }
 
-    /// The next event; `None` after the end, and if the log cannot be read.
+    /// The next event; `None` after the end, and if the log or the item cannot be read.
     async fn next(&mut self) -> Option<Event> {
+        // The connection asks for more once it has written the frame before, up to what its buffer holds.
+        self.held = None;
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some((event, permit)) = self.ready.pop_front() {
+                self.held = permit;
                 return Some(event);
             }
             if self.has_ended {
                 return None;
             }
-            let item = tokio::select! {
-                biased;
-                text = changed(&mut self.texts) => {
-                    self.ready.extend(self.texts[text].take());
-                    continue;
+            if let Some(whole) = self.owed {
+                self.send_owed(whole).await.ok()?;
+                continue;
+            }
+            let item = if let Some(item) = self.behind.take() {
+                item
+            } else {
+                tokio::select! {
+                    text = changed(&mut self.texts) => {
+                        self.send_text(text);
+                        // Each text has its turn.
+                        self.texts.rotate_left(text + 1);
+                        continue;
+                    }
+                    item = self.subscription.next() => item.ok()??,
                 }
-                item = self.subscription.next() => item.ok()??,
             };
             match &item {
-                StreamItem::Stored(at, event) if self.wanted.wants(&item) => {
-                    self.before(&event.event, &event.subject);
-                    if self.right.permits(action(name_of(&item))) {
-                        let json = written(&item, "", self.prev.replace(*at));
-                        self.ready.push_back(Event::default().event(&*event.event).data(json));
-                    }
-                    if self.is_end(&event.event, &event.subject) {
-                        let (item, _) = self.read().await.ok()?;
-                        self.ready.push_back(named("end", &item));
-                        self.has_ended = true;
+                StreamItem::Stored(_, event) if self.wanted.wants(&item) => {
+                    if let Some(text) = self.text_of(&event.subject)
+                        && self.send_text(text)
+                    {
+                        self.behind = Some(item);
+                    } else {
+                        self.tell(&item);
                     }
                 }
                 StreamItem::Gap(..) => return None,
@@ -323,25 +351,49 @@ impl ItemStream {
         }
     }
 
+    /// The place of a task's text, if it is followed.
+    fn text_of(&self, subject: &Subject) -> Option<usize> {
+        let Subject::Task(task) = subject else { return None };
+        self.texts.iter().position(|text| text.task == task.spec.id)
+    }
+
+    /// Sends the next piece of a text; false if all was sent.
+    fn send_text(&mut self, text: usize) -> bool {
+        let events = self.texts[text].take();
+        let has_more = !events.is_empty();
+        self.ready.extend(events.into_iter().map(short));
+        has_more
+    }
+
+    /// Sends a stored event; the text before it was sent.
+    fn tell(&mut self, item: &StreamItem) {
+        let StreamItem::Stored(at, event) = item else { return };
+        self.before(&event.event, &event.subject);
+        if self.right.permits(action(name_of(item))) {
+            let json = written(item, "", self.prev.replace(*at));
+            self.ready.push_back(short(Event::default().event(&*event.event).data(json)));
+        }
+        if self.is_end(&event.event, &event.subject) {
+            self.owed = Some(Whole::End);
+        }
+    }
+
     /// What an event says about the texts: it is sent first.
     fn before(&mut self, event: &str, subject: &Subject) {
         let Subject::Task(task) = subject else { return };
-        let known = self.texts.iter().position(|text| text.task == task.spec.id);
+        let known = self.text_of(subject);
         if event == "task.started" {
-            if let Some(known) = known {
-                let text = &mut self.texts[known];
-                self.ready.extend(text.take());
+            let restart = if let Some(known) = known {
                 let run = Run { version: task.version, attempt: task.attempt };
-                self.ready.extend(text.began(run));
+                self.texts[known].began(run)
             } else {
-                let restart = self.follow(task);
-                self.ready.extend(restart);
-            }
-        } else if let Some(known) = known {
-            self.ready.extend(self.texts[known].take());
-            if task.is_finished() {
-                self.texts.swap_remove(known);
-            }
+                self.follow(task)
+            };
+            self.ready.extend(restart.map(short));
+        } else if let Some(known) = known
+            && task.is_finished()
+        {
+            self.texts.remove(known);
         }
     }
 
@@ -368,11 +420,11 @@ impl ItemStream {
     }
 }
 
-/// The text that has more to send; never ready without one.
-async fn changed(texts: &mut [Text]) -> usize {
-    if texts.is_empty() {
-        return std::future::pending().await;
-    }
-    let changes = texts.iter_mut().map(|text| Box::pin(text.following.changed()));
-    select_all(changes).await.1
+/// A frame that is too short to take room.
+const fn short(event: Event) -> Frame {
+    (event, None)
+}
+
+fn written_out(body: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(body).map_err(|_| Error::Internal)
 }

@@ -14,8 +14,7 @@ use callboard_domain::query::Tasks;
 
 use super::extract::Asker;
 use super::idempotency::{self, IdempotencyKey};
-use super::serve::ConnectionHandle;
-use super::streams::task_stream;
+use super::streams::{self, Reader};
 use super::trace::Trace;
 use super::{Answer, App, Body, Failure, Id, Query, Reply};
 use crate::request;
@@ -46,7 +45,7 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     trace: Trace,
-    Extension(connection): Extension<ConnectionHandle>,
+    reader: Reader,
     key: IdempotencyKey,
     Query(Submitting { stream }): Query<Submitting>,
     Body(CreateTask { task, idempotency_key }): Body<CreateTask>,
@@ -62,7 +61,8 @@ pub(super) async fn create(
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
     if let Some(permit) = permit {
-        let stream = task_stream(&app, &caller, &connection, task.spec.id, permit).await?;
+        let id = task.spec.id;
+        let stream = streams::of_submitted(&app, &caller, reader, id, permit).await?;
         let mut stream = idempotency::marked(stream, submitted.replayed);
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::{ADMIN, Answer, Client, PASSWORD, Server, until};
+use crate::overload::reading;
+use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server, until};
 
 fn address(server: &Server) -> &str {
     server.url.trim_start_matches("http://")
@@ -164,6 +165,20 @@ async fn nobody_locks_an_account_for_others_for_good() {
     assert_eq!(wait.refused(429), "RATE_LIMIT_EXCEEDED");
 }
 
+/// A request whose client reads no more of the answer than its status, 200.
+async fn unread_answer(server: &Server, path: &str, token: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4_096).expect("it is ours");
+    let connected = socket.connect(address(server).parse().expect("an address")).await;
+    let mut stream = connected.expect("it listens");
+    let ask = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await.expect("it is open");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.expect("an answer");
+    assert_eq!(&first[9..], b"200");
+    stream
+}
+
 /// True if the server's end of a client's connection is open.
 fn is_open(stream: &TcpStream) -> bool {
     let port = |address: std::net::SocketAddr| format!(":{:04X}", address.port());
@@ -185,16 +200,7 @@ async fn a_stream_that_nobody_reads_is_closed_with_its_right() {
     let sign_in = json!({"email": ADMIN, "password": PASSWORD});
     let session = anybody.post("/api/auth/login", &sign_in).await.expect_ok();
     let token = session["token"].as_str().expect("a token");
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.set_recv_buffer_size(4_096).expect("it is ours");
-    let connected = socket.connect(address(&server).parse().expect("an address")).await;
-    let mut stream = connected.expect("it listens");
-    let ask =
-        format!("GET /api/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-    stream.write_all(ask.as_bytes()).await.expect("it is open");
-    let mut first = [0; 12];
-    stream.read_exact(&mut first).await.expect("an answer");
-    assert_eq!(&first[9..], b"200");
+    let stream = unread_answer(&server, "/api/events", token).await;
     // More events than the buffers between the two hold.
     let tags: Vec<String> = (0..32).map(|n| format!("{n:064}")).collect();
     let tasks = vec![json!({"prompt": "p", "tags": tags}); 100];
@@ -214,24 +220,14 @@ async fn an_account_that_reads_no_answers_gets_no_more_of_them() {
     let server = Server::start();
     let (key, other) = (server.key("viewer").await, server.client("viewer").await);
     let operator = server.client("operator").await;
-    let worker = crate::support::FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
     let worker = worker.run(|_| Ok("x".repeat(12 << 20)));
     let task = operator.submit(&json!({"prompt": "p"})).await;
     operator.task_with_status(&task, "completed").await;
     let path = format!("/api/tasks/{task}");
-    let mut unread = Vec::new();
-    for _ in 0..2 {
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.set_recv_buffer_size(4_096).expect("it is ours");
-        let connected = socket.connect(address(&server).parse().expect("an address")).await;
-        let mut stream = connected.expect("it listens");
-        let ask = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
-        stream.write_all(ask.as_bytes()).await.expect("it is open");
-        let mut first = [0; 12];
-        stream.read_exact(&mut first).await.expect("an answer");
-        assert_eq!(&first[9..], b"200");
-        unread.push(stream);
-    }
+    let mut unread = vec![unread_answer(&server, &path, &key).await];
+    // The first frame of a stream counts like the answer itself.
+    unread.push(unread_answer(&server, &format!("{path}/stream"), &key).await);
     // Two of 12 MiB are in the account's 32 MiB, and a third is not.
     let client = Client::new(&server.url, &key);
     let refused = client.get(&path).await;
@@ -240,11 +236,81 @@ async fn an_account_that_reads_no_answers_gets_no_more_of_them() {
     assert!(refused.headers.contains_key("x-ratelimit-limit"));
     let message = refused.body["error"]["message"].as_str().expect("a message");
     assert!(message.contains("33554432 bytes of unread answers"), "{message}");
+    let refused = client.get(&format!("{path}/stream")).await;
+    assert_eq!(refused.refused(429), "RATE_LIMIT_EXCEEDED");
     client.get("/api/tasks").await.expect_ok();
     other.get(&path).await.expect_ok();
     unread.pop();
     until("there is room again", async || client.get(&path).await.status == 200).await;
     worker.abort();
+}
+
+/// Before: each of 30 streams that nobody reads held the item's end, 280 MB in all.
+#[tokio::test]
+async fn the_ends_of_streams_that_nobody_reads_wait_for_room() {
+    const OUTPUT: usize = 6 << 20;
+    let server = Server::start();
+    let (key, other) = (server.key("viewer").await, server.client("viewer").await);
+    let operator = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let task = operator.submit(&json!({"prompt": "p"})).await;
+    let assigned = worker.assignment().await;
+    let path = format!("/api/tasks/{task}/stream");
+    let mut unread = Vec::new();
+    for _ in 0..30 {
+        unread.push(unread_answer(&server, &path, &key).await);
+    }
+    let (own, others) = (Client::new(&server.url, &key), other);
+    let read = async |client: Client| {
+        let answer = client.request(Method::GET, &path).send().await.expect("an answer");
+        let text = answer.text().await.expect("it ends in order");
+        let (_, end) = text.rsplit_once("event: end\ndata: ").expect("an end");
+        let end: Value = serde_json::from_str(end.trim()).expect("JSON");
+        end["output"].as_str().map(str::len)
+    };
+    let waits = tokio::spawn({
+        let (own, path) = (own.clone(), path.clone());
+        async move {
+            let answer = own.request(Method::GET, &path).send().await.expect("an answer");
+            answer.text().await.expect("it ends in order").len()
+        }
+    });
+    let memory = || reading(&server).memory;
+    let before = memory();
+    worker.complete(&assigned["lease"], &"x".repeat(OUTPUT)).await;
+    let (mut most, until) = (memory(), Instant::now() + Duration::from_millis(1_500));
+    while Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        most = most.max(memory());
+    }
+    assert!(most < before + 150.0, "{before} MB, then {most} MB");
+    assert_eq!(read(others).await, Some(OUTPUT), "another account");
+    drop(unread);
+    let length = tokio::time::timeout(Duration::from_secs(10), waits).await.expect("its turn");
+    assert!(length.expect("no panic") > OUTPUT);
+}
+
+#[tokio::test]
+async fn a_submission_whose_stream_has_no_room_is_answered_and_its_snapshot_waits() {
+    let server = Server::with(&[("SERVER__BODIES_MAX_BYTES", "33554432")]);
+    let key = server.key("operator").await;
+    let operator = Client::new(&server.url, &key);
+    let worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let worker = worker.run(|_| Ok("x".repeat(7_800_000)));
+    let long = operator.submit(&json!({"prompt": "p"})).await;
+    operator.task_with_status(&long, "completed").await;
+    worker.abort();
+    let unread = unread_answer(&server, &format!("/api/tasks/{long}"), &key).await;
+    let prompt = "p".repeat(900_000);
+    let submit = operator.request(Method::POST, "/api/tasks?stream=true");
+    let mut stream = submit.json(&json!({"prompt": prompt})).send().await.expect("an answer");
+    assert_eq!(stream.status(), 201);
+    let early = tokio::time::timeout(Duration::from_millis(200), stream.chunk()).await;
+    assert!(early.is_err(), "there is no room: {early:?}");
+    drop(unread);
+    let snapshot = tokio::time::timeout(Duration::from_secs(10), stream.chunk()).await;
+    let snapshot = snapshot.expect("there is room").expect("the stream is open").expect("a frame");
+    assert!(snapshot.starts_with(b"event: snapshot\n"));
 }
 
 /// Before: a page of approvals carried every prompt and output whole.

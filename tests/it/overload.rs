@@ -50,7 +50,7 @@ impl Answers {
     }
 }
 
-fn reading(server: &Server) -> Reading {
+pub(crate) fn reading(server: &Server) -> Reading {
     Reading::take(0.0, server.pid(), &server.data(), 0).expect("it runs")
 }
 

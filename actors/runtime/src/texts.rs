@@ -143,9 +143,10 @@ pub struct Following {
 }
 
 impl Following {
-    /// The text after a mark, the characters before it, and the mark at its end; `None` if nothing is
-    /// new. The text of another run is returned from its beginning, as far as it is kept.
-    pub fn after(&mut self, mark: Mark) -> Option<(u64, String, Mark)> {
+    /// At most so many bytes of the text after a mark, the characters before them, and the mark at their
+    /// end; `None` if nothing is new. The text of another run is returned from its beginning, as far as it
+    /// is kept.
+    pub fn after(&mut self, mark: Mark, most: usize) -> Option<(u64, String, Mark)> {
         let so_far = self.so_far.borrow_and_update();
         let mark = if mark.run == so_far.at.run { mark } else { Mark::default() };
         if mark.bytes >= so_far.at.bytes {
@@ -155,7 +156,17 @@ impl Following {
         let skip = usize::try_from(mark.bytes.saturating_sub(from.bytes)).unwrap_or(usize::MAX);
         let text = so_far.text.get(skip..).unwrap_or_default();
         let offset = mark.characters.max(from.characters);
-        (!text.is_empty()).then(|| (offset, text.to_owned(), so_far.at))
+        if text.len() <= most {
+            return (!text.is_empty()).then(|| (offset, text.to_owned(), so_far.at));
+        }
+        let piece = text[..text.floor_char_boundary(most)].to_owned();
+        let characters = offset + piece.chars().count() as u64;
+        let bytes = mark.bytes.max(from.bytes) + piece.len() as u64;
+        let at = Mark { run: so_far.at.run, characters, bytes };
+        drop(so_far);
+        // The rest is news, too.
+        self.so_far.mark_changed();
+        Some((offset, piece, at))
     }
 
     /// Waits until there is more.
@@ -178,7 +189,7 @@ mod tests {
 
     /// The texts that a reader who stands at `mark` is given.
     fn read(following: &mut Following, mark: &mut Mark) -> Option<(u64, String)> {
-        let (offset, text, at) = following.after(*mark)?;
+        let (offset, text, at) = following.after(*mark, usize::MAX)?;
         *mark = at;
         Some((offset, text))
     }
@@ -195,6 +206,26 @@ mod tests {
         push(&worker, 1, " jagen");
         assert_eq!(read(&mut late, &mut mark), Some((16, " jagen".to_owned())));
         assert_eq!((mark.characters, mark.bytes), (22, 24));
+    }
+
+    #[test]
+    fn a_long_text_is_read_in_pieces() {
+        let text = Arc::new(Texts::default()).of(KEY.0, KEY.1);
+        push(&text, 1, "Zwölf Boxkämpfer");
+        let (mut reader, mut mark, mut pieces) = (text.follow(), Mark::default(), Vec::new());
+        while let Some((offset, piece, at)) = reader.after(mark, 4) {
+            pieces.push((offset, piece, reader.so_far.has_changed().is_ok_and(|more| more)));
+            mark = at;
+        }
+        let expected = [
+            (0, "Zwö", true),
+            (3, "lf B", true),
+            (7, "oxk", true),
+            (10, "ämp", true),
+            (13, "fer", false),
+        ];
+        assert_eq!(pieces, expected.map(|(offset, piece, more)| (offset, piece.to_owned(), more)));
+        assert_eq!((mark.characters, mark.bytes), (16, 18));
     }
 
     #[test]
@@ -223,13 +254,13 @@ mod tests {
         assert_eq!(read(&mut reader, &mut mark), Some((OF_ONE as u64, "end".to_owned())));
         let mut late = text.follow();
         assert_eq!(
-            late.after(Mark::default()).map(|read| (read.0, read.1)),
+            late.after(Mark::default(), usize::MAX).map(|read| (read.0, read.1)),
             Some((OF_ONE as u64, "end".to_owned()))
         );
         push(&text, 1, &"y".repeat(OF_ONE + 1));
         assert_eq!(texts.held.load(Ordering::Relaxed), 0);
         push(&text, 1, "!");
-        let read = late.after(Mark::default()).map(|read| (read.0, read.1));
+        let read = late.after(Mark::default(), usize::MAX).map(|read| (read.0, read.1));
         assert_eq!(read, Some((2 * OF_ONE as u64 + 4, "!".to_owned())));
     }
 

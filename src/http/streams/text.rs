@@ -1,0 +1,110 @@
+//! The text of a running task, as far as a stream has sent it.
+//!
+//! Deliberately absent: the order of texts and events, which is [`super`]'s.
+
+use axum::response::sse::Event;
+use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::task::{State as TaskState, Task};
+use callboard_runtime::texts::{Following, Mark, Run};
+use futures_util::future::select_all;
+use serde_json::{Value, json};
+
+use super::App;
+
+/// The most bytes of text in a `delta`: in JSON, at most six times as many, it is too short to count as an
+/// answer.
+const PIECE: usize = 8 * 1024;
+
+/// A step by its id, and the item of its list.
+pub(super) type StepKey = (String, Option<u16>);
+
+/// The text of a task, and how far it was sent.
+pub(super) struct Text {
+    pub(super) task: TaskId,
+    pub(super) step: Option<StepKey>,
+    following: Following,
+    sent: Mark,
+    /// The version of the task that the client knows of.
+    version: u64,
+    /// A run has begun that the client knows of.
+    pub(super) has_begun: bool,
+}
+
+impl Text {
+    pub(super) fn of(app: &App, environment: Environment, task: &Task) -> Self {
+        Self {
+            task: task.spec.id,
+            step: task.spec.origin.step.as_ref().map(|(_, id)| (id.clone(), task.spec.origin.item)),
+            following: app.handle.follow_text(environment, task.spec.id),
+            sent: Mark::default(),
+            version: task.version,
+            has_begun: task.started_at.is_some(),
+        }
+    }
+
+    /// The text so far of a task that was read just now, if it is there from its beginning.
+    pub(super) fn so_far(&mut self, task: &Task) -> Option<String> {
+        let (offset, text, at) = self.following.after(Mark::default(), usize::MAX)?;
+        // The text of a run that the task's row does not show yet comes as a delta, and so does one
+        // whose beginning is not kept.
+        let is_running = matches!(task.state, TaskState::Running { .. });
+        let is_now = is_running && at.run.version == task.version;
+        if at.run.version > task.version || is_now && offset > 0 {
+            return None;
+        }
+        self.sent = at;
+        is_now.then_some(text)
+    }
+
+    /// The task was leased. The event that says so if what was sent before is void.
+    pub(super) fn began(&mut self, run: Run) -> Option<Event> {
+        if run.version <= self.version {
+            return None;
+        }
+        self.version = run.version;
+        let is_anew = std::mem::replace(&mut self.has_begun, true);
+        is_anew.then(|| restart(self.step.as_ref(), run.attempt))
+    }
+
+    /// The next piece of what was not sent yet; nothing if all was.
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        let Some((offset, text, at)) = self.following.after(self.sent, PIECE) else {
+            return Vec::new();
+        };
+        self.sent = at;
+        if at.run.version < self.version {
+            return Vec::new();
+        }
+        let mut events: Vec<_> = self.began(at.run).into_iter().collect();
+        let delta = of_step(self.step.as_ref(), json!({"text": text, "offset": offset}));
+        events.push(named("delta", &delta));
+        events
+    }
+}
+
+pub(super) fn restart(step: Option<&StepKey>, attempt: u32) -> Event {
+    named("restart", &of_step(step, json!({"attempt": attempt})))
+}
+
+fn of_step(step: Option<&StepKey>, mut members: Value) -> Value {
+    if let Some((step, item)) = step {
+        members["stepId"] = step.as_str().into();
+        if let Some(item) = item {
+            members["item"] = (*item).into();
+        }
+    }
+    members
+}
+
+fn named(name: &str, data: &Value) -> Event {
+    Event::default().event(name).data(data.to_string())
+}
+
+/// The text that has more to send; never ready without one.
+pub(super) async fn changed(texts: &mut [Text]) -> usize {
+    if texts.is_empty() {
+        return std::future::pending().await;
+    }
+    let changes = texts.iter_mut().map(|text| Box::pin(text.following.changed()));
+    select_all(changes).await.1
+}
