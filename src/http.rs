@@ -68,7 +68,7 @@ pub use cluster::ClusterDoor;
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
-pub(crate) use feed::{Fed, Feed};
+pub(crate) use feed::{Feed, FeedItem};
 pub(crate) use limit::{Counted, OpenPermit};
 pub(crate) use middleware::Refusal;
 pub use middleware::{Edge, Middleware};

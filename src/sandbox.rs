@@ -43,7 +43,7 @@ pub(crate) async fn run(handle: Handle) {
     handle.sandbox_used().await;
     loop {
         match connect(&handle).await {
-            Ok((link, told)) => Worker::new(handle.clone(), link).serve(told).await,
+            Ok((link, commands)) => Worker::new(handle.clone(), link).serve(commands).await,
             // The server is stopping.
             Err(error) => tracing::debug!(%error, "the sandbox's worker cannot connect"),
         }
@@ -51,9 +51,9 @@ pub(crate) async fn run(handle: Handle) {
     }
 }
 
-type Told = mpsc::UnboundedReceiver<WorkerCommand>;
+type Commands = mpsc::UnboundedReceiver<WorkerCommand>;
 
-async fn connect(handle: &Handle) -> Result<(WorkerLink, Told), Error> {
+async fn connect(handle: &Handle) -> Result<(WorkerLink, Commands), Error> {
     let (id, environment) = (NAME.into(), Environment::Test);
     let owner = Owner { id, role: Role::Worker, environment, concurrent: None, trace: None };
     let profile = Profile {
@@ -63,11 +63,11 @@ async fn connect(handle: &Handle) -> Result<(WorkerLink, Told), Error> {
         models: vec!["*".into()],
         concurrency: CONCURRENCY,
     };
-    let (outgoing, told) = mpsc::unbounded_channel();
+    let (outgoing, commands) = mpsc::unbounded_channel();
     // Nothing of an earlier connection runs any more.
     let resume = Some((WORKER, Vec::new()));
     let (link, _) = handle.connect_worker(&owner, profile, resume, outgoing).await?;
-    Ok((link, told))
+    Ok((link, commands))
 }
 
 /// The worker on one connection.
@@ -85,11 +85,11 @@ impl Worker {
     }
 
     /// Runs what it is told to until the connection ends.
-    async fn serve(mut self, mut told: Told) {
+    async fn serve(mut self, mut commands: Commands) {
         let mut beat = tokio::time::interval(self.handle.worker_terms().1);
         loop {
             tokio::select! {
-                command = told.recv() => match command {
+                command = commands.recv() => match command {
                     Some(WorkerCommand::Assign(assignment)) => self.start(*assignment),
                     Some(WorkerCommand::Leases(leases, _)) => {
                         leases.lost.into_iter().for_each(|lease| self.abort(lease));
@@ -151,14 +151,14 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         drop(deltas);
         result
     };
-    let tell = async {
+    let stream = async {
         let mut some = Vec::new();
         while pieces.recv_many(&mut some, PIECES).await > 0 {
             link.say(WorkerMessage::Delta(lease, some.concat()));
             some.clear();
         }
     };
-    match tokio::join!(complete, tell).0 {
+    match tokio::join!(complete, stream).0 {
         Ok(Measured { completion, judge }) => {
             let used =
                 |Tokens { input, output, .. }: Tokens| Usage { input, output, ..Usage::default() };

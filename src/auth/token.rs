@@ -46,19 +46,19 @@ pub const MAX_LIFETIME: Duration = session::MAX_ACCESS_LIFETIME;
 
 /// Issues and verifies access tokens.
 pub struct AccessTokens {
-    ring: RwLock<Ring>,
+    ring: RwLock<LoadedKeys>,
     lifetime: Duration,
 }
 
 /// Keys, ready to use.
-struct Ring {
+struct LoadedKeys {
     keys: Keyring,
     signs: EncodingKey,
     /// The key that signs comes first.
-    verifies: Vec<Verifying>,
+    verifies: Vec<VerificationKey>,
 }
 
-struct Verifying {
+struct VerificationKey {
     id: SigningKeyId,
     key: DecodingKey,
     /// The instant from which the key does not count; `None` is never.
@@ -123,7 +123,7 @@ impl AccessTokens {
     #[must_use]
     pub fn new(keys: Keyring, lifetime: Duration) -> Option<Self> {
         let is_allowed = (Duration::from_secs(1)..=MAX_LIFETIME).contains(&lifetime);
-        is_allowed.then(|| Self { ring: RwLock::new(Ring::new(keys)), lifetime })
+        is_allowed.then(|| Self { ring: RwLock::new(LoadedKeys::new(keys)), lifetime })
     }
 
     /// The keys.
@@ -134,10 +134,10 @@ impl AccessTokens {
 
     /// Signs and verifies with these keys from now on.
     pub fn adopt(&self, keys: Keyring) {
-        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = Ring::new(keys);
+        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = LoadedKeys::new(keys);
     }
 
-    fn ring(&self) -> RwLockReadGuard<'_, Ring> {
+    fn ring(&self) -> RwLockReadGuard<'_, LoadedKeys> {
         self.ring.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,11 +230,11 @@ impl AccessTokens {
     }
 }
 
-impl Ring {
+impl LoadedKeys {
     fn new(keys: Keyring) -> Self {
         let all = keys.previous.iter().map(|(key, until)| (key, *until));
         let all = std::iter::once((&keys.current, None)).chain(all);
-        let verifies = all.map(|(key, until)| Verifying {
+        let verifies = all.map(|(key, until)| VerificationKey {
             id: key.id(),
             key: DecodingKey::from_secret(key.as_bytes()),
             until,
@@ -264,7 +264,7 @@ impl Ring {
     }
 
     /// The key of this name if it counts at `now`; without a name, the key that signs.
-    fn named(&self, kid: Option<&Value>, now: Timestamp) -> Option<&Verifying> {
+    fn named(&self, kid: Option<&Value>, now: Timestamp) -> Option<&VerificationKey> {
         let mut all = self.verifies.iter();
         let Some(kid) = kid else { return all.next() };
         let id: SigningKeyId = kid.as_str()?.parse().ok()?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_cli::Loan;
+use callboard_cli::TemporaryLogin;
 use callboard_cli::process::{Signals, announce, block_on, exit};
 use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
@@ -103,8 +103,8 @@ impl Prepared {
             provider,
             spans: service.spans(),
         };
-        let server = tokio::spawn(service.serve(told(stops)));
-        let worker = tokio::spawn(worker::run(options, told(leaves)));
+        let server = tokio::spawn(service.serve(received(stops)));
+        let worker = tokio::spawn(worker::run(options, received(leaves)));
         welcome(&url, &keys, password.as_deref(), &model, &dev);
         if let Some(link) = &link {
             announce(&format!("  dashboard  {}  (signs in once)", link.expose()));
@@ -147,17 +147,17 @@ impl Prepared {
 }
 
 /// Ready once the sender says so, or is gone.
-async fn told(word: oneshot::Receiver<()>) {
+async fn received(word: oneshot::Receiver<()>) {
     let _ = word.await;
 }
 
 /// Signs the command line in as the admin. The server runs without that too.
-async fn signed_in(service: &Service, url: &str) -> Option<Loan> {
+async fn signed_in(service: &Service, url: &str) -> Option<TemporaryLogin> {
     let admin = service.handle().users().into_iter().find(|user| user.role == Role::Admin)?;
     let signed_in = async {
         let session = service.sign_in(admin).await.map_err(|error| error.to_string())?;
         let session = serde_json::to_value(&session).map_err(|error| error.to_string())?;
-        Loan::take(url, &session).await
+        TemporaryLogin::take(url, &session).await
     };
     let warn = |why: &String| tracing::warn!(why, "the command line is not signed in");
     signed_in.await.inspect_err(warn).ok()

@@ -24,7 +24,7 @@ use url::Url;
 use super::browser::Browsers;
 use super::cluster::ClusterDoor;
 use super::limit::{Limiter, OpenLimit};
-use super::metrics::Surface;
+use super::metrics::HttpMetrics;
 use super::oidc::SignOn;
 use super::trace::Trace;
 use crate::auth::password::Passwords;
@@ -118,7 +118,7 @@ pub struct App {
     /// Somebody's try of a password ended: whoever waits may ask again.
     pub(super) try_ended: Notify,
     pub(super) started: Instant,
-    pub(super) surface: Surface,
+    pub(super) surface: HttpMetrics,
     pub(super) metrics_public: bool,
     pub(super) data_dir: PathBuf,
     /// Gone once the service stops.
@@ -157,7 +157,7 @@ impl App {
             rotation: tokio::sync::Mutex::default(),
             try_ended: Notify::new(),
             started: Instant::now(),
-            surface: Surface::default(),
+            surface: HttpMetrics::default(),
             metrics_public: parts.metrics_public,
             data_dir: parts.data_dir,
             store: parts.store,

@@ -160,10 +160,13 @@ pub(super) async fn history(
     Id(id): Id<TaskId>,
 ) -> Answer {
     let entries = app.handle.approval_history(caller.environment, id).await?;
-    let body = |told: &callboard_runtime::read::approvals::HistoryEntry| {
-        let texts =
-            Texts { comment: told.remark.as_deref(), edit: told.edit.as_deref(), salt: told.salt };
-        EntryBody::of(&told.entry, texts)
+    let body = |entry: &callboard_runtime::read::approvals::HistoryEntry| {
+        let texts = Texts {
+            comment: entry.remark.as_deref(),
+            edit: entry.edit.as_deref(),
+            salt: entry.salt,
+        };
+        EntryBody::of(&entry.entry, texts)
     };
     Ok(Reply::ok(&entries.iter().map(body).collect::<Vec<_>>()))
 }

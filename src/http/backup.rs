@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use callboard_backup::encode;
 use callboard_domain::Error;
-use callboard_domain::access::{Action as Right, Caller};
+use callboard_domain::access::{Action as PermissionWatch, Caller};
 use callboard_domain::audit::{Action, Record};
 use callboard_store::sled::Snapshot;
 use futures_util::{StreamExt, stream};
@@ -51,7 +51,7 @@ pub(super) async fn create(
     app.record(Record::new(Action::BackupStarted, by)).await;
     let (sender, mut frames) = mpsc::channel(WAITING);
     tokio::task::spawn_blocking(move || send(snapshot, &sender));
-    let mut right = app.handle.right(&caller, Right::BackupsCreate);
+    let mut right = app.handle.right(&caller, PermissionWatch::BackupsCreate);
     let mut ends = right.clone();
     let over = async move { drop(ends.lost().await) };
     let watch = connection.close_when(over, Duration::ZERO);

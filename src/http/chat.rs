@@ -25,7 +25,7 @@ use callboard_domain::access::{Action, Caller};
 use callboard_domain::id::TaskId;
 use callboard_domain::task::{MAX_TARGET, Request, Task};
 use callboard_domain::{Error, Rule};
-use callboard_runtime::events::Passing;
+use callboard_runtime::events::Transient;
 use serde_json::{Value, json};
 
 use super::describe::{Input, Operation};
@@ -68,7 +68,7 @@ pub(super) async fn complete(
     };
     let permit = app.chats.open(caller.account)?;
     let owner = app.owner_in(&caller, trace);
-    let passing = Passing { deltas: streams, depths: false };
+    let passing = Transient { deltas: streams, depths: false };
     // No event after the submission is missed.
     let subscription = app.handle.subscribe(caller.environment, None, passing).await?;
     // A header has no line break, so these keys are none of another endpoint.
@@ -127,13 +127,13 @@ fn refused(task: TaskId, end: &End) -> Response {
     }
     let location = HeaderValue::try_from(format!("/api/tasks/{task}"));
     let location = location.expect("an id is visible ASCII");
-    Reply::bare(StatusCode::UNPROCESSABLE_ENTITY, &told(task, end))
+    Reply::bare(StatusCode::UNPROCESSABLE_ENTITY, &end_body(task, end))
         .header(LOCATION, location)
         .into_response()
 }
 
 /// Why there is no answer, or no whole one.
-fn told(task: TaskId, end: &End) -> Value {
+fn end_body(task: TaskId, end: &End) -> Value {
     let (code, message) = match end {
         End::Refused(error) => return json!(super::error::OpenAiError(error)),
         End::Completed(_) | End::Restarted => (

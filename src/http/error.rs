@@ -139,14 +139,15 @@ impl Serialize for ErrorBody<'_> {
         let Self(error) = self;
         let row = row(error);
         let details = Details::of(error);
-        let mut told = serializer.serialize_struct("Error", 3 + usize::from(details.is_some()))?;
-        told.serialize_field("code", row.code)?;
-        told.serialize_field("message", &Message(error))?;
+        let mut fields =
+            serializer.serialize_struct("Error", 3 + usize::from(details.is_some()))?;
+        fields.serialize_field("code", row.code)?;
+        fields.serialize_field("message", &Message(error))?;
         if let Some(details) = &details {
-            told.serialize_field("details", details)?;
+            fields.serialize_field("details", details)?;
         }
-        told.serialize_field("retryable", &row.retryable)?;
-        told.end()
+        fields.serialize_field("retryable", &row.retryable)?;
+        fields.end()
     }
 }
 
@@ -157,7 +158,7 @@ pub struct OpenAiError<'a>(pub &'a Error);
 impl Serialize for OpenAiError<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Told<'a> {
+        struct OpenAiErrorFields<'a> {
             message: Message<'a>,
             r#type: &'static str,
             param: Option<&'a str>,
@@ -181,9 +182,9 @@ impl Serialize for OpenAiError<'_> {
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        let told = Told { message: Message(error), r#type: kind, param, code };
+        let fields = OpenAiErrorFields { message: Message(error), r#type: kind, param, code };
         let mut whole = serializer.serialize_struct("OpenAiError", 1)?;
-        whole.serialize_field("error", &told)?;
+        whole.serialize_field("error", &fields)?;
         whole.end()
     }
 }
@@ -269,8 +270,8 @@ mod tests {
 
     use super::*;
 
-    fn told(error: &Error) -> Value {
-        serde_json::to_value(ErrorBody(error)).expect("an error can be told")
+    fn body(error: &Error) -> Value {
+        serde_json::to_value(ErrorBody(error)).expect("an error has a JSON form")
     }
 
     fn answer(error: Error) -> (u16, HeaderMap) {
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn an_error_is_told_with_its_details() {
         assert_eq!(
-            told(&Error::invalid("tasks[2].prompt", Rule::Required, "it is required")),
+            body(&Error::invalid("tasks[2].prompt", Rule::Required, "it is required")),
             json!({
                 "code": "VALIDATION_ERROR",
                 "message": "it is required",
@@ -350,7 +351,7 @@ mod tests {
             Problem::rule(Rule::Length, "steps[1].prompt", "must not be empty"),
         ]);
         assert_eq!(
-            told(&problems.expect_err("there are two").into()),
+            body(&problems.expect_err("there are two").into()),
             json!({
                 "code": "MISSING_DEPENDENCY",
                 "message": "steps[0].dependsOn[0] names no step",
@@ -369,7 +370,7 @@ mod tests {
             at: Timestamp::from_millis(0),
         };
         assert_eq!(
-            told(&decided),
+            body(&decided),
             json!({
                 "code": "ALREADY_DECIDED",
                 "message": "dt_task_9 was already decided by usr_1 at 1970-01-01T00:00:00.000Z",
@@ -378,21 +379,21 @@ mod tests {
             })
         );
         assert_eq!(
-            told(&Error::Internal),
+            body(&Error::Internal),
             json!({"code": "INTERNAL_ERROR", "message": "internal error", "retryable": false})
         );
     }
 
     #[test]
     fn an_error_has_openais_shape_too() {
-        let openai = |error| serde_json::to_value(OpenAiError(&error)).expect("it can be told");
-        let told = |message: &str, kind: &str, param: Option<&str>, code: &str| json!({"error": {"message": message, "type": kind, "param": param, "code": code}});
+        let openai = |error| serde_json::to_value(OpenAiError(&error)).expect("it has a JSON form");
+        let expected = |message: &str, kind: &str, param: Option<&str>, code: &str| json!({"error": {"message": message, "type": kind, "param": param, "code": code}});
         let unknown = Error::invalid("tools", Rule::Unknown, "tools is not supported");
         let range = Error::invalid("temperature", Rule::Range, "it is too high");
         for (error, expected) in [
             (
                 unknown,
-                told(
+                expected(
                     "tools is not supported",
                     "invalid_request_error",
                     Some("tools"),
@@ -401,7 +402,7 @@ mod tests {
             ),
             (
                 range,
-                told(
+                expected(
                     "it is too high",
                     "invalid_request_error",
                     Some("temperature"),
@@ -410,9 +411,9 @@ mod tests {
             ),
             (
                 Error::Unauthorized("who?".into()),
-                told("who?", "authentication_error", None, "UNAUTHORIZED"),
+                expected("who?", "authentication_error", None, "UNAUTHORIZED"),
             ),
-            (Error::Internal, told("internal error", "server_error", None, "INTERNAL_ERROR")),
+            (Error::Internal, expected("internal error", "server_error", None, "INTERNAL_ERROR")),
         ] {
             assert_eq!(openai(error), expected);
         }

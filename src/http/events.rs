@@ -16,7 +16,7 @@ use futures_util::{Stream, StreamExt, stream};
 use serde_json::json;
 
 use super::describe::{Input, Operation};
-use super::feed::{Fed, Feed};
+use super::feed::{Feed, FeedItem};
 use super::limit::OpenPermit;
 use super::serve::ConnectionHandle;
 use super::{App, Failure, Query};
@@ -117,8 +117,8 @@ impl Follower {
         loop {
             // A store that cannot be read ends the stream; the client comes back with its cursor.
             let item = match self.feed.next().await? {
-                Fed::Item(item) => item,
-                Fed::Live => continue,
+                FeedItem::Item(item) => item,
+                FeedItem::Live => continue,
             };
             if let StreamItem::Gap(from, to) = item {
                 return Some(self.gap(from, to));

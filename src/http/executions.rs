@@ -11,7 +11,7 @@ use callboard_domain::id::ExecutionId;
 use callboard_domain::query::{Executions, Items};
 use callboard_domain::template;
 use callboard_runtime::Submitted;
-use callboard_runtime::submission::Made;
+use callboard_runtime::submission::Created;
 
 use super::extract::{Asker, ItemsOf, OptionalBody};
 use super::idempotency::IdempotencyKey;
@@ -143,7 +143,7 @@ pub(super) async fn fork(
 
 /// The answer to an execute or a deploy.
 pub(super) fn started(submitted: &Submitted) -> Answer {
-    let Made::Execution(execution) = &submitted.made else { return Err(Error::Internal.into()) };
+    let Created::Execution(execution) = &submitted.made else { return Err(Error::Internal.into()) };
     let reply = Reply::created(&ExecutionBody::begun(execution));
     Ok(idempotency::replayed(reply, submitted))
 }

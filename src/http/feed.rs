@@ -4,7 +4,7 @@
 
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
-use callboard_runtime::accounts::Right;
+use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::events::{StreamItem, Subscription};
 
 use super::App;
@@ -15,13 +15,13 @@ use crate::wire::events::{Wanted, action, name_of};
 pub(crate) struct Feed {
     subscription: Subscription,
     wanted: Wanted,
-    right: Right,
+    right: PermissionWatch,
     is_live: bool,
 }
 
 /// An item of a feed.
 #[derive(Debug)]
-pub(crate) enum Fed {
+pub(crate) enum FeedItem {
     /// An event, or a gap.
     Item(StreamItem),
     /// Every event was returned that had been stored when the feed began. Said once.
@@ -53,15 +53,15 @@ impl Feed {
     }
 
     /// The next item. `None` when the service stops, or the store cannot be read.
-    pub(crate) async fn next(&mut self) -> Option<Fed> {
+    pub(crate) async fn next(&mut self) -> Option<FeedItem> {
         loop {
             if !self.is_live && self.subscription.is_live() {
                 self.is_live = true;
-                return Some(Fed::Live);
+                return Some(FeedItem::Live);
             }
             let item = self.subscription.next().await.ok()??;
             if self.wanted.wants(&item) && self.right.permits(action(name_of(&item))) {
-                return Some(Fed::Item(item));
+                return Some(FeedItem::Item(item));
             }
         }
     }

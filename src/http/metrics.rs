@@ -33,12 +33,12 @@ pub(super) async fn metrics(
 
 /// What is counted at the surface.
 #[derive(Debug, Default)]
-pub(super) struct Surface {
+pub(super) struct HttpMetrics {
     responses: [AtomicU64; 5],
     connections: std::sync::OnceLock<(Arc<Semaphore>, usize)>,
 }
 
-impl Surface {
+impl HttpMetrics {
     /// Counts an answer.
     pub(super) fn answered(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100);

@@ -26,7 +26,7 @@ use super::error::row;
 use super::extract::Asker;
 use super::{Answer, App, Body, Failure, Query};
 use crate::auth::sign_on::{ATTEMPT_LIFETIME, Attempts, Codes, Waiting, challenge};
-use crate::outbound::oidc::{Grant, Identity, Provider, Request};
+use crate::outbound::oidc::{AuthorizationGrant, Identity, Provider, Request};
 use crate::wire::accounts::{ExchangeCode, OidcCallback, SessionBody, StartOidc};
 use crate::wire::read;
 
@@ -129,20 +129,20 @@ pub(super) async fn callback(
     State(app): State<Arc<App>>,
     Asker(by): Asker,
     headers: HeaderMap,
-    Told(told): Told,
+    Callback(callback): Callback,
 ) -> Result<Response, Failure> {
     let on = sign_on(&app)?;
     let (cookie, now) = (on.find(&headers), app.handle.now());
-    let (attempt, waiting) = match on.attempts.finish(cookie, told.state.as_deref(), now) {
+    let (attempt, waiting) = match on.attempts.finish(cookie, callback.state.as_deref(), now) {
         Ok(finished) => finished,
         Err(error) => return Err(refuse(&app, by, None, error).await.into()),
     };
     let derived = on.attempts.derive(&attempt);
-    let signed_in = match (told.code, told.error) {
+    let signed_in = match (callback.code, callback.error) {
         (Some(code), None) => {
             let redirect_uri = &on.redirect_uri();
             let (verifier, nonce) = (&*derived.verifier, &*derived.nonce);
-            let grant = Grant { code: &code, verifier, nonce, redirect_uri };
+            let grant = AuthorizationGrant { code: &code, verifier, nonce, redirect_uri };
             admit(&app, on, by, grant).await
         }
         (_, error) => {
@@ -160,8 +160,8 @@ pub(super) async fn callback(
         (Ok(code), None) => format!("{}/#{}", on.base, query(&[("code", &code)])),
         // The program would wait in vain.
         (Err(error), Some(port)) => {
-            let told = [("error", row(&error).code), ("message", &error.to_string())];
-            format!("http://127.0.0.1:{port}/?{}", query(&told))
+            let callback = [("error", row(&error).code), ("message", &error.to_string())];
+            format!("http://127.0.0.1:{port}/?{}", query(&callback))
         }
         (Err(error), None) => return Err(error.into()),
     };
@@ -169,7 +169,12 @@ pub(super) async fn callback(
 }
 
 /// The user whom the provider's code stands for, made at the first sign-in, with the role of now.
-async fn admit(app: &App, on: &SignOn, by: By, grant: Grant<'_>) -> Result<User, Error> {
+async fn admit(
+    app: &App,
+    on: &SignOn,
+    by: By,
+    grant: AuthorizationGrant<'_>,
+) -> Result<User, Error> {
     let Identity { subject, claims } = match on.provider.identify(grant).await {
         Ok(identity) => identity,
         Err(error) => return Err(refuse(app, by, None, error).await),
@@ -236,9 +241,9 @@ pub(super) async fn token(
 }
 
 /// The query that a provider sends back, of which only some parameters are known here.
-pub(super) struct Told(OidcCallback);
+pub(super) struct Callback(OidcCallback);
 
-impl<S: Send + Sync> FromRequestParts<S> for Told {
+impl<S: Send + Sync> FromRequestParts<S> for Callback {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
@@ -251,7 +256,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Told {
     }
 }
 
-impl Input for Told {
+impl Input for Callback {
     fn describe(operation: &mut Operation) {
         let parameters = operation.components.parameters::<OidcCallback>();
         operation.parameters.extend(parameters);

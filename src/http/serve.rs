@@ -143,7 +143,7 @@ pub(crate) async fn serve(
 }
 
 /// The next connection, once there is a slot for it.
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (Slotted, SocketAddr) {
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (CountedConnection, SocketAddr) {
     if slots.available_permits() == 0 {
         tracing::warn!("the most connections are open, further ones wait");
     }
@@ -156,7 +156,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (Slotted, Soc
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection was gone before it was served");
                 }
-                return (Slotted { stream, _slot: slot, stalled: None }, peer);
+                return (CountedConnection { stream, _slot: slot, stalled: None }, peer);
             }
             Err(error) if is_of_the_caller(&error) => {}
             Err(error) => {
@@ -265,14 +265,14 @@ pub(crate) struct ConnectionWatch {
 /// A connection that frees its slot when it is dropped, as a socket after an upgrade too. It breaks if its
 /// client takes nothing of what is written for [`STALLED`].
 #[derive(Debug)]
-struct Slotted {
+struct CountedConnection {
     stream: TcpStream,
     _slot: OwnedSemaphorePermit,
     /// Runs while a write waits for the client.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Slotted {
+impl CountedConnection {
     fn write(
         &mut self,
         cx: &mut Context<'_>,
@@ -289,7 +289,7 @@ impl Slotted {
     }
 }
 
-impl AsyncRead for Slotted {
+impl AsyncRead for CountedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -299,7 +299,7 @@ impl AsyncRead for Slotted {
     }
 }
 
-impl AsyncWrite for Slotted {
+impl AsyncWrite for CountedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

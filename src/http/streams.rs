@@ -26,8 +26,8 @@ use callboard_domain::execution::Stage;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::Task;
-use callboard_runtime::accounts::Right;
-use callboard_runtime::events::{Passing, StreamItem, Subscription};
+use callboard_runtime::accounts::PermissionWatch;
+use callboard_runtime::events::{StreamItem, Subscription, Transient};
 use callboard_runtime::tables::Subject;
 use callboard_runtime::texts::Run;
 use futures_util::stream;
@@ -162,7 +162,7 @@ struct ItemStream {
     environment: Environment,
     item: Item,
     wanted: Wanted,
-    right: Right,
+    right: PermissionWatch,
     share: Share,
     subscription: Subscription,
     texts: Vec<Text>,
@@ -190,7 +190,7 @@ impl ItemStream {
     ) -> Result<Self, Error> {
         let environment = caller.environment;
         // Before the snapshot, so that nothing lies between.
-        let subscription = app.handle.subscribe(environment, None, Passing::default()).await?;
+        let subscription = app.handle.subscribe(environment, None, Transient::default()).await?;
         let wanted = match item {
             Item::Task(id) => Wanted { task_id: Some(id.to_string()), ..Wanted::default() },
             Item::Execution(id) => {

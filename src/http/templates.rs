@@ -10,7 +10,7 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::query::Templates;
 use callboard_domain::template;
-use callboard_runtime::catalog::{Author, Published, Publishing};
+use callboard_runtime::catalog::{Author, PublishOutcome, Published};
 
 use super::executions::started;
 use callboard_domain::template::TemplateSource;
@@ -58,13 +58,13 @@ pub(super) async fn create(
     let source = app.aside(|app| templates::source(definition, &app.env_allow)).await?;
     let published = app.handle.publish(caller.environment, author(&caller), source).await?;
     match published {
-        Publishing::Added(published) => {
+        PublishOutcome::Added(published) => {
             let record = Record::new(Action::TemplatePublished, by).of(published.template.id());
             app.record(record.with("version", published.template.version())).await;
             let estimate = app.handle.estimate(caller.environment, &published).await?;
             Ok(Reply::created(&TemplateBody::whole(&published, estimate)))
         }
-        Publishing::Known(published) => whole(&app, &caller, &published).await,
+        PublishOutcome::Known(published) => whole(&app, &caller, &published).await,
     }
 }
 

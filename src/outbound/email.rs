@@ -9,7 +9,7 @@ mod text;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use callboard_runtime::ports::{Letter, Mailer, NotSent};
+use callboard_runtime::ports::{Mailer, NotSent, ReviewerMail};
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, SinglePart};
 use lettre::transport::smtp;
@@ -77,7 +77,7 @@ impl Email {
         })
     }
 
-    async fn deliver(&self, letter: &Letter) -> Result<(), NotSent> {
+    async fn deliver(&self, letter: &ReviewerMail) -> Result<(), NotSent> {
         let message = self.message(letter).map_err(|why| NotSent {
             permanent: true,
             message: format!("the mail cannot be written: {why}"),
@@ -94,7 +94,7 @@ impl Email {
         }
     }
 
-    fn message(&self, letter: &Letter) -> Result<Message, Box<dyn std::error::Error>> {
+    fn message(&self, letter: &ReviewerMail) -> Result<Message, Box<dyn std::error::Error>> {
         let address: Address = letter.to.as_str().parse()?;
         let delivery = letter.delivery;
         let since_1970 = Duration::from_millis(delivery.created_at().as_millis());
@@ -116,7 +116,7 @@ impl Email {
 impl Mailer for Email {
     fn send(
         &self,
-        letter: Letter,
+        letter: ReviewerMail,
     ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>> {
         Box::pin(async move { self.deliver(&letter).await })
     }
@@ -148,21 +148,21 @@ mod tests {
     use callboard_domain::account::Email as Recipient;
     use callboard_domain::approval::MailCause;
     use callboard_domain::id::{DeliveryId, ExecutionId, TaskId};
-    use callboard_domain::task::Why;
+    use callboard_domain::task::HoldReason;
 
     use super::*;
 
     const SINCE: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    pub(super) fn letter() -> Letter {
-        Letter {
+    pub(super) fn letter() -> ReviewerMail {
+        ReviewerMail {
             delivery: DeliveryId::from_u128(u128::from(SINCE.as_millis()) << 80),
             to: Recipient::parse("ann@example.com").expect("an e-mail"),
             name: "Ann".into(),
             task: TaskId::from_u128(1 << 10),
             step: Some((ExecutionId::from_u128(2 << 10), "summarize".into())),
             template: Some("doc-review-v1".into()),
-            why: Why::BelowThreshold,
+            why: HoldReason::BelowThreshold,
             confidence: Some(0.71),
             threshold: Some(0.85),
             since: SINCE,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     /// The lines of the header and the body, as they go to the server.
-    fn written(letter: &Letter) -> (Vec<String>, String) {
+    fn written(letter: &ReviewerMail) -> (Vec<String>, String) {
         let smtp = Smtp {
             host: "localhost".into(),
             port: 25,
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn no_name_and_no_step_makes_a_header_or_a_line_of_its_own() {
         let evil = "x\r\nBcc: eve@example.com\r\n\r\nhttps://evil.example/\n.\r\nDATA";
-        let (head, body) = written(&Letter {
+        let (head, body) = written(&ReviewerMail {
             name: evil.into(),
             step: Some((ExecutionId::from_u128(2 << 10), evil.into())),
             template: Some(evil.into()),
@@ -243,7 +243,7 @@ mod tests {
     fn any_e_mail_of_a_user_can_be_written_to() {
         for to in ["ada@localhost", "a!#$%&'*+-/=?^_`{|}~b@xn--bcher-kva.example", "a.b@10"] {
             let to = Recipient::parse(to).expect("an e-mail");
-            written(&Letter { to, name: "Jürgen, \"J\" <x@y>".into(), ..letter() });
+            written(&ReviewerMail { to, name: "Jürgen, \"J\" <x@y>".into(), ..letter() });
         }
     }
 }

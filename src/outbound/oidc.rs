@@ -92,7 +92,7 @@ pub struct Identity {
 
 /// What a browser or program brings back from the provider.
 #[derive(Debug, Clone, Copy)]
-pub struct Grant<'a> {
+pub struct AuthorizationGrant<'a> {
     /// The authorization code.
     pub code: &'a str,
     /// The PKCE verifier of the request.
@@ -164,7 +164,7 @@ impl Provider {
     /// # Errors
     /// [`Error::InvalidToken`] if the provider refuses the code or its ID token is not valid,
     /// [`Error::Unavailable`].
-    pub async fn identify(&self, grant: Grant<'_>) -> Result<Identity, Error> {
+    pub async fn identify(&self, grant: AuthorizationGrant<'_>) -> Result<Identity, Error> {
         let metadata = self.metadata().await?;
         let answer = self.exchange(&metadata, grant).await?;
         let token = answer.get("id_token").and_then(Value::as_str).ok_or_else(|| {
@@ -181,10 +181,12 @@ impl Provider {
             (claims.contains_key("email"), &metadata.userinfo_endpoint, access)
         {
             let request = self.http.get(url.clone()).bearer_auth(access);
-            let (status, told) = self.call(request).await?;
+            let (status, user_info) = self.call(request).await?;
             // The answer counts only if it is about the same user (OIDC Core 1.0, 5.3.2).
-            if status.is_success() && told.get("sub").and_then(Value::as_str) == Some(&*subject) {
-                for (name, value) in told {
+            if status.is_success()
+                && user_info.get("sub").and_then(Value::as_str) == Some(&*subject)
+            {
+                for (name, value) in user_info {
                     claims.entry(name).or_insert(value);
                 }
             }
@@ -195,7 +197,7 @@ impl Provider {
     async fn exchange(
         &self,
         metadata: &Metadata,
-        grant: Grant<'_>,
+        grant: AuthorizationGrant<'_>,
     ) -> Result<Map<String, Value>, Error> {
         let Oidc { client_id, client_secret, .. } = &self.settings;
         let methods = metadata.token_endpoint_auth_methods_supported.as_ref();

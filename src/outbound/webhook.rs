@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderName, Request, Response};
 use callboard_common::text::is_unsafe;
 use callboard_domain::delivery::Failure;
 use callboard_domain::id::Environment;
-use callboard_runtime::ports::{Notice, WebhookClient};
+use callboard_runtime::ports::{WebhookClient, WebhookContent};
 use futures_util::StreamExt;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -73,7 +73,7 @@ impl Webhooks {
         Self { guard, secret, tls }
     }
 
-    async fn deliver(&self, notice: Notice) -> Result<u16, Failure> {
+    async fn deliver(&self, notice: WebhookContent) -> Result<u16, Failure> {
         let url = Url::parse(&notice.url).map_err(|error| for_good("callbackUrl", &error))?;
         let stream = self.guard.connect(&url, notice.environment).await.map_err(|error| {
             // In the sandbox no address will do but those of the settings.
@@ -97,7 +97,11 @@ impl Webhooks {
         exchange(stream.map_err(|error| later(format!("TLS failed: {error}")))?, request).await
     }
 
-    fn request(&self, url: &Url, notice: &Notice) -> Result<Request<Body>, axum::http::Error> {
+    fn request(
+        &self,
+        url: &Url,
+        notice: &WebhookContent,
+    ) -> Result<Request<Body>, axum::http::Error> {
         let id = notice.delivery.to_string();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let body = body::body(notice, &self.secret);
@@ -121,7 +125,7 @@ impl Webhooks {
 impl WebhookClient for Webhooks {
     fn post(
         &self,
-        notice: Notice,
+        notice: WebhookContent,
     ) -> Pin<Box<dyn Future<Output = Result<u16, Failure>> + Send + '_>> {
         Box::pin(async move {
             let answer = timeout(ANSWERED, self.deliver(notice)).await;
@@ -205,7 +209,7 @@ fn for_good(what: &str, error: &dyn Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use callboard_runtime::ports::Notice;
+    use callboard_runtime::ports::WebhookContent;
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
     use rustls::pki_types::PrivateKeyDer;
     use rustls::{RootCertStore, ServerConfig};
@@ -234,8 +238,8 @@ mod tests {
         Webhooks::new(guard, Arc::new(WebhookSecret::parse(SECRET).expect("a secret")))
     }
 
-    fn to(url: String) -> Notice {
-        Notice { url, ..notice(Some("an output")) }
+    fn to(url: String) -> WebhookContent {
+        WebhookContent { url, ..notice(Some("an output")) }
     }
 
     async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {

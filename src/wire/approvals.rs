@@ -8,7 +8,7 @@ mod requests;
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::id::{ExecutionId, TaskId, UserId};
-use callboard_domain::task::Why;
+use callboard_domain::task::HoldReason;
 pub use callboard_protocol::history as entry;
 use callboard_runtime::read::approvals::{ApprovalDetail, LISTED};
 use serde::Serialize;
@@ -208,7 +208,7 @@ impl<'a> ApprovalBody<'a> {
             untested: false,
             threshold: opening.threshold,
             reason: opening.why.as_str(),
-            sampled: opening.why == Why::Sampled,
+            sampled: opening.why == HoldReason::Sampled,
             summary: None,
             output: None,
             output_truncated: false,

@@ -13,7 +13,7 @@ use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::task::Spec;
 use callboard_domain::{Error, Rule, Timestamp};
-use callboard_runtime::events::{Delta, Passing, QueueDepth, StreamItem};
+use callboard_runtime::events::{Delta, QueueDepth, StreamItem, Transient};
 use callboard_runtime::tables::{self, Subject, WorkerRow};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -160,8 +160,8 @@ impl Wanted {
 
     /// The passing events that a subscriber with these wishes is sent.
     #[must_use]
-    pub fn passing(&self) -> Passing {
-        Passing { deltas: self.names(DELTA), depths: self.names(DEPTH) }
+    pub fn passing(&self) -> Transient {
+        Transient { deltas: self.names(DELTA), depths: self.names(DEPTH) }
     }
 
     /// Whether a subscriber with these wishes is told this.

@@ -132,7 +132,7 @@ impl<'a> ExecutionBody<'a> {
     /// An execution as it is when it was just made: no step is decided yet.
     #[must_use]
     pub fn begun(execution: &'a Execution) -> Self {
-        let progress = execution.progress(|_| callboard_domain::execution::Live::Pending);
+        let progress = execution.progress(|_| callboard_domain::execution::DispatchState::Pending);
         Self::of(execution, progress)
     }
 

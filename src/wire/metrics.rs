@@ -176,7 +176,7 @@ struct Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut sheet = Sheet(&mut encoder);
+        let mut sheet = ScrapeEncoder(&mut encoder);
         self.work(&mut sheet)?;
         self.stock(&mut sheet)?;
         self.surface(&mut sheet)
@@ -185,7 +185,7 @@ impl Collector for Scrape {
 
 impl Scrape {
     /// Tasks, executions, reviews, deliveries: what happened.
-    fn work(&self, sheet: &mut Sheet<'_, '_>) -> Result<(), fmt::Error> {
+    fn work(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let Figures { models, queues, .. } = &self.figures;
         let entries = models.iter().flat_map(|(model, figures)| {
             let entries = figures.entries.iter();
@@ -253,7 +253,7 @@ impl Scrape {
 
     /// How things are.
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-    fn stock(&self, sheet: &mut Sheet<'_, '_>) -> Result<(), fmt::Error> {
+    fn stock(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let figures = &self.figures;
         let queues = || figures.queues.iter();
         sheet.gauge(
@@ -307,7 +307,7 @@ impl Scrape {
 
     /// The server as its operating system and its clients see it.
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-    fn surface(&self, sheet: &mut Sheet<'_, '_>) -> Result<(), fmt::Error> {
+    fn surface(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let Server { responses, store_bytes, disk, process, .. } = &self.server;
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses);
         sheet.counter(
@@ -420,9 +420,9 @@ fn by<'a>(
 }
 
 /// The sheet on which a scrape is written.
-struct Sheet<'a, 'e>(&'a mut DescriptorEncoder<'e>);
+struct ScrapeEncoder<'a, 'e>(&'a mut DescriptorEncoder<'e>);
 
-impl Sheet<'_, '_> {
+impl ScrapeEncoder<'_, '_> {
     fn counter<'l, const N: usize, V: EncodeCounterValue>(
         &mut self,
         name: &str,

@@ -21,7 +21,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
-use callboard_runtime::accounts::Right;
+use callboard_runtime::accounts::PermissionWatch;
 use futures_util::stream::{AbortHandle, BoxStream, SelectAll, abortable, unfold};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ use super::{Limits, Overrun};
 use crate::http::describe::{Input, Operation};
 use crate::http::error::row;
 use crate::http::origin::Origin;
-use crate::http::{App, Counted, Edge, Failure, Fed, Feed, OpenPermit, Share, caller_of};
+use crate::http::{App, Counted, Edge, Failure, Feed, FeedItem, OpenPermit, Share, caller_of};
 use crate::wire::events::{Wanted, cursor};
 
 mod frames;
@@ -199,7 +199,7 @@ async fn authenticate(app: &App, socket: &mut Socket) -> Result<(OpenPermit, Cal
 }
 
 /// The subscriptions' events, each with the number of its subscription.
-type Feeds = SelectAll<BoxStream<'static, (u64, Fed)>>;
+type Feeds = SelectAll<BoxStream<'static, (u64, FeedItem)>>;
 
 /// A client's connection.
 struct Connection {
@@ -219,7 +219,7 @@ struct Connection {
 }
 
 /// What happens to a connection.
-enum Happened {
+enum ConnectionEvent {
     Heard(Message),
     /// It cannot be read or written any further; with a reason if the client can be told.
     Gone(Option<End>),
@@ -231,7 +231,7 @@ enum Happened {
 
 impl Connection {
     fn new(app: Arc<App>, caller: Caller, socket: Socket) -> Self {
-        let mut right: Right = app.handle.right(&caller, Action::EventsRead);
+        let mut right: PermissionWatch = app.handle.right(&caller, Action::EventsRead);
         let mut stopping = app.stopping.subscribe();
         let now = Instant::now();
         Self {
@@ -263,20 +263,20 @@ impl Connection {
         self.session.answer(&frames::answer("ready", None, ready));
         loop {
             let end = match std::future::poll_fn(|cx| self.poll(cx)).await {
-                Happened::Heard(message) => match self.heard(message).await {
+                ConnectionEvent::Heard(message) => match self.heard(message).await {
                     Ok(()) => continue,
                     Err(end) => Some(end),
                 },
-                Happened::CaughtUp => match self.begin_anew().await {
+                ConnectionEvent::CaughtUp => match self.begin_anew().await {
                     Ok(()) => continue,
                     Err(error) => Some(End::of(&error)),
                 },
-                Happened::Lost(error) => {
+                ConnectionEvent::Lost(error) => {
                     self.session.forget();
                     Some(End::of(&error))
                 }
-                Happened::Stopping => Some(End(1012, "the server restarts: connect again")),
-                Happened::Slow => {
+                ConnectionEvent::Stopping => Some(End(1012, "the server restarts: connect again")),
+                ConnectionEvent::Slow => {
                     if let Ok(now) =
                         Feed::open(&self.app, &self.caller, Wanted::default(), None).await
                     {
@@ -284,8 +284,8 @@ impl Connection {
                     }
                     None
                 }
-                Happened::Gone(None) => return,
-                Happened::Gone(end) => end,
+                ConnectionEvent::Gone(None) => return,
+                ConnectionEvent::Gone(end) => end,
             };
             if let Some(End(code @ 1001.., reason)) = end {
                 self.session.bye(code, reason);
@@ -297,13 +297,13 @@ impl Connection {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionEvent> {
         let now = Instant::now();
         let mut are_dry = false;
         for _ in 0..ROUNDS {
             are_dry = self.take(cx, now);
             if let Poll::Ready(Err(_)) = self.poll_write(cx, now) {
-                return Poll::Ready(Happened::Gone(None));
+                return Poll::Ready(ConnectionEvent::Gone(None));
             }
             if are_dry || !self.session.takes() {
                 break;
@@ -313,22 +313,22 @@ impl Connection {
             cx.waker().wake_by_ref();
         }
         if self.session.has_caught_up() {
-            return Poll::Ready(Happened::CaughtUp);
+            return Poll::Ready(ConnectionEvent::CaughtUp);
         }
         if self.session.hears()
             && let Poll::Ready(heard) = self.socket.poll_next_unpin(cx)
         {
             return Poll::Ready(match heard {
-                Some(Ok(message)) => Happened::Heard(message),
-                Some(Err(error)) => Happened::Gone(End::of_read(&error)),
-                None => Happened::Gone(None),
+                Some(Ok(message)) => ConnectionEvent::Heard(message),
+                Some(Err(error)) => ConnectionEvent::Gone(End::of_read(&error)),
+                None => ConnectionEvent::Gone(None),
             });
         }
         if let Poll::Ready(error) = self.lost.poll_unpin(cx) {
-            return Poll::Ready(Happened::Lost(error));
+            return Poll::Ready(ConnectionEvent::Lost(error));
         }
         if self.stopping.poll_unpin(cx).is_ready() {
-            return Poll::Ready(Happened::Stopping);
+            return Poll::Ready(ConnectionEvent::Stopping);
         }
         let due = self.session.due();
         if self.timer.deadline() != due {
@@ -336,8 +336,8 @@ impl Connection {
         }
         ready!(self.timer.as_mut().poll(cx));
         match self.session.tick(Instant::now()) {
-            Due::Slow => Poll::Ready(Happened::Slow),
-            Due::Silent => Poll::Ready(Happened::Gone(None)),
+            Due::Slow => Poll::Ready(ConnectionEvent::Slow),
+            Due::Silent => Poll::Ready(ConnectionEvent::Gone(None)),
             Due::Nothing => {
                 cx.waker().wake_by_ref();
                 Poll::Pending

@@ -14,7 +14,7 @@ use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_protocol::workers::{ErrorBody, FromWorker, Registered, ToWorker};
-use callboard_runtime::accounts::Right;
+use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::WorkerCommand;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -76,9 +76,9 @@ pub(crate) async fn connect(
         let mut socket = Socket { sink, stream };
         let right = app.handle.right(&caller, Action::TasksExecute);
         let (socket, end) = match register(&app, &caller, right.clone(), &mut socket).await {
-            Ok((link, told)) => {
+            Ok((link, commands)) => {
                 let trusted = app.trust.includes(&caller);
-                serve(socket, (link, trusted), told, right).await
+                serve(socket, (link, trusted), commands, right).await
             }
             Err(end) => (socket, end),
         };
@@ -122,9 +122,9 @@ impl Socket {
         self.send(&refusal(message)).await;
     }
 
-    /// Tells a worker that is not heard any more why, if it is a reason of ours.
+    /// Sends the reason to a worker that is not read any more, unless the worker's side ended.
     async fn end(mut self, end: End) {
-        let Some((code, message, close_code)) = end.told() else { return };
+        let Some((code, message, close_code)) = end.error() else { return };
         tracing::info!(reason = message.as_str(), "a worker's socket is closed");
         let error = ErrorBody { code: code.into(), message };
         self.send(&ToWorker::Error { error }).await;
@@ -142,7 +142,7 @@ impl Socket {
 
 /// Why a worker is not heard any more.
 enum End {
-    /// The socket is closed, or was told already.
+    /// The socket is closed, or the reason was sent already.
     Closed,
     /// A frame takes too much room or time.
     Overrun(Overrun),
@@ -159,7 +159,7 @@ impl End {
     }
 
     /// The code and the message of the error, and the code with which the socket is closed.
-    fn told(self) -> Option<(&'static str, String, u16)> {
+    fn error(self) -> Option<(&'static str, String, u16)> {
         Some(match self {
             Self::Closed => return None,
             Self::Overrun(Overrun::NoRoom(error)) => {
@@ -190,16 +190,16 @@ async fn send(sink: &mut SplitSink<WebSocket, Message>, frame: &ToWorker) -> boo
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     first: &ToWorker,
-    told: &mut mpsc::UnboundedReceiver<WorkerCommand>,
+    commands: &mut mpsc::UnboundedReceiver<WorkerCommand>,
 ) -> bool {
     let all = async {
         sink.feed(message(first)).await?;
         for _ in 0..MORE_AT_ONCE {
-            let Ok(next) = told.try_recv() else { break };
-            match frames::told(next) {
+            let Ok(next) = commands.try_recv() else { break };
+            match frames::to_frame(next) {
                 Some(frame) => sink.feed(message(&frame)).await?,
-                // The end of the connection: the next look finds it, because nobody tells any more.
-                None => told.close(),
+                // The end of the connection: the next look finds it, because its channel is closed.
+                None => commands.close(),
             }
         }
         sink.flush().await
@@ -230,7 +230,7 @@ async fn close_lost(sink: &mut SplitSink<WebSocket, Message>, error: &Error) {
 async fn register(
     app: &App,
     caller: &Caller,
-    mut right: Right,
+    mut right: PermissionWatch,
     socket: &mut Socket,
 ) -> Result<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>), End> {
     let first = tokio::select! {
@@ -270,7 +270,7 @@ async fn begin(
         close(&mut socket.sink, 4403, "forbidden").await;
         return Err(End::Closed);
     }
-    let (outgoing, told) = mpsc::unbounded_channel();
+    let (outgoing, commands) = mpsc::unbounded_channel();
     let owner = app.owner(caller);
     let connected = app.handle.connect_worker(&owner, profile, resume, outgoing).await;
     let Ok((link, leases)) = connected else {
@@ -285,16 +285,16 @@ async fn begin(
         kept: frames::texts(&leases.renewed),
         lost: frames::lost(unreadable, &leases.lost),
     });
-    if socket.send(&registered).await { Ok((link, told)) } else { Err(End::Closed) }
+    if socket.send(&registered).await { Ok((link, commands)) } else { Err(End::Closed) }
 }
 
-/// Passes frames both ways until one side ends, and says why. Dropping the link tells the worker's actor.
-/// `trusted` is true if the worker's confidence counts.
+/// Passes frames both ways until one side ends, and says why. Dropping the link notifies the worker's
+/// actor. `trusted` is true if the worker's confidence counts.
 async fn serve(
     socket: Socket,
     (link, trusted): (WorkerLink, bool),
-    mut told: mpsc::UnboundedReceiver<WorkerCommand>,
-    mut right: Right,
+    mut commands: mpsc::UnboundedReceiver<WorkerCommand>,
+    mut right: PermissionWatch,
 ) -> (Socket, End) {
     let mut still_right = right.clone();
     let Socket { mut sink, mut stream } = socket;
@@ -322,10 +322,10 @@ async fn serve(
             }
         }
     };
-    let tell = async {
+    let send = async {
         loop {
             let first = tokio::select! {
-                told = told.recv() => told.and_then(frames::told),
+                command = commands.recv() => command.and_then(frames::to_frame),
                 answer = answered.recv() => answer,
                 error = right.lost() => {
                     close_lost(&mut sink, &error).await;
@@ -336,17 +336,17 @@ async fn serve(
                 close(&mut sink, RESTART, "connect again").await;
                 break;
             };
-            // Whoever else has something to tell by now goes along: each sending wakes the worker.
+            // Commands that came in the meantime go along: each sending wakes the worker.
             tokio::task::yield_now().await;
-            if !send_all(&mut sink, &first, &mut told).await {
+            if !send_all(&mut sink, &first, &mut commands).await {
                 break;
             }
         }
     };
     let end = tokio::select! {
         end = hear => end,
-        () = tell => End::Closed,
-        // A worker that does not read cannot be told why.
+        () = send => End::Closed,
+        // A worker that does not read cannot receive the reason.
         () = async { still_right.lost().await; tokio::time::sleep(LOST_WITHIN).await } => End::Closed,
     };
     (Socket { sink, stream }, end)

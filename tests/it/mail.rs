@@ -11,8 +11,8 @@ use callboard_domain::Timestamp;
 use callboard_domain::account;
 use callboard_domain::approval::MailCause;
 use callboard_domain::id::{DeliveryId, TaskId};
-use callboard_domain::task::Why;
-use callboard_runtime::ports::{Letter, Mailer, NotSent};
+use callboard_domain::task::HoldReason;
+use callboard_runtime::ports::{Mailer, NotSent, ReviewerMail};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -103,16 +103,16 @@ fn client(port: u16, settings: &[(&str, &str)]) -> Email {
     Email::new(&smtp, "https://callboard.example.com").expect("usable")
 }
 
-fn letter(to: &str) -> Letter {
+fn letter(to: &str) -> ReviewerMail {
     let since = Timestamp::from_millis(1_800_000_000_000);
-    Letter {
+    ReviewerMail {
         delivery: DeliveryId::from_u128(7 << 10),
         to: account::Email::parse(to).expect("an e-mail"),
         name: "Jürgen".into(),
         task: TaskId::from_u128(1 << 10),
         step: None,
         template: None,
-        why: Why::BelowThreshold,
+        why: HoldReason::BelowThreshold,
         confidence: Some(0.71),
         threshold: Some(0.85),
         since,

@@ -166,7 +166,7 @@ fn executions(criterion: &mut Criterion) {
         b.iter(|| black_box(after.changed_since(&out).count()));
     });
     group.bench_function("500 steps, progress with 499 out", |b| {
-        b.iter(|| black_box(out.progress(|_| execution::Live::Running)));
+        b.iter(|| black_box(out.progress(|_| execution::DispatchState::Running)));
     });
     group.bench_function("500 steps, cancelled with 499 out", |b| {
         b.iter(|| next(&out, execution::Event::CancelRequested));

@@ -106,7 +106,7 @@ names! {
         QueuesRead = "queues: read",
         /// Pause, resume and limit queues.
         QueuesManage = "queues: manage",
-        /// See budgets, and what was used.
+        /// See budgets and their use.
         BudgetsRead = "budgets: read",
         /// Create, change and delete budgets.
         BudgetsManage = "budgets: manage",
@@ -163,7 +163,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::MetricsRead         => [YES,  YES,     YES,   NO ],
         Action::EventsRead          => [YES,  YES,     YES,   NO ],
         Action::ModelsRead          => [YES,  YES,     YES,   NO ],
-        // ... but secrets, who did what, and what operators may spend, are for admins
+        // ... but secrets, the audit log and the spending limits of operators are for admins
         Action::BudgetsManage       => [YES,  NO,      NO,    NO ],
         Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
         Action::AuditRead           => [YES,  NO,      NO,    NO ],

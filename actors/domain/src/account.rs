@@ -35,7 +35,7 @@ pub struct User {
     pub email: Email,
     /// The name for people.
     pub name: String,
-    /// The role, which decides what the user may do.
+    /// The role, which grants the user's permissions.
     pub role: Role,
     /// The billing tier; `None` means the configured default.
     #[serde(rename = "plan", default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@
 //!
 //! An approval is opened, and its first reviewer chosen, in the step of its task that brings the
 //! output. Its last step is committed together with that of its task, so that neither is ever
-//! decided without the other. Every step is told in a chained history, see [`history`].
+//! decided without the other. Every step is recorded in a chained history, see [`history`].
 //!
 //! Deliberately absent: the texts (output, comment, edit), of which only hashes are here; and which
 //! outputs are held, which is [`crate::task::Gate`].
@@ -32,8 +32,8 @@ use serde::{Deserialize, Serialize};
 
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
-pub use record::{Fate, Record};
-pub use reviewer::{Wanted, check_four_eyes, choose, decider, prompt_again};
+pub use record::{GateOutcome, Record};
+pub use reviewer::{ReviewerPool, check_four_eyes, choose, decider, prompt_again};
 pub use salt::{InvalidSalt, Salt};
 
 use crate::Timestamp;
@@ -41,17 +41,17 @@ use crate::confidence::Source;
 use crate::digest::Digest;
 use crate::id::{TaskId, UserId};
 use crate::machine::{Machine, Step};
-use crate::task::{self, Channels, Why};
+use crate::task::{self, Channels, HoldReason};
 
 use turn::Turn;
 
 /// How long a claim is seen by other reviewers (PROTOCOL.md 6).
 pub const CLAIM: Duration = Duration::from_mins(5);
 
-/// How many entries a history may have before claims are not told any more.
-const MAX_TOLD: u32 = 1_000;
+/// The most entries of a history up to which claims are recorded in it.
+const MAX_RECORDED: u32 = 1_000;
 
-/// Who acts where nobody does.
+/// The actor of changes that no person or key makes.
 pub const SYSTEM: &str = "system";
 
 /// The reason of a rejection that the clock made.
@@ -63,18 +63,18 @@ pub struct Approval {
     /// The task whose output waits; never changes.
     pub task: Arc<task::Spec>,
     /// Why and until when it waits; never changes.
-    pub opening: Opening,
-    /// How far it is.
+    pub opening: ReviewRequest,
+    /// The state.
     pub state: State,
     /// Steps taken: the version of the resource in events.
     pub version: u64,
-    /// Who is to decide.
+    /// The assigned reviewer.
     pub assignee: Option<UserId>,
-    /// Who looks at it now.
+    /// The reviewer who looks at it now.
     pub claim: Option<Claim>,
     /// When it was escalated first.
     pub escalated_at: Option<Timestamp>,
-    /// What was decided.
+    /// The decision.
     pub decision: Option<Decision>,
     /// How long its history is, and the hash of the last entry.
     pub chain: Chain,
@@ -83,13 +83,13 @@ pub struct Approval {
     pub salt: Option<Salt>,
 }
 
-/// Why and until when an output waits.
+/// The reason and the deadline of a review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Opening {
-    /// Since when.
+pub struct ReviewRequest {
+    /// The instant at which the output was held.
     pub since: Timestamp,
-    /// Why.
-    pub why: Why,
+    /// The reason why the gate held it.
+    pub why: HoldReason,
     /// The model's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
@@ -108,7 +108,7 @@ pub struct Opening {
     /// Whether the output is rejected then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejects: bool,
-    /// How reviewers are told.
+    /// The channels by which reviewers are notified.
     #[serde(default, skip_serializing_if = "Channels::is_none")]
     pub notify: Channels,
 }
@@ -161,9 +161,9 @@ impl State {
 }
 
 impl State {
-    /// When something is due.
+    /// The next instant at which something is due.
     #[must_use]
-    pub const fn due_at(self, opening: &Opening) -> Option<Timestamp> {
+    pub const fn due_at(self, opening: &ReviewRequest) -> Option<Timestamp> {
         match self {
             Self::Pending | Self::Assigned => Some(opening.escalates_at),
             Self::Escalated => Some(opening.expires_at),
@@ -171,9 +171,9 @@ impl State {
         }
     }
 
-    /// What is still owed to an approval, which needs nothing that its task holds.
+    /// The effects still owed to an approval; none needs data of its task.
     #[must_use]
-    pub fn outstanding(self, opening: &Opening, assignee: Option<UserId>) -> Vec<Effect> {
+    pub fn outstanding(self, opening: &ReviewRequest, assignee: Option<UserId>) -> Vec<Effect> {
         match self {
             Self::Pending | Self::Assigned | Self::Escalated | Self::Expired => {
                 let wake = self.due_at(opening).map(Effect::WakeAt);
@@ -187,25 +187,25 @@ impl State {
 /// A reviewer looks at it; others are warned, not barred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Who.
+    /// The reviewer.
     pub by: String,
-    /// Until when.
+    /// The end of the claim.
     pub until: Timestamp,
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// When.
+    /// The instant of the decision.
     pub at: Timestamp,
-    /// By whom.
+    /// The deciding user or key.
     pub by: Decider,
-    /// What.
+    /// The decision itself.
     #[serde(rename = "verdict")]
     pub outcome: Outcome,
 }
 
-/// Whether an output counts.
+/// The two decisions on an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -223,7 +223,7 @@ pub enum Outcome {
     },
 }
 
-/// What holds for every approval, from the configuration.
+/// The settings for all approvals, from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
     /// The share of the reviewers' time after which an admin is asked, 0 to 1.
@@ -236,7 +236,7 @@ pub struct Policy {
 
 /// The reviewer to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct Assignee {
     /// The reviewer; `None` if nobody may decide.
     pub reviewer: Option<UserId>,
     /// True if a mail server is configured.
@@ -248,15 +248,15 @@ impl Approval {
     #[must_use]
     pub fn opened(
         task: Arc<task::Spec>,
-        held: &Held<'_>,
+        held: &HeldOutput<'_>,
         policy: Policy,
-        asked: Asked,
+        asked: Assignee,
         now: Timestamp,
     ) -> Step<Self> {
         let gate = task.gate.unwrap_or(task::Gate::ALWAYS);
         let share = policy.escalate_after.clamp(0.0, 1.0);
         let time = Duration::from_millis(gate.timeout_ms);
-        let opening = Opening {
+        let opening = ReviewRequest {
             since: now,
             why: held.why,
             confidence: held.confidence,
@@ -327,7 +327,7 @@ impl Approval {
         turn.done()
     }
 
-    /// What every event is refused with, once it is final.
+    /// The refusal of every event once the approval is final.
     #[must_use]
     pub fn finished(&self) -> Option<Refusal> {
         let decided = |Decision { at, by, .. }: &Decision| Refusal::AlreadyDecided {
@@ -338,11 +338,11 @@ impl Approval {
     }
 }
 
-/// What is held, and why.
+/// A held output and the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Held<'a> {
-    /// Why.
-    pub why: Why,
+pub struct HeldOutput<'a> {
+    /// The reason why the gate held it.
+    pub why: HoldReason,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
     /// How the confidence was made.

@@ -1,4 +1,4 @@
-//! The audit log: who did what, when and from where (PROTOCOL.md 7).
+//! The audit log: the actor, action, instant and origin of each change (PROTOCOL.md 7).
 //!
 //! One chain for the whole service ([`crate::chain`]), so that an entry that was removed is missed.
 //! Old entries are trimmed from its beginning, and the trimmed part is remembered by its length and
@@ -81,7 +81,7 @@ names! {
         BulkStarted = "bulk.started",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
-        /// A worker was told to drain.
+        /// A worker was ordered to drain.
         WorkerDrained = "worker.drained",
         /// A node of the cluster was drained, or taken back.
         NodeDrained = "node.drained",

@@ -1,4 +1,4 @@
-//! Calibration: how well confidences predict rejections, and what another threshold would have done
+//! Calibration: how well confidences predict rejections, and the effect of another threshold
 //! (PROTOCOL.md 6).
 //!
 //! Every output that a gate examined is counted by its template, step, method, model and confidence,
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 pub use backtest::{Backtest, MissRate, Threshold};
 
-use crate::approval::{Fate, Record, SYSTEM};
+use crate::approval::{GateOutcome, Record, SYSTEM};
 use crate::confidence::Source;
 
 /// One bin for each hundredth, and one for 1.
@@ -136,11 +136,13 @@ impl Outcomes {
     fn of(record: &Record) -> Self {
         let mut one = Self::default();
         match &record.fate {
-            Fate::Passed => one.passed = 1,
-            Fate::Approved { edited: true, .. } => one.edited = 1,
-            Fate::Approved { edited: false, .. } => one.approved = 1,
-            Fate::Rejected { by, .. } if by != SYSTEM => one.rejected = 1,
-            Fate::Rejected { .. } | Fate::Open { .. } | Fate::Cancelled => one.undecided = 1,
+            GateOutcome::Passed => one.passed = 1,
+            GateOutcome::Approved { edited: true, .. } => one.edited = 1,
+            GateOutcome::Approved { edited: false, .. } => one.approved = 1,
+            GateOutcome::Rejected { by, .. } if by != SYSTEM => one.rejected = 1,
+            GateOutcome::Rejected { .. } | GateOutcome::Open { .. } | GateOutcome::Cancelled => {
+                one.undecided = 1;
+            }
         }
         if record.sampled {
             one.sampled = one.reviewed();

@@ -1,7 +1,7 @@
-//! The caps of what an account has at the server: unfinished tasks and stored bytes (PROTOCOL.md 8).
+//! The caps of an account: unfinished tasks and stored bytes (PROTOCOL.md 8).
 //!
-//! The stored bytes are measured now and then, and what is stored from the beginning of a measurement
-//! on is added: the figure is never too low, and too high by no more than what was added or removed
+//! The stored bytes are measured now and then, and every byte stored from the beginning of a measurement
+//! on is added: the figure is never too low, and too high by no more than the bytes added or removed
 //! since then. Deliberately absent: the measurement, and rates, which are [`crate::rate`].
 
 use crate::error::Error;
@@ -28,7 +28,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Passes if `tasks` more fit, and counts them; what reaches the cap of bytes still passes.
+    /// Passes if `tasks` more fit, and counts them; an account at exactly the cap of bytes still passes.
     ///
     /// # Errors
     /// [`Error::TooManyUnfinished`], [`Error::QuotaExceeded`].
@@ -55,7 +55,7 @@ impl Holdings {
         self.unfinished = self.unfinished.saturating_sub(1);
     }
 
-    /// Adds what was stored.
+    /// Adds stored bytes.
     pub fn store(&mut self, bytes: u64) {
         self.added += bytes;
         self.lately += bytes;

@@ -39,7 +39,7 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 pub enum Kind {
     /// For production, with the permissions of the key's role.
     Live,
-    /// For the sandbox only.
+    /// The sandbox.
     Test,
     /// For running tasks and nothing else.
     Worker,
@@ -94,7 +94,7 @@ impl Secret {
         Digest::of(&self.0)
     }
 
-    /// The last four characters, by which people tell keys apart.
+    /// The last four characters, by which people distinguish keys.
     #[must_use]
     pub fn last4(&self) -> &str {
         &self.0[self.0.len() - 4..]
@@ -179,7 +179,7 @@ pub struct ApiKey {
     pub id: KeyId,
     /// The name for people.
     pub name: String,
-    /// The role, which decides what the key may do.
+    /// The role, which grants the key's permissions.
     pub role: Role,
     /// Production or sandbox.
     pub environment: Environment,

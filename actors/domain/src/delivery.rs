@@ -1,4 +1,4 @@
-//! The life of a delivery: what somebody outside is to be told, until it was taken (PROTOCOL.md 6, 9).
+//! The life of a delivery: a message to a receiver outside, until the receiver took it (PROTOCOL.md 6, 9).
 //!
 //! ```text
 //!             Sent
@@ -12,9 +12,9 @@
 //!   Pending between attempts ── Redelivered ──▶ Pending, due at once
 //! ```
 //!
-//! A delivery is made in the commit of what it tells of, and sent at least once: one that was under
-//! way when the process died is sent again, under the same identifier, so that a receiver can drop
-//! the second. Deliberately absent: what is written and how it travels, which is made anew for each
+//! A delivery is made in the commit of the change that it reports, and sent at least once: one that was
+//! under way when the process died is sent again, under the same identifier, so that a receiver can
+//! drop the second. Deliberately absent: its text and its transport, which are made anew for each
 //! attempt.
 
 #[cfg(test)]
@@ -65,9 +65,9 @@ pub const TASK_ENDS: [EventName; 4] = [
 /// A delivery's snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// What is delivered; never changes.
+    /// The message; never changes.
     pub cargo: Cargo,
-    /// How far it is.
+    /// The state.
     pub state: State,
     /// Attempts that were begun.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -88,7 +88,7 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What is delivered.
+/// A message to deliver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cargo {
@@ -101,7 +101,7 @@ pub enum Cargo {
 /// A webhook: the announcement of a task's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
-    /// Of the delivery.
+    /// The identifier of the delivery.
     pub id: DeliveryId,
     /// The task that ended.
     pub task: TaskId,
@@ -130,7 +130,7 @@ impl Cargo {
         }
     }
 
-    /// The event that it tells of.
+    /// The reported event.
     #[must_use]
     pub const fn event(&self) -> EventName {
         match self {
@@ -155,17 +155,17 @@ pub enum State {
     },
     /// Final: it was taken.
     Delivered {
-        /// When.
+        /// The instant.
         at: Timestamp,
     },
     /// Final: it was refused for good, or too often.
     Dead {
-        /// When.
+        /// The instant.
         at: Timestamp,
     },
-    /// Final: there was nothing to tell any more.
+    /// Final: the message was no longer needed.
     Dropped {
-        /// When.
+        /// The instant.
         at: Timestamp,
     },
 }
@@ -179,12 +179,12 @@ names! {
         Delivered = "delivered",
         /// It was refused for good, or too often.
         Dead = "dead",
-        /// There was nothing to tell any more.
+        /// The message was no longer needed.
         Dropped = "dropped",
     }
 }
 
-/// What happened to a delivery.
+/// An event of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The clock passed the instant that it had asked to be woken at.
@@ -196,14 +196,14 @@ pub enum Event {
     },
     /// The receiver did not take it.
     Failed {
-        /// Why, and what the receiver asks for.
+        /// The reason, and the wait that the receiver asks for.
         failure: Failure,
         /// The wait after each failed attempt.
         waits: Arc<[Duration]>,
         /// Chance, for the wait.
         jitter: Jitter,
     },
-    /// What it tells of is over, or nobody is there to be told.
+    /// The reported matter is over, or it has no receiver any more.
     NotNeeded {
         /// Why, for the operator.
         message: String,
@@ -236,7 +236,7 @@ pub enum Fact {
     Revived,
 }
 
-/// What the runtime is to do.
+/// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Wake the delivery now.
@@ -332,7 +332,7 @@ impl Machine for Delivery {
             (S::Pending { .. }, E::TimePassed) => Err(Refusal::NotDue),
             (S::Pending { .. }, E::Sent { status }) => {
                 let sent = Self { last_status: status, ..self.clone() };
-                Ok(sent.ended(S::Delivered { at: now }).tell(Fact::Delivered))
+                Ok(sent.ended(S::Delivered { at: now }).report(Fact::Delivered))
             }
             (S::Pending { .. }, E::NotNeeded { message }) => {
                 let dropped = Self { last_error: Some(clipped(message)), ..self.clone() };
@@ -343,7 +343,7 @@ impl Machine for Delivery {
                 let last_error = Some(clipped(message));
                 let failed = Self { last_error, last_status: status, ..self.clone() };
                 match self.wait(&waits, retry_after, jitter).filter(|_| !permanent) {
-                    None => Ok(failed.ended(S::Dead { at: now }).tell(Fact::Failed)),
+                    None => Ok(failed.ended(S::Dead { at: now }).report(Fact::Failed)),
                     Some(wait) => {
                         let next_attempt_at = now.after(wait);
                         let state = S::Pending { next_attempt_at };
@@ -359,7 +359,7 @@ impl Machine for Delivery {
                 Ok(self.again(now).order(Effect::ForgetWake).order(Effect::Begin))
             }
             (S::Delivered { .. } | S::Dead { .. } | S::Dropped { .. }, E::Redelivered) => {
-                Ok(self.again(now).tell(Fact::Revived).order(Effect::Begin))
+                Ok(self.again(now).report(Fact::Revived).order(Effect::Begin))
             }
             (
                 S::Delivered { .. } | S::Dead { .. } | S::Dropped { .. },

@@ -144,7 +144,7 @@ pub enum Error {
          some to end, or cancel some"
     )]
     TooManyUnfinished {
-        /// How many it has.
+        /// The current number.
         has: u32,
         /// How many it may have.
         limit: u32,

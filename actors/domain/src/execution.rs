@@ -14,7 +14,7 @@
 //!    └── Decided, StepCompleted, StepFailed, …: see `step.rs` for the life of one
 //! ```
 //!
-//! A transition is small, and several make one commit: when a step ends, what became ready is
+//! A transition is small, and several make one commit: when a step ends, each step that became ready is
 //! decided and joins in, until nothing is due.
 //!
 //! ```text
@@ -51,7 +51,7 @@ pub use items::{
     Due, Expansion, ItemCounts, ItemOutputs, ItemStatus, MAX_ITEMS, MAX_OUTPUT, MapState,
     UnknownItem,
 };
-pub use progress::{Live, Progress};
+pub use progress::{DispatchState, Progress};
 pub use signal::{Signal, SignalKey};
 pub(crate) use step::clipped;
 pub use step::{MAX_MESSAGE, MAX_STOPPING, OutputSource, Stage, StepState};
@@ -71,7 +71,7 @@ use crate::usage::Usage;
 
 /// An execution: its head row, the rows of its steps, and the graph that they share.
 ///
-/// Steps are numbered as in the plan. What is stored is [`Self::head`] and [`Self::changed_since`];
+/// Steps are numbered as in the plan. The stored rows are [`Self::head`] and [`Self::changed_since`];
 /// all else is made again by [`Self::loaded`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
@@ -146,7 +146,7 @@ impl Execution {
         self.head.state.status()
     }
 
-    /// What all its tasks used so far.
+    /// The usage of all its tasks so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.head.budget.usage()
@@ -164,7 +164,7 @@ impl Execution {
         self.rows.get(step)
     }
 
-    /// All rows: what the first commit writes.
+    /// All rows, as the first commit writes them.
     pub fn steps(&self) -> impl Iterator<Item = (u16, &StepState)> {
         self.rows.iter()
     }
@@ -292,9 +292,9 @@ impl Step<Execution> {
         let after = self.next.transition(event, now)?;
         let due = after.next.due();
         let rewoken = after.effects.iter().any(|effect| is_wake(*effect));
-        let told =
+        let is_reported =
             after.facts.contains(&Fact::Progressed) || after.next.status() != Status::Running;
-        self.facts.retain(|fact| !(told && *fact == Fact::Progressed));
+        self.facts.retain(|fact| !(is_reported && *fact == Fact::Progressed));
         self.effects.retain(|effect| match effect {
             Effect::Decide(step) => due.contains(*step),
             Effect::WakeAt(_) | Effect::ForgetWake => !rewoken,

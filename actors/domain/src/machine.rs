@@ -10,11 +10,11 @@ use crate::Timestamp;
 /// Laws, which the tests of each machine check: a refusal changes nothing; a finished state
 /// refuses every event that would change it, but for the retry of an execution that failed or was
 /// cancelled; performing [`Machine::outstanding`] after a crash
-/// owes the same as what was owed before it.
+/// owes the same effects as the state before it.
 pub trait Machine: Sized {
-    /// What happened, in the past tense.
+    /// A past event.
     type Event;
-    /// A fact for the event log, told to subscribers.
+    /// A fact for the event log and its subscribers.
     type Fact;
     /// An order to the runtime; safe to carry out twice.
     type Effect;
@@ -27,8 +27,8 @@ pub trait Machine: Sized {
     /// The event does not apply to this state; nothing changes.
     fn transition(&self, event: Self::Event, now: Timestamp) -> Result<Step<Self>, Self::Refusal>;
 
-    /// What is still owed in this state: performed after a restart in place of the effects that
-    /// may have been lost.
+    /// The effects that are still owed in this state: performed after a restart in place of the effects
+    /// that may have been lost.
     fn outstanding(&self) -> Vec<Self::Effect>;
 
     /// Whether nothing more happens by itself, and nothing at all except that retry.
@@ -40,21 +40,21 @@ pub trait Machine: Sized {
 pub struct Step<M: Machine> {
     /// The state from now on.
     pub next: M,
-    /// What is told to the event log, in the same commit.
+    /// The facts for the event log, written in the same commit.
     pub facts: Vec<M::Fact>,
-    /// What is done once `next` is durable.
+    /// The effects to perform once `next` is durable.
     pub effects: Vec<M::Effect>,
 }
 
 impl<M: Machine> Step<M> {
-    /// A step to `next` that tells and orders nothing.
+    /// A step to `next` without facts and effects.
     pub const fn to(next: M) -> Self {
         Self { next, facts: Vec::new(), effects: Vec::new() }
     }
 
     /// Adds a fact.
     #[must_use]
-    pub fn tell(mut self, fact: M::Fact) -> Self {
+    pub fn report(mut self, fact: M::Fact) -> Self {
         self.facts.push(fact);
         self
     }

@@ -15,7 +15,7 @@
 //! entry counts half a second longer than a minute, because calls travel for different times.
 //! Deliberately absent: the order of the waiting tasks, and the map from models to meters.
 
-mod closure;
+mod cooldown;
 mod estimate;
 mod reported;
 mod window;
@@ -28,9 +28,9 @@ use crate::worker::Monotonic;
 pub use estimate::Demand;
 pub use reported::{Allowance, Reported};
 
-use closure::Closure;
+use cooldown::Cooldown;
 use estimate::Estimator;
-use reported::Foreign;
+use reported::ExternalUse;
 use window::{Load, Window};
 
 /// The greatest limit that is taken, in requests, tokens or calls.
@@ -64,7 +64,8 @@ impl ModelLimits {
         *self == Self::default()
     }
 
-    /// The limits with those of the provider where these are lower. What is unlimited here stays so.
+    /// The limits with those of the provider where these are lower. A limit that is absent here stays
+    /// absent.
     fn lowered(self, reported: &Reported) -> Self {
         let lower = |own: Option<u64>, allowance: Option<Allowance>| {
             own.map(|own| allowance.map_or(own, |allowance| own.min(allowance.limit)))
@@ -123,16 +124,16 @@ pub enum CallEnd {
 pub struct Meter {
     limits: ModelLimits,
     reported: Reported,
-    foreign: Foreign,
+    foreign: ExternalUse,
     window: Window,
     in_flight: u64,
-    closure: Closure,
+    cooldown: Cooldown,
     estimator: Estimator,
     /// The demand of the task that found too little room, which goes next.
     next: Option<Demand>,
 }
 
-/// How a model stands.
+/// The status of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterStatus {
     /// The configured limits.
@@ -158,10 +159,10 @@ impl Meter {
         Self {
             limits,
             reported: Reported::default(),
-            foreign: Foreign::default(),
+            foreign: ExternalUse::default(),
             window: Window::default(),
             in_flight: 0,
-            closure: Closure::default(),
+            cooldown: Cooldown::default(),
             estimator: Estimator::default(),
             next: None,
         }
@@ -173,8 +174,8 @@ impl Meter {
     }
 
     /// Closes the model until an instant, as it was before a restart.
-    pub fn close_until(&mut self, until: Monotonic) {
-        self.closure.close_until(until);
+    pub fn cool_down_until(&mut self, until: Monotonic) {
+        self.cooldown.start_until(until);
     }
 
     /// Counts a call of before a restart that is still in flight.
@@ -195,7 +196,7 @@ impl Meter {
     /// True if the meter neither limits nor remembers anything that matters.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.limits.is_none() && self.in_flight == 0 && self.closure.is_open()
+        self.limits.is_none() && self.in_flight == 0 && self.cooldown.is_inactive()
     }
 
     /// The demand of a call whose texts have about `input` tokens.
@@ -246,7 +247,7 @@ impl Meter {
     fn begun(&mut self, demand: Demand, admitted: Demand, now: Monotonic) -> Call {
         self.window.add(now, demand.load());
         self.in_flight += 1;
-        Call { at: now, demand, admitted, is_probe: self.closure.begin() }
+        Call { at: now, demand, admitted, is_probe: self.cooldown.begin() }
     }
 
     /// Reserves the demand of a call's own texts.
@@ -256,7 +257,7 @@ impl Meter {
     pub fn resize(&mut self, call: Call, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
         let Demand { input, output, .. } = call.admitted;
         if demand.input <= input && demand.output <= output {
-            // What others reserved meanwhile must not take the room of a call that has it.
+            // Later reservations must not take the room of a call that has it.
             self.window.change(call.at, call.demand.load(), demand.load());
             return Ok(Call { demand, ..call });
         }
@@ -269,11 +270,11 @@ impl Meter {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.window.change(call.at, call.demand.load(), Load::default());
         if call.is_probe {
-            self.closure.probe_lost();
+            self.cooldown.probe_lost();
         }
     }
 
-    /// The end of a call; true if it closed the model, or moved the end of its closure.
+    /// The end of a call; true if it began the model's cooldown, or moved its end.
     pub fn settle(&mut self, call: Call, end: CallEnd, now: Monotonic) -> bool {
         self.in_flight = self.in_flight.saturating_sub(1);
         let reserved = call.demand.load();
@@ -286,7 +287,7 @@ impl Meter {
                     self.window.add(now, Load { requests: 0, input: 0, output });
                 }
                 if call.is_probe {
-                    self.closure.reopen();
+                    self.cooldown.end();
                 }
                 false
             }
@@ -297,13 +298,13 @@ impl Meter {
             CallEnd::Failed => {
                 self.window.change(call.at, reserved, Load::REQUEST);
                 if call.is_probe {
-                    self.closure.reopen();
+                    self.cooldown.end();
                 }
                 false
             }
             CallEnd::Unknown => {
                 if call.is_probe {
-                    self.closure.probe_lost();
+                    self.cooldown.probe_lost();
                 }
                 false
             }
@@ -317,7 +318,7 @@ impl Meter {
 
     fn refused(&mut self, is_probe: bool, retry_after_ms: Option<u64>, now: Monotonic) -> bool {
         let longest = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
-        self.closure.refused(is_probe, retry_after_ms.map(|wait| wait.min(longest)), now)
+        self.cooldown.refused(is_probe, retry_after_ms.map(|wait| wait.min(longest)), now)
     }
 
     /// The provider's own figures, from the headers of an answer.
@@ -325,7 +326,7 @@ impl Meter {
         self.window.evict(now);
         self.reported = reported.over(self.reported);
         let limits = self.limits.lowered(&self.reported);
-        self.foreign = Foreign::of(&reported, limits, self.window.sum(), now);
+        self.foreign = ExternalUse::of(&reported, limits, self.window.sum(), now);
     }
 
     /// How the model stands at `now`.
@@ -346,11 +347,11 @@ impl Meter {
     /// The instant until which the model is closed, also if it has passed.
     #[must_use]
     pub const fn closed_until(&self) -> Option<Monotonic> {
-        self.closure.until()
+        self.cooldown.until()
     }
 
     fn admit(&mut self, demand: Demand, now: Monotonic) -> Result<(), NoRoom> {
-        self.closure.admit(now)?;
+        self.cooldown.admit(now)?;
         self.window.evict(now);
         let limits = self.limits.lowered(&self.reported);
         if limits.concurrent.is_some_and(|most| self.in_flight >= most) {

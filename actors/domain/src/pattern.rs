@@ -181,7 +181,7 @@ impl Patterns {
     /// Compiles a pattern of at most `limit` bytes, or returns the equal one.
     ///
     /// # Errors
-    /// The pattern is invalid, or larger than `limit` or than what is left of the budget.
+    /// The pattern is invalid, or larger than `limit` or than the rest of the budget.
     pub fn compile(&mut self, pattern: &str, limit: usize) -> Result<Arc<Pattern>, Invalid> {
         if let Some(known) = self.known.get(pattern) {
             return if known.size > limit { Err(Invalid::TooLarge) } else { Ok(Arc::clone(known)) };
@@ -192,7 +192,7 @@ impl Patterns {
         let compiled = Pattern::compile(pattern, limit.min(self.left)).map(Arc::new);
         match &compiled {
             Ok(pattern) => self.left -= pattern.size,
-            // What does not fit takes all the rest, so that no more work is done.
+            // A pattern that does not fit takes the rest of the budget, so that no more work is done.
             Err(Invalid::TooLarge) if self.left < limit => self.left = 0,
             Err(Invalid::TooLarge | Invalid::Syntax) => {}
         }

@@ -17,9 +17,9 @@ use std::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 
 pub use control::{MAX_CONCURRENT, MAX_REQUESTS, QueueChange, QueueSettings, Throttle, Wait};
-pub use keyed::Taken;
+pub use keyed::Dequeued;
 
-use keyed::{Keyed, May};
+use keyed::{Keyed, LeaseConditions};
 
 use crate::Timestamp;
 use crate::id::TaskId;
@@ -63,7 +63,7 @@ pub struct Queue {
     began_later: HashMap<TaskId, Timestamp>,
 }
 
-impl Taken {
+impl Dequeued {
     fn plain(task: TaskId, lane: &Lane) -> Self {
         let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
         Self { task, model, limited, flow: None }
@@ -149,10 +149,10 @@ impl Queue {
         &mut self,
         runs: impl Fn(&str) -> bool,
         may_start: impl Fn(&str) -> bool,
-    ) -> Option<Taken> {
+    ) -> Option<Dequeued> {
         let ((_, task), lane) = self.first(&runs, &may_start)?;
         self.remove(task);
-        Some(Taken::plain(task, &lane))
+        Some(Dequeued::plain(task, &lane))
     }
 
     /// Removes and returns the first task as [`Self::take`] does, tasks with flow control included:
@@ -163,10 +163,10 @@ impl Queue {
         runs: impl Fn(&str) -> bool,
         may_start: impl Fn(&str) -> bool,
         has_room: impl Fn(&str, u32) -> bool,
-    ) -> Option<Taken> {
+    ) -> Option<Dequeued> {
         let plain = self.first(&runs, &may_start);
         if self.keyed.len() > 0 {
-            let may = May { runs: &runs, starts: &may_start, has_room: &has_room };
+            let may = LeaseConditions { runs: &runs, starts: &may_start, has_room: &has_room };
             let keyed = self.keyed.first(&may);
             let goes = |keyed: &Rank| plain.as_ref().is_none_or(|(plain, _)| keyed < plain);
             if let Some(keyed) = keyed.filter(goes) {
@@ -177,7 +177,7 @@ impl Queue {
         }
         let ((_, task), lane) = plain?;
         self.remove(task);
-        Some(Taken::plain(task, &lane))
+        Some(Dequeued::plain(task, &lane))
     }
 
     /// The smallest rank of a task without flow control that may start, and its lane.
@@ -253,7 +253,7 @@ mod tests {
         let mut queue = queue_of([other, limited, ready(3, 1, 0)]);
         let taken = |number, limited: Option<&str>| {
             let (task, limited) = (ready(number, 1, 0).task, limited.map(Arc::from));
-            Some(Taken { task, model: "m".into(), limited, flow: None })
+            Some(Dequeued { task, model: "m".into(), limited, flow: None })
         };
         assert_eq!(queue.take(|model| model == "m", |_| false), taken(3, None));
         assert_eq!(queue.take(|model| model == "m", |_| false), None);

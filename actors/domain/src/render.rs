@@ -294,7 +294,7 @@ enum Unknown {
 struct Inserter<'a, S> {
     scope: &'a S,
     parsed: HashMap<&'a str, Option<Value>>,
-    /// The size of what was parsed, in bytes.
+    /// The size of the parsed values, in bytes.
     bytes: usize,
 }
 

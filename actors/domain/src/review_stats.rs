@@ -15,7 +15,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use crate::Timestamp;
-use crate::approval::{Fate, Record, SYSTEM};
+use crate::approval::{GateOutcome, Record, SYSTEM};
 
 /// The days that the averages, the rate and the reviewers cover, the current day included.
 pub const WINDOW_DAYS: u64 = 30;
@@ -134,14 +134,14 @@ impl Totals {
 
     fn count(&mut self, record: &Record, sign: i64) {
         let decision = match &record.fate {
-            Fate::Passed => return,
-            Fate::Open { expired } => {
+            GateOutcome::Passed => return,
+            GateOutcome::Open { expired } => {
                 self.pending += sign * i64::from(!expired);
                 None
             }
-            Fate::Approved { by, at, .. } => Some((by, *at, true)),
-            Fate::Rejected { by, at } => Some((by, *at, false)),
-            Fate::Cancelled => None,
+            GateOutcome::Approved { by, at, .. } => Some((by, *at, true)),
+            GateOutcome::Rejected { by, at } => Some((by, *at, false)),
+            GateOutcome::Cancelled => None,
         };
         self.change(record.since, |day| {
             day.created += sign;

@@ -24,7 +24,7 @@ use crate::names::names;
 
 pub use due::{Due, MAX_CAUGHT_UP, ON_TIME};
 pub use running::Running;
-pub use timetable::{Timetable, Unfit};
+pub use timetable::{Timetable, TimetableError};
 
 /// The longest name of a schedule, in characters.
 pub const MAX_NAME: usize = 100;
@@ -38,7 +38,7 @@ pub const MAX_QUEUED: usize = 50;
 pub const MAX_RUNNING: usize = 100;
 
 names! {
-    /// What happens at an occurrence while an earlier run is under way.
+    /// The policy for an occurrence during an earlier run.
     Overlap {
         /// The occurrence is left out.
         Skip = "skip",
@@ -85,7 +85,7 @@ pub struct Settings {
     pub name: String,
     /// The instants.
     pub timing: Timing,
-    /// What happens while an earlier run is under way.
+    /// The policy for an occurrence during an earlier run.
     pub overlap: Overlap,
     /// Which missed occurrences are made up for.
     pub catch_up: CatchUp,
@@ -95,7 +95,7 @@ pub struct Settings {
     pub enabled: bool,
 }
 
-/// What an occurrence has started.
+/// The work that an occurrence has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Started {
@@ -117,7 +117,7 @@ pub struct Occurrence {
 }
 
 names! {
-    /// What became of an occurrence.
+    /// The outcome of an occurrence.
     Outcome {
         /// It started its work.
         Started = "started",
@@ -214,7 +214,8 @@ impl Schedule {
     }
 
     /// The schedule with other settings from `now` on. Occurrences up to now are over, also those that
-    /// passed while it was paused; what waits for a run goes with the old settings if it is paused.
+    /// passed while it was paused; an occurrence that waits for a run goes with the old settings if it
+    /// is paused.
     #[must_use]
     pub fn changed(&self, settings: Settings, timetable: &Timetable, now: Timestamp) -> Self {
         let mut next = Self {

@@ -30,7 +30,7 @@ use crate::pattern::Patterns;
 use crate::problem::{Problem, shortened};
 
 use example::ExampleBuilder;
-use input::Filling;
+use input::DefaultFiller;
 use metered::{Instance, Metered};
 
 /// The most subschemas.
@@ -106,7 +106,7 @@ impl fmt::Debug for Schema {
 }
 
 impl Schema {
-    /// Checks and compiles the schema in `field`, such as `inputSchema`; what was compiled is dropped
+    /// Checks and compiles the schema in `field`, such as `inputSchema`; the compiled form is dropped
     /// until it is used.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Schema {
         fuel: &mut Fuel,
     ) -> Result<Map<String, Value>, OutOfFuel> {
         let mut filled = input;
-        Filling { root: self.source(), fuel }.fill(self.source(), &mut filled, 0)?;
+        DefaultFiller { root: self.source(), fuel }.fill(self.source(), &mut filled, 0)?;
         Ok(filled)
     }
 

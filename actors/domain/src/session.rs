@@ -9,11 +9,11 @@
 //!   renewed ─▶ bound to the key that signs now; a session whose key is gone is refused ([`signing`])
 //! ```
 //!
-//! A replaced token that comes back late was stolen, or the current one was; the thief cannot be told
-//! from the user, so both lose the session. One that comes back at once is more likely a second tab
-//! or a lost answer. Deliberately absent: the user's role and existence, which are read live; the
-//! content of access tokens, which only name their session; and revoked sessions in the store,
-//! because a missing session is just as invalid.
+//! A replaced token that comes back late was stolen, or the current one was; the thief cannot be
+//! distinguished from the user, so both lose the session. One that comes back at once is more likely a
+//! second tab or a lost answer. Deliberately absent: the user's role and existence, which are read
+//! live; the content of access tokens, which only name their session; and revoked sessions in the
+//! store, because a missing session is just as invalid.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Budgets of many tasks: what may be spent in a period, by tag, account, template or model
+//! Budgets of many tasks: a cap on the cost in a period, by tag, account, template or model
 //! (PROTOCOL.md 16).
 //!
 //! ```text
@@ -53,7 +53,7 @@ names! {
         Wait = "wait",
         /// It is refused; the step of an execution fails.
         Reject = "reject",
-        /// It runs all the same; only events tell.
+        /// It runs all the same; only events report it.
         Alert = "alert",
     }
 }
@@ -75,7 +75,7 @@ pub struct Match {
     pub model: Option<String>,
 }
 
-/// What a budget looks at in a task.
+/// The properties of a task that budgets match.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The tags.
@@ -117,7 +117,7 @@ pub struct Budget {
     pub id: BudgetId,
     /// The tasks that it is for.
     pub matches: Match,
-    /// What may be spent in a period.
+    /// The cap of a period.
     pub limit: Money,
     /// The time after which it begins anew.
     pub period: Period,
@@ -132,7 +132,7 @@ pub struct Budget {
 /// A change of a budget; `None` leaves a member as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BudgetChange {
-    /// What may be spent in a period.
+    /// The cap of a period.
     pub limit: Option<Money>,
     /// The shares of the limit at which an event is sent.
     pub alert_at: Option<Vec<f64>>,
@@ -218,7 +218,7 @@ pub enum Passed {
     Exceeded,
 }
 
-/// A budget, and what was spent and is reserved of it.
+/// A budget with its spent and reserved amounts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
     /// The budget. Shared with its views.
@@ -234,7 +234,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A budget with what was spent since `since`, the beginning of a period.
+    /// A budget with the amount spent since `since`, the beginning of a period.
     #[must_use]
     pub fn new(budget: Budget, since: Timestamp, spent: Money, now: Timestamp) -> Self {
         let (start, until) = budget.period(now);
@@ -253,7 +253,7 @@ impl Ledger {
         true
     }
 
-    /// Whether a task of this worst case fits, besides what is reserved and `promised`.
+    /// True if a task of this worst case fits beside the reserved and `promised` amounts.
     #[must_use]
     pub fn fit(&self, worst: Option<Money>, promised: Money) -> Fit {
         match worst {

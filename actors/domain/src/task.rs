@@ -43,7 +43,7 @@ pub use answer::{Amendment, Correction, OutputFault, is_cut};
 pub use erasure::ERASED;
 pub use event::{Effect, Event, Fact, Refusal};
 pub use flow::{Concurrency, Fairness, Flow, FlowSource, OnConflict};
-pub use gate::{Asks, Chance, Channels, Gate, Hold, Why};
+pub use gate::{Asks, Chance, Channels, Gate, Hold, HoldReason};
 pub use lease::{LeaseId, LeaseToken};
 pub use message::{MAX_MESSAGES, Message, Role};
 pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status};
@@ -57,12 +57,12 @@ use crate::id::WorkerId;
 use crate::machine::{Machine, Step};
 use crate::retry::{Jitter, MAX_LOSSES};
 
-/// A task's snapshot: what was asked for, and how far it is.
+/// A task's snapshot: the request and the state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// What was asked for; never changes.
+    /// The request; never changes.
     pub spec: Arc<Spec>,
-    /// How far it is.
+    /// The state.
     pub state: State,
     /// Steps taken since creation: the version of the resource in events.
     pub version: u64,
@@ -72,7 +72,7 @@ pub struct Task {
     pub retries: u32,
     /// How often its worker was lost.
     pub losses: u32,
-    /// When it first ran.
+    /// The instant of its first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// The worker that has it or had it last.
@@ -85,7 +85,7 @@ pub struct Task {
     /// has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<Completion>>,
-    /// Why the last attempt failed, or what ended the task.
+    /// The reason why the last attempt failed, or why the task ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
     /// Whether a reviewer's text stands in place of the model's output.
@@ -100,7 +100,7 @@ pub struct Task {
     /// The priority that an operator gave it, in place of the one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// What remains of answers that did not count, until one does.
+    /// The rest of answers that did not count, until one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<Box<Correction>>,
 }
@@ -118,44 +118,44 @@ pub enum State {
     Ready,
     /// Waiting before the next attempt.
     Backoff {
-        /// Until when.
+        /// The end of the backoff.
         until: Timestamp,
     },
-    /// With a worker.
+    /// A worker holds it.
     Running {
         /// The lease it is held under.
         lease: LeaseId,
-        /// Who holds it.
+        /// The lease of the worker that holds it.
         worker: WorkerId,
-        /// When the attempt ends, whatever the worker does.
+        /// The deadline of the attempt.
         deadline: Timestamp,
     },
     /// The output is there and waits for a reviewer.
     AwaitingApproval {
-        /// Since when.
+        /// The instant at which this state began.
         since: Timestamp,
-        /// Why.
+        /// The reason.
         #[serde(default = "required")]
-        why: Why,
+        why: HoldReason,
     },
     /// Final: the output is there.
     Completed {
-        /// Since when.
+        /// The instant at which this state began.
         at: Timestamp,
     },
     /// Final: it failed for good.
     Failed {
-        /// Since when.
+        /// The instant at which this state began.
         at: Timestamp,
     },
     /// Final: somebody cancelled it.
     Cancelled {
-        /// Since when.
+        /// The instant at which this state began.
         at: Timestamp,
     },
     /// Final: a reviewer rejected the output.
     Rejected {
-        /// Since when.
+        /// The instant at which this state began.
         at: Timestamp,
     },
 }
@@ -179,8 +179,8 @@ impl State {
 }
 
 /// Why the outputs wait that were held before it was written down.
-const fn required() -> Why {
-    Why::Required
+const fn required() -> HoldReason {
+    HoldReason::Required
 }
 
 impl Task {
@@ -209,7 +209,7 @@ impl Task {
             priority: None,
             correction: None,
         };
-        Step::to(task).tell(Fact::Created).order(effect)
+        Step::to(task).report(Fact::Created).order(effect)
     }
 
     /// The instant from which it could have run.
@@ -274,7 +274,7 @@ impl Task {
         next.started_at = self.started_at.or(Some(now));
         next.worker = Some(worker);
         Step::to(next)
-            .tell(Fact::Started)
+            .report(Fact::Started)
             .order(Effect::Assign { lease, worker, deadline })
             .order(Effect::WakeAt(deadline))
     }
@@ -296,20 +296,20 @@ impl Task {
         next.result = Some(Box::new(self.with_earlier(completion)));
         next.correction = None;
         next.error = None;
-        Step::to(next).tell(fact).order(Effect::ForgetWake)
+        Step::to(next).report(fact).order(Effect::ForgetWake)
     }
 
     fn approved(&self, edited: bool, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Completed { at: now });
         next.edited = edited;
-        Step::to(next).tell(Fact::Completed)
+        Step::to(next).report(Fact::Completed)
     }
 
     fn rejected(&self, reason: &str, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Rejected { at: now });
         let message = clipped(reason.to_owned());
         next.error = Some(Ending { code: EndingCode::Rejected, message });
-        Step::to(next).tell(Fact::Rejected)
+        Step::to(next).report(Fact::Rejected)
     }
 
     fn attempt_failed(&self, failure: Failure, jitter: Jitter, now: Timestamp) -> Step<Self> {
@@ -332,14 +332,14 @@ impl Task {
         next.retries += 1;
         next.route = Route::default();
         next.error = Some(failure.ending);
-        Step::to(next).tell(Fact::Retrying).order(Effect::WakeAt(until))
+        Step::to(next).report(Fact::Retrying).order(Effect::WakeAt(until))
     }
 
     fn failed(&self, ending: Ending, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Failed { at: now });
         next.error = Some(ending);
         next.keep_paid_answer();
-        Step::to(next).tell(Fact::Failed).order(Effect::ForgetWake)
+        Step::to(next).report(Fact::Failed).order(Effect::ForgetWake)
     }
 
     fn timed_out(
@@ -382,7 +382,7 @@ impl Task {
     /// Back to the queue, with nothing used up.
     fn again(&self) -> Step<Self> {
         Step::to(self.with(State::Ready))
-            .tell(Fact::Retrying)
+            .report(Fact::Retrying)
             .order(Effect::ForgetWake)
             .order(Effect::Enqueue)
     }
@@ -390,14 +390,14 @@ impl Task {
     fn reprioritized(&self, priority: u8) -> Step<Self> {
         let mut next = self.with(self.state.clone());
         next.priority = Some(priority);
-        Step::to(next).tell(Fact::Reprioritized)
+        Step::to(next).report(Fact::Reprioritized)
     }
 
     fn cancelled(&self, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Cancelled { at: now });
         next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });
         next.keep_paid_answer();
-        Step::to(next).tell(Fact::Cancelled).order(Effect::ForgetWake)
+        Step::to(next).report(Fact::Cancelled).order(Effect::ForgetWake)
     }
 
     /// The end by a cancellation or by giving up; its queue or its worker lets go of it.
@@ -533,7 +533,7 @@ impl Task {
         }
     }
 
-    /// What a late or repeated answer under `lease` is.
+    /// The refusal of a late or repeated answer under `lease`.
     fn stale(&self, lease: LeaseId) -> Refusal {
         if self.last_result_lease == Some(lease) { Refusal::Duplicate } else { Refusal::StaleLease }
     }

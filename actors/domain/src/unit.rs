@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 use crate::Timestamp;
 use crate::approval::{
-    self, Approval, Asked, Decider, Held, Mail, Policy, Record, Salt, TIMED_OUT, Wanted,
+    self, Approval, Assignee, Decider, HeldOutput, Mail, Policy, Record, ReviewerPool, Salt,
+    TIMED_OUT,
 };
 use crate::budget::Money;
 use crate::delivery::{self, Cargo, Delivery, Webhook};
@@ -37,7 +38,7 @@ use crate::task::{self, Called, Completion, Inputs, Origin, OutputFault, Spec, T
 pub struct Unit {
     /// The instant of every change.
     pub now: Timestamp,
-    /// The changes, in the order in which the event log tells them.
+    /// The changes, in the order of the event log.
     pub changes: Vec<Change>,
     /// True if the effects may precede the commit, because losing the unit in a crash is harmless:
     /// a lost lease is fenced by the next one, a lost attempt of a delivery is repeated.
@@ -66,7 +67,7 @@ pub enum Change {
     NewTask(Step<Task>, Inputs),
     /// An approval takes a step, with the reviewer's texts.
     Approval(Step<Approval>, ReviewTexts),
-    /// An execution takes a step; its state before tells which of its rows changed. `None` before
+    /// An execution takes a step; its state before shows which of its rows changed. `None` before
     /// its first step.
     Execution(Option<Box<Execution>>, Box<Step<Execution>>),
     /// The payload of a signal that an execution accepts, as the text that prompts get.
@@ -221,7 +222,7 @@ pub trait Sources {
     /// A fresh salt for the commitments of an approval.
     fn salt(&mut self) -> Salt;
     /// The reviewer to ask about the held output of a task, counted as that reviewer's at once.
-    fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked;
+    fn ask(&mut self, task: &Spec, wanted: ReviewerPool) -> Assignee;
     /// The configured policy of every approval.
     fn policy(&self) -> Policy;
     /// True if a webhook announces this end of a task, by configuration.
@@ -376,8 +377,10 @@ impl Unit {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
                 let method = next.result.as_deref().and_then(Completion::method);
-                let held = Held { why, confidence, method, output, salt: Some(sources.salt()) };
-                let (asked, policy) = (sources.ask(&next.spec, Wanted::Anybody), sources.policy());
+                let held =
+                    HeldOutput { why, confidence, method, output, salt: Some(sources.salt()) };
+                let (asked, policy) =
+                    (sources.ask(&next.spec, ReviewerPool::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);
                 let step = Approval::opened(spec, &held, policy, asked, self.now);
                 Some(self.of_approval(None, step, ReviewTexts::default(), sources))
@@ -443,7 +446,7 @@ impl Unit {
         let approval = items.approval.ok_or(approval::Refusal::NotDue)?;
         if approval.rejects_at(self.now) {
             let texts = ReviewTexts { edit: None, remark: Some(TIMED_OUT.to_owned()) };
-            let event = approval::Event::TimePassed { asked: Asked::default() };
+            let event = approval::Event::TimePassed { asked: Assignee::default() };
             self.approval_event(items, event, texts, sources)?;
             let rejected = task::Event::Rejected { reason: TIMED_OUT.to_owned() };
             return self.task_event(items, rejected, None, sources);
@@ -451,7 +454,7 @@ impl Unit {
         if !approval.is_due(self.now) {
             return Err(approval.finished().unwrap_or(approval::Refusal::NotDue).into());
         }
-        let asked = sources.ask(&approval.task, Wanted::AdminBut(approval.assignee));
+        let asked = sources.ask(&approval.task, ReviewerPool::AdminBut(approval.assignee));
         let event = approval::Event::TimePassed { asked };
         self.approval_event(items, event, ReviewTexts::default(), sources)
     }

@@ -8,7 +8,7 @@
 //!   Draining: gets no new work, finishes           Active
 //! ```
 //!
-//! Leases fence by comparison, never by time: a lease that ran out here is only a reason to tell its
+//! Leases fence by comparison, never by time: a lease that ran out here is only a reason to notify its
 //! task. Instants are of a monotonic clock, so that a jump of the wall clock loses no worker.
 //! Deliberately absent: the socket, and durability (after a restart the runtime adopts the leases of
 //! the running tasks).

@@ -1,6 +1,6 @@
 //! Users, API keys and sessions: one actor writes them, everybody reads them live.
 //!
-//! Spawned by the system. Role and existence are read at every request from what was committed last,
+//! Spawned by the system. Role and existence are read at every request from the last commit,
 //! so that a change counts from the next request on (PROTOCOL.md 7). All accounts live in one
 //! partition: no two users may have one e-mail, and one writer sees to it. Deliberately absent:
 //! passwords in clear text, and access tokens; both are the edge's.
@@ -40,7 +40,7 @@ mod users;
 pub(crate) use audit::AuditLog;
 pub use register::KnownKey;
 pub(crate) use register::Register;
-pub use rights::Right;
+pub use rights::PermissionWatch;
 pub(crate) use rights::{caller_of, caller_of_key, caller_of_session};
 pub use sessions::SignedIn;
 
@@ -54,9 +54,9 @@ const NUMBER: u8 = Environment::Live.number();
 pub struct NewUser {
     /// By which it signs in.
     pub email: Email,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
     /// The billing tier; `None` means the configured default.
     pub tier: Option<Tier>,
@@ -93,11 +93,11 @@ pub struct PasswordChange {
 /// A key to be made.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// What its maker calls it.
+    /// The name that its maker gave.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
-    /// What it sees.
+    /// The environment.
     pub environment: Environment,
     /// Its plan, where it has one of its own.
     pub tier: Option<Tier>,
@@ -109,7 +109,7 @@ pub struct NewKey {
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the accounts are told.
+/// A message to the accounts.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Make a user.
@@ -142,7 +142,7 @@ pub(crate) enum Message {
     ChangeSigningKeys(SigningKeys, By, Reply<()>),
     /// Write the audit records that wait.
     WriteAudit,
-    /// Forget sessions of which nothing is valid any more, and what else is due once a minute.
+    /// Forget expired sessions, and do the other work that is due once a minute.
     Tidy,
 }
 
@@ -159,7 +159,7 @@ impl Accounts {
         }
     }
 
-    /// What `make` makes of random bytes.
+    /// The result of `make` over random bytes.
     fn random<T>(&self, make: impl Fn(&[u8; ENTROPY_BYTES]) -> Option<T>) -> T {
         loop {
             let mut entropy = [0; ENTROPY_BYTES];
@@ -172,7 +172,7 @@ impl Accounts {
         }
     }
 
-    /// Makes rows durable, together with what the audit log says of them.
+    /// Makes rows durable, together with their entries in the audit log.
     async fn store(&self, mut ops: Vec<Op>, records: Vec<Record>) -> Result<(), Error> {
         let ends = self.append_audit(&mut ops, records).await?;
         let stored = committed(durable::commit_rows(self.0.shard(PARTITION), PARTITION, ops)).await;
@@ -231,7 +231,7 @@ impl Actor for Accounts {
         message: Message,
         (): &mut (),
     ) -> Result<(), ActorProcessingErr> {
-        // Whoever asked may have left; what was made is there all the same.
+        // The client may have left; the change is durable all the same.
         match message {
             Message::CreateUser(new, by, reply) => {
                 let _ = reply.send(self.create_user(new, by).await);

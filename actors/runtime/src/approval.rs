@@ -1,5 +1,5 @@
 //! An approval's actor: the only writer of the approval. Every decision about a held output goes
-//! through it, whatever its channel.
+//! through it, from every channel.
 //!
 //! ```text
 //!   a decision ─▶ the approval joins ─▶ its task joins ─▶ (its execution) ─▶ one commit of them all
@@ -187,7 +187,7 @@ impl Held<ApprovalItem> {
         Ok(Inputs { prompt: prompt_again(&inputs.prompt, given, reason), ..inputs })
     }
 
-    /// Has the task decide an event together with the approval, and becomes what the unit says.
+    /// Has the task decide an event together with the approval, and takes the next state from the unit.
     async fn join(&mut self, event: unit::Event) -> Result<Joined, ActorProcessingErr> {
         let mut join = Join::alone(event);
         join.approval = self.item.0.clone().map(Box::new);

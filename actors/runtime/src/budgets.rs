@@ -1,4 +1,4 @@
-//! Budgets of many tasks: what was spent, what is reserved, and the tasks that wait for room.
+//! Budgets of many tasks: the spent and reserved amounts, and the tasks that wait for room.
 //!
 //! ```text
 //!   submission ─▶ admit (reject)           lease ─▶ reserve, or park the task (wait)
@@ -39,8 +39,8 @@ const FOLD: u32 = 60;
 /// How many parked tasks go back to their queues at a time.
 const UNPARKED: usize = 5_000;
 
-/// A share of a budget that is promised to a task.
-pub(crate) type Promise = (BudgetId, Money);
+/// A share of a budget for a task.
+pub(crate) type BudgetShare = (BudgetId, Money);
 
 /// The budgets of this node.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ struct Inner {
 /// The reservations of a task.
 #[derive(Debug, Default)]
 struct Reserved {
-    of: Vec<Promise>,
+    of: Vec<BudgetShare>,
     /// A worker has the task: its answer will be charged.
     runs: bool,
     /// The cost of its earlier answers, which is charged already.
@@ -94,7 +94,7 @@ impl Budgets {
         inner.ledgers.get(&id).cloned()
     }
 
-    /// Adds a budget that is durable, or puts it in the place of what it was.
+    /// Adds a budget that is durable, or replaces its earlier version.
     pub(crate) fn set(&self, budget: Budget, now: Timestamp) {
         let mut inner = self.inner();
         let (since, _) = budget.period(now);
@@ -129,9 +129,9 @@ impl Budgets {
         &self,
         subject: Subject<'_>,
         worst: Option<Money>,
-        before: &[Promise],
+        before: &[BudgetShare],
         now: Timestamp,
-    ) -> Result<Vec<Promise>, Error> {
+    ) -> Result<Vec<BudgetShare>, Error> {
         let mut inner = self.inner();
         inner.roll(now);
         let mut promises = Vec::new();
@@ -178,7 +178,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Gives back what was reserved for a task that did not come to be.
+    /// Releases the reservation for a task that did not come to be.
     pub(crate) fn forget(&self, task: TaskId) {
         let mut inner = self.inner();
         if let Some(Reserved { of, .. }) = inner.held.remove(&task) {
@@ -268,7 +268,7 @@ impl Budgets {
         let Some(Reserved { of, runs, charged }) = inner.held.remove(&task.spec.id) else { return };
         inner.release(&of);
         if waits {
-            let rejects = |(id, _): &&Promise| {
+            let rejects = |(id, _): &&BudgetShare| {
                 let ledger = inner.ledgers.get(id);
                 ledger.is_some_and(|ledger| ledger.budget.on_exceed == OnExceed::Reject)
             };
@@ -330,7 +330,7 @@ impl Inner {
         all.map(|ledger| ledger.budget.id).collect()
     }
 
-    /// A worker has the task from now on: what it had reserved stays, the rest is reserved.
+    /// A worker has the task from now on: its reservation stays, the rest is reserved.
     fn begin(&mut self, of: &Task, matching: &[BudgetId], worst: Option<Money>) {
         let task = of.spec.id;
         let before = self.held.remove(&task).map(|held| held.of).unwrap_or_default();
@@ -350,7 +350,7 @@ impl Inner {
         self.parked.remove(&task);
     }
 
-    fn reserve(&mut self, task: TaskId, of: Vec<Promise>) {
+    fn reserve(&mut self, task: TaskId, of: Vec<BudgetShare>) {
         for (id, amount) in &of {
             if let Some(ledger) = self.ledgers.get_mut(id) {
                 ledger.reserved += *amount;
@@ -361,7 +361,7 @@ impl Inner {
         }
     }
 
-    fn release(&mut self, of: &[Promise]) {
+    fn release(&mut self, of: &[BudgetShare]) {
         for (id, amount) in of {
             if let Some(ledger) = self.ledgers.get_mut(id) {
                 ledger.release(*amount);

@@ -1,7 +1,7 @@
 //! Places at workers: how a queue knows, without asking, that a worker has room.
 //!
 //! A capacity is a worker's side of one connection: how many more leases it takes. A queue takes a slot
-//! and sends it along with the task; whoever drops it on the way, by a refusal or a crash, gives it
+//! and sends it along with the task; a drop on the way, by a refusal or a crash, gives it
 //! back. Deliberately absent: leases themselves, which the worker's machine holds.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl WorkerCapacity {
         Arc::new(Self { address, profile, workers, queues, free, open, gone })
     }
 
-    /// Whose it is.
+    /// The worker's owner.
     pub(crate) const fn worker(&self) -> WorkerId {
         self.address.worker
     }
@@ -134,7 +134,7 @@ impl SlotPermit {
         workers.send(address, worker::Message::Assign(Box::new(assignment), self));
     }
 
-    /// Gives it back without telling anybody: nothing that waits would fit.
+    /// Gives it back without a notification: no waiting task would fit.
     pub(crate) fn release_quietly(mut self) {
         if let Some(capacity) = self.0.take() {
             capacity.free.fetch_add(1, Ordering::AcqRel);

@@ -1,7 +1,7 @@
-//! Plans and templates, compiled: what executions are started from.
+//! Plans and templates, compiled: the definitions of executions.
 //!
 //! Templates are few and are all kept; plans are many, and the latest used are kept. One actor adds
-//! templates, so that two versions never cross. Deliberately absent: what makes a template right
+//! templates, so that two versions never cross. Deliberately absent: the rules of a valid template
 //! and who may see it, which [`callboard_domain::template`] says.
 
 use std::collections::{BTreeMap, HashMap};
@@ -55,13 +55,13 @@ pub struct Published {
     pub author: String,
     /// The account of the author; `None` for `system`, and if it is not known any more.
     pub owner: Option<String>,
-    /// When.
+    /// The instant.
     pub created_at: Timestamp,
 }
 
 type Versions = BTreeMap<Version, Arc<Published>>;
 
-/// What can be run.
+/// The compiled plan.
 #[derive(Default)]
 pub(crate) struct Catalog {
     templates: RwLock<HashMap<(Environment, String), Versions>>,
@@ -72,13 +72,13 @@ pub(crate) struct Catalog {
 /// A version of a template.
 type Edition = (Environment, String, Version);
 
-/// What a run costs, in USD, and how long it takes, in milliseconds.
+/// The cost of a run in USD, and its duration in milliseconds.
 pub(crate) type CostAndTime = (f64, u64);
 
 /// A plan that was used lately.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// When it was made.
+    /// The instant of its creation.
     pub(crate) created_at: Timestamp,
     /// The template that it was made of.
     pub(crate) deployed: Option<Deployed>,
@@ -312,7 +312,7 @@ impl Node {
     }
 
     /// The account of an author who is known by name only: the user who had this e-mail by then. A
-    /// key's name tells nothing, as any number of keys may have it.
+    /// key's name identifies nobody, as any number of keys may have it.
     fn account_of_author(&self, row: &TemplateRow) -> Option<String> {
         let email = Email::parse(&row.author).ok()?;
         let user = self.accounts.user_by_email(&email)?;
@@ -380,11 +380,11 @@ impl Node {
     }
 }
 
-/// What the catalog's actor is told.
+/// A message to the catalog's actor.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Add a version.
-    Publish(Box<Publication>, oneshot::Sender<Result<Publishing, Error>>),
+    Publish(Box<Publication>, oneshot::Sender<Result<PublishOutcome, Error>>),
     /// Delete a template, or one version of it.
     Remove(Removal, oneshot::Sender<Result<Vec<Version>, Error>>),
 }
@@ -408,9 +408,9 @@ pub(crate) struct Publication {
     pub(crate) author: Author,
 }
 
-/// What became of it.
+/// The outcome of a publication.
 #[derive(Debug)]
-pub enum Publishing {
+pub enum PublishOutcome {
     /// It is there now.
     Added(Arc<Published>),
     /// The same had been there before.
@@ -422,7 +422,7 @@ pub enum Publishing {
 pub(crate) struct Publisher(pub(crate) Arc<Node>);
 
 impl Publisher {
-    async fn publish(&self, publication: Publication) -> Result<Publishing, Error> {
+    async fn publish(&self, publication: Publication) -> Result<PublishOutcome, Error> {
         let Publication { environment, mut template, author } = publication;
         let Author { account, name, role } = author;
         let (id, version) = (template.id().to_owned(), template.version());
@@ -443,7 +443,7 @@ impl Publisher {
         }
         if let Some(known) = catalog.template(environment, &id, Some(version)) {
             if known.template.same_content(&template) {
-                return Ok(Publishing::Known(known));
+                return Ok(PublishOutcome::Known(known));
             }
             return Err(Error::VersionExists { id, version: version.to_string() });
         }
@@ -464,7 +464,7 @@ impl Publisher {
         match durable::commit_rows(self.0.shard(partition), partition, ops).await {
             Outcome::Committed => {
                 catalog.put(environment, Arc::clone(&published));
-                Ok(Publishing::Added(published))
+                Ok(PublishOutcome::Added(published))
             }
             Outcome::Fenced
             | Outcome::Conflict(_)
@@ -489,7 +489,7 @@ impl Actor for Publisher {
         message: Message,
         (): &mut (),
     ) -> Result<(), ActorProcessingErr> {
-        // The client may have left; what was done is done all the same.
+        // The client may have left; the change is durable all the same.
         match message {
             Message::Publish(publication, reply) => {
                 let _ = reply.send(self.publish(*publication).await);

@@ -1,7 +1,7 @@
-//! A delivery's actor: it alone sends, and writes down what became of it.
+//! A delivery's actor: it alone sends, and records the outcome.
 //!
 //! Spawned by its shard's supervisor when the delivery is due; stops when the attempt is over, be it
-//! for good or until the next. What is said is read at that moment: a mail's recipient as it is now,
+//! for good or until the next. The content is read at that moment: a mail's recipient as it is now,
 //! and whether the item still waits for this reviewer; a webhook's task as it was committed at its
 //! end. A webhook needs a permit ([`permits`]), and waits for one without an actor. Deliberately
 //! absent: when to try again, which is [`callboard_domain::delivery`]'s, and SMTP and HTTP, which are
@@ -30,7 +30,7 @@ pub(crate) use permits::{SendPermit, SendPermits};
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::metrics::CargoKind;
 use crate::node::Node;
-use crate::ports::{NotSent, Notice};
+use crate::ports::{NotSent, WebhookContent};
 use crate::supervisor::Reason;
 use crate::tables::deliveries;
 use crate::{durable, timers};
@@ -44,7 +44,7 @@ pub(crate) struct Address {
     pub(crate) delivery: DeliveryId,
 }
 
-/// What a delivery is told.
+/// A message to a delivery.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// An instant passed that it had asked for, or it was made just now.
@@ -198,12 +198,12 @@ impl Held<DeliveryItem> {
         }
     }
 
-    /// What a webhook says, with its share of memory. A long output that has to wait for it is read again,
-    /// so that it takes none meanwhile.
+    /// The content of a webhook, with its share of memory. A long output that has to wait for it is
+    /// read again, so that it takes none meanwhile.
     async fn notice(
         &self,
         webhook: &Webhook,
-    ) -> Result<Result<(Notice, Share), &'static str>, Error> {
+    ) -> Result<Result<(WebhookContent, Share), &'static str>, Error> {
         let (node, mut waited) = (&self.node, None);
         loop {
             let read = contents::notice(node, self.address.environment, webhook).await?;
@@ -237,7 +237,7 @@ impl Held<DeliveryItem> {
     /// Records the result of an attempt.
     async fn conclude(&mut self, event: Event) -> Done {
         if let (Ok(_), Some(delivery)) = (self.take(event).await?, &self.item.0) {
-            tell(delivery);
+            log_end(delivery);
             if self.address.environment == Environment::Live {
                 self.node.metrics.delivered(kind_of(&delivery.cargo), &delivery.state);
             }
@@ -255,7 +255,7 @@ pub(crate) fn under_way(id: DeliveryId) -> Refused {
     Refused::InvalidState(format!("delivery {id} is being sent already"))
 }
 
-/// Host and port of a URL, or what stands in their place.
+/// Host and port of a URL, or the text in their place.
 fn host(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest).to_ascii_lowercase()
@@ -283,7 +283,7 @@ const fn kind_of(cargo: &Cargo) -> CargoKind {
 
 /// Tells the operator how an attempt went; of a webhook without the receiver's words, which may repeat
 /// an output.
-fn tell(delivery: &Delivery) {
+fn log_end(delivery: &Delivery) {
     let (id, task, attempts) = (delivery.cargo.id(), delivery.cargo.task(), delivery.attempts);
     let status = delivery.last_status;
     let (what, error) = match &delivery.cargo {

@@ -3,14 +3,14 @@
 //! ```text
 //!   send ─▶ awake?    yes ─▶ its mailbox
 //!           starting?  yes ─▶ waits here until it is awake
-//!           a take_pooled?   yes ─▶ is told whose actor it is from now on, and then the message
+//!           a take_pooled?   yes ─▶ receives its new address, and then the message
 //!           otherwise      ─▶ waits here, and the supervisor is asked to start it
 //! ```
 //!
 //! An actor that has nothing to do retires: the directory agrees only if the actor has handled
 //! everything that was sent to it, so no message is lost between waking and sleeping. Where actors
 //! come and go by the thousand some of the retired are kept as pooled, which saves a start and a way
-//! by the supervisor. Deliberately absent: who supervises (see [`crate::supervisor`]).
+//! by the supervisor. Deliberately absent: the supervision (see [`crate::supervisor`]).
 
 use std::collections::hash_map;
 use std::fmt::Debug;
@@ -29,9 +29,9 @@ pub(crate) struct Directory<A, M> {
 
 /// How an actor becomes that of another address.
 struct Pool<A, M> {
-    /// What it is told.
+    /// The message that rebinds it.
     rebind: fn(A) -> M,
-    /// How many are kept.
+    /// The most actors that are kept.
     pooled: usize,
 }
 
@@ -92,13 +92,13 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     }
 
     /// The same, but up to so many of the retired wait to become the actor of another address,
-    /// which they are told by this message; it is not counted among those that they handle.
+    /// which arrives in this message; it is not counted among those that they handle.
     #[must_use]
     pub(crate) fn with_pool(pooled: usize, rebind: fn(A) -> M) -> Self {
         Self { pool: Some(Pool { rebind, pooled }), ..Self::new() }
     }
 
-    /// Names who is asked to start an actor. Called once, before the first message.
+    /// Sets the supervisor that starts actors. Called once, before the first message.
     pub(crate) fn on_start(&self, start: impl Fn(A) + Send + Sync + 'static) {
         let first = self.start.set(Box::new(start)).is_ok();
         debug_assert!(first, "a directory has one supervisor");
@@ -127,7 +127,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// A pooled actor that was told to hold the item at `address`.
+    /// A pooled actor that was rebound to the item at `address`.
     fn take_pooled(&self, pooled: &mut Vec<ActorRef<M>>, address: &A) -> Option<ActorRef<M>> {
         let pool = self.pool.as_ref()?;
         loop {
@@ -184,7 +184,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// The actor will not be started again: what waits for it is dropped, and with it the ends of
+    /// The actor will not be started again: its waiting messages are dropped, and with it the ends of
     /// the channels on which its senders wait.
     pub(crate) fn forget(&self, address: &A) {
         let forgotten = self.entries().by_address.remove(address);
@@ -226,7 +226,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// What `then` says, unless the actor is awake or starting; nobody wakes it meanwhile.
+    /// The result of `then`, unless the actor is awake or starting; nobody wakes it meanwhile.
     pub(crate) fn if_asleep<T>(&self, address: &A, then: impl FnOnce() -> Option<T>) -> Option<T> {
         let entries = self.entries();
         if entries.by_address.contains_key(address) { None } else { then() }
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(directory.entries().pooled.len(), 3, "they have just come");
         directory.send(9, 0);
         directory.shrink_pool();
-        // The two that were not needed; what was needed once stays for another while.
+        // The two that were not needed; an actor that was used once stays for another while.
         for stopped in running.drain(..2) {
             stopped.await.expect("it stops in order");
         }

@@ -1,7 +1,7 @@
 //! One commit for every unit of work: the one way by which an item changes.
 //!
 //! ```text
-//!   Unit ─▶ rows ─▶ one batch ─▶ durable ─▶ effects ─▶ the owners become what the unit says
+//!   Unit ─▶ rows ─▶ one batch ─▶ durable ─▶ effects ─▶ the owners take their next states
 //!                                   └ failed: nothing is known about the disk, so the owner breaks
 //!                                     and is started again from the store
 //! ```

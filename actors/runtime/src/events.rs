@@ -2,8 +2,9 @@
 //! are not stored.
 //!
 //! While anybody listens the newest records are kept in memory; a subscriber that comes back after a
-//! while is served from the store. A record may tell several events: a place is the record's number and the event's within
-//! it, and a cursor is a place. Deliberately absent: who may see what, and the wire's shapes.
+//! while is served from the store. A record may hold several events: a place is the record's number and
+//! the event's within it, and a cursor is a place. Deliberately absent: permissions, and the wire's
+//! shapes.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -50,7 +51,7 @@ pub struct Delta {
     pub offset: u64,
     /// The piece.
     pub text: String,
-    /// When it came.
+    /// The instant of its arrival.
     pub at: Timestamp,
 }
 
@@ -61,7 +62,7 @@ pub struct QueueDepth {
     pub queue: Arc<str>,
     /// How many tasks are ready.
     pub depth: usize,
-    /// When.
+    /// The instant.
     pub at: Timestamp,
 }
 
@@ -93,34 +94,34 @@ impl<T> Deref for Published<T> {
     }
 }
 
-/// Which passing events a subscriber is sent.
+/// The transient events, which are not stored, that a subscriber receives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Passing {
+pub struct Transient {
     /// Pieces of outputs.
     pub deltas: bool,
     /// Lengths of queues.
     pub depths: bool,
 }
 
-type Recent = VecDeque<Arc<Kept>>;
+type Recent = VecDeque<Arc<CachedRecord>>;
 
 /// How many bits of a place are the number of an event within its record.
 const PART: u32 = 6;
 /// The last part of a record.
 const LAST: u64 = (1 << PART) - 1;
 
-/// A record, read when somebody wants it, and then once for all.
-struct Kept {
+/// A record, decoded once for all subscribers when the first one wants it.
+struct CachedRecord {
     record: Record,
     events: OnceCell<Vec<Arc<Published<Event>>>>,
 }
 
-impl Kept {
+impl CachedRecord {
     const fn new(record: Record) -> Self {
         Self { record, events: OnceCell::const_new() }
     }
 
-    /// The events that it tells; none if what they happened to is gone.
+    /// The events of the record; none if their item is gone.
     async fn events(
         &self,
         store: &dyn Store,
@@ -138,7 +139,7 @@ impl Kept {
 /// All environments' events.
 pub(crate) struct Events {
     store: Arc<dyn Store>,
-    /// What the store commits; whoever takes it in holds the lock, so that records keep their order.
+    /// The records that the store commits; a reader holds the lock, so that records keep their order.
     tail: Mutex<mpsc::UnboundedReceiver<Vec<Record>>>,
     recent: [Mutex<Recent>; Environment::ALL.len()],
     committed: watch::Sender<()>,
@@ -164,7 +165,7 @@ impl Events {
         }
     }
 
-    /// Takes in what the store commits, until it closes.
+    /// Takes in the records that the store commits, until it closes.
     pub(crate) async fn follow(self: Arc<Self>) {
         let next = |cx: &mut Context<'_>| {
             let mut tail = locked(&self.tail);
@@ -182,7 +183,7 @@ impl Events {
         for record in records {
             let Some(environment) = environment_of(record.log) else { continue };
             let mut recent = self.recent(environment);
-            recent.push_back(Arc::new(Kept::new(record)));
+            recent.push_back(Arc::new(CachedRecord::new(record)));
             if recent.len() > RECENT {
                 recent.pop_front();
             }
@@ -191,7 +192,7 @@ impl Events {
     }
 
     /// Keeps nothing in memory, so that there is no gap: it is all in the store. A subscriber that came
-    /// meanwhile may have read what was kept as if it were all, and looks again.
+    /// meanwhile may have read the kept records as if they were all, and looks again.
     fn forget(&self) {
         let kept = |recent: &Mutex<Recent>| !std::mem::take(&mut *locked(recent)).is_empty();
         if self.recent.iter().filter(|recent| kept(recent)).count() > 0 {
@@ -204,7 +205,7 @@ impl Events {
         self.committed.receiver_count()
     }
 
-    /// Passes a piece of an output on, if anybody listens for such: after whatever was committed before.
+    /// Passes a piece of an output on, if anybody listens for such, after every earlier commit.
     pub(crate) fn delta(&self, environment: Environment, delta: impl FnOnce() -> Delta) {
         let deltas = &self.deltas[usize::from(environment.number())];
         if deltas.receiver_count() > 0 {
@@ -234,7 +235,7 @@ impl Events {
         self: &Arc<Self>,
         environment: Environment,
         cursor: Option<u64>,
-        passing: Passing,
+        passing: Transient,
     ) -> Result<Subscription, Error> {
         let number = usize::from(environment.number());
         let committed = self.committed.subscribe();
@@ -275,7 +276,7 @@ impl Events {
             let log = tables::events(environment);
             let before = next_record(after).saturating_sub(1);
             let records = self.store.read_log(log, before, PAGE).await?;
-            records.into_iter().map(|record| Arc::new(Kept::new(record))).collect()
+            records.into_iter().map(|record| Arc::new(CachedRecord::new(record))).collect()
         };
         let mut events = Vec::with_capacity(kept.len());
         if let Some(first) = kept.first().filter(|first| first.record.sequence > next_record(after))
@@ -284,16 +285,16 @@ impl Events {
             events.push(StreamItem::Gap(after, to));
         }
         for one in &kept {
-            let told = one.events(&*self.store, environment).await?;
-            let slots = (one.record.sequence << PART..).zip(told);
+            let published = one.events(&*self.store, environment).await?;
+            let slots = (one.record.sequence << PART..).zip(published);
             let slots = slots.filter(|(at, _)| *at > after);
             events.extend(slots.map(|(at, event)| StreamItem::Stored(at, Arc::clone(event))));
         }
         Ok((kept.last().map_or(after, |last| last.record.sequence << PART | LAST), events))
     }
 
-    /// What follows `after`, if memory reaches back that far.
-    fn kept(&self, environment: Environment, after: u64) -> Option<Vec<Arc<Kept>>> {
+    /// The records after `after`, if memory reaches back that far.
+    fn kept(&self, environment: Environment, after: u64) -> Option<Vec<Arc<CachedRecord>>> {
         let recent = self.recent(environment);
         let next = next_record(after);
         let reaches = recent.front().is_some_and(|kept| kept.record.sequence <= next);
@@ -312,7 +313,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first record that tells anything after a place.
+/// The first record with an event after a place.
 const fn next_record(place: u64) -> u64 {
     place.saturating_add(1) >> PART
 }
@@ -376,8 +377,8 @@ impl Subscription {
     /// The store failed.
     pub async fn next(&mut self) -> Result<Option<StreamItem>, Error> {
         loop {
-            if let Some(told) = self.ahead.pop_front() {
-                return Ok(Some(told));
+            if let Some(item) = self.ahead.pop_front() {
+                return Ok(Some(item));
             }
             if self.is_behind {
                 self.committed.borrow_and_update();
@@ -481,8 +482,8 @@ mod tests {
     }
 
     async fn next(subscription: &mut Subscription) -> u128 {
-        let told = subscription.next().await.expect("the store answers");
-        let Some(StreamItem::Stored(_, event)) = told else { panic!("an event, not {told:?}") };
+        let item = subscription.next().await.expect("the store answers");
+        let Some(StreamItem::Stored(_, event)) = item else { panic!("an event, not {item:?}") };
         let Subject::Worker(worker) = &event.subject else { panic!("a worker's, not {event:?}") };
         worker.id.as_u128()
     }
@@ -493,18 +494,18 @@ mod tests {
         let events = Arc::new(Events::new(store.clone()));
         let following = tokio::spawn(Arc::clone(&events).follow());
         let mut first =
-            events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
+            events.subscribe(LIVE, None, Transient::default()).await.expect("the store answers");
         happens(&store, 1).await;
         assert_eq!(next(&mut first).await, 1);
         let place = first.cursor();
         drop(first);
         happens(&store, 2).await;
         let mut second =
-            events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
+            events.subscribe(LIVE, None, Transient::default()).await.expect("the store answers");
         happens(&store, 3).await;
         assert_eq!(next(&mut second).await, 3);
         let mut back = events
-            .subscribe(LIVE, Some(place), Passing::default())
+            .subscribe(LIVE, Some(place), Transient::default())
             .await
             .expect("the store answers");
         assert_eq!((next(&mut back).await, next(&mut back).await), (2, 3));
@@ -542,15 +543,15 @@ mod tests {
     #[tokio::test]
     async fn a_piece_comes_after_what_was_committed_before_it() {
         let store = Arc::new(MemoryStore::new());
-        // Nobody follows: the piece itself takes in what was committed.
+        // Nobody follows: the piece itself takes in the commits.
         let events = Arc::new(Events::new(store.clone()));
-        let passing = Passing { deltas: true, depths: false };
+        let passing = Transient { deltas: true, depths: false };
         let mut listens = events.subscribe(LIVE, None, passing).await.expect("the store answers");
         happens(&store, 1).await;
         events.delta(LIVE, || piece(2));
         assert_eq!(next(&mut listens).await, 1);
-        let told = listens.next().await.expect("the store answers");
-        assert!(matches!(told, Some(StreamItem::Delta(_))), "{told:?}");
+        let item = listens.next().await.expect("the store answers");
+        assert!(matches!(item, Some(StreamItem::Delta(_))), "{item:?}");
     }
 
     #[test]
@@ -576,7 +577,7 @@ mod tests {
         let events = Arc::new(Events::new(store.clone()));
         let following = tokio::spawn(Arc::clone(&events).follow());
         let mut first =
-            events.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
+            events.subscribe(LIVE, None, Transient::default()).await.expect("the store answers");
         happens(&store, 1).await;
         assert_eq!(next(&mut first).await, 1);
         let place = first.cursor();
@@ -585,14 +586,14 @@ mod tests {
         // It has seen that nobody listens, and goes on below.
         happens(&store, 2).await;
         let mut back = events
-            .subscribe(LIVE, Some(place), Passing::default())
+            .subscribe(LIVE, Some(place), Transient::default())
             .await
             .expect("the store answers");
-        let mut told = std::pin::pin!(next(&mut back));
-        let waits = tokio::time::timeout(Duration::from_secs(1), &mut told).await;
+        let mut item = std::pin::pin!(next(&mut back));
+        let waits = tokio::time::timeout(Duration::from_secs(1), &mut item).await;
         assert!(waits.is_err(), "memory has nothing new: {waits:?}");
         events.forget();
-        let told = tokio::time::timeout(Duration::from_secs(1), told).await;
-        assert_eq!(told, Ok(2));
+        let item = tokio::time::timeout(Duration::from_secs(1), item).await;
+        assert_eq!(item, Ok(2));
     }
 }

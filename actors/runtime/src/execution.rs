@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
-use callboard_domain::execution::program::{Made, Outputs, Program};
+use callboard_domain::execution::program::{OutputLocation, Outputs, Program};
 use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
@@ -35,7 +35,7 @@ use crate::join::{Committed, Join, Participants};
 use crate::node::Node;
 use crate::shard::{Shard, TaskAddress};
 use crate::supervisor::Reason;
-use crate::tables::{self, Found, executions};
+use crate::tables::{self, LoadedTask, executions};
 use crate::{read, task, timers};
 
 /// The time without a message after which the actor stops.
@@ -68,7 +68,7 @@ pub(crate) enum Message {
     Signal(Box<signal::Sending>),
     /// The execution's timer fired.
     TimePassed,
-    /// The server was started again: perform what is outstanding.
+    /// The server was started again: perform the outstanding effects.
     Recover,
     /// Steps are due that the last unit had no room for.
     Continue,
@@ -85,10 +85,10 @@ pub(crate) type ExecutionKind = ItemKind<ExecutionItem>;
 #[derive(Default)]
 pub(crate) struct ExecutionItem {
     /// `None` if there is no such execution.
-    own: Option<Own>,
+    own: Option<Loaded>,
     /// The backlog of the next unit.
-    backlog: Vec<Work>,
-    /// The commit on its way, and who hears of it.
+    backlog: Vec<BacklogItem>,
+    /// The commit on its way, and the participants that hear of it.
     pending: Option<(PendingCommit, Waiting)>,
     /// The clients that wait until every task has stopped.
     cancelling: Vec<Reply>,
@@ -98,8 +98,8 @@ pub(crate) struct ExecutionItem {
     rested: u64,
 }
 
-/// An execution that exists.
-struct Own {
+/// An execution in memory.
+struct Loaded {
     state: Execution,
     program: Arc<Program>,
     outputs: Outputs,
@@ -107,7 +107,7 @@ struct Own {
     original: Option<Box<fork::Original>>,
 }
 
-impl Own {
+impl Loaded {
     async fn of(
         node: &Node,
         environment: Environment,
@@ -122,7 +122,7 @@ impl Own {
 }
 
 /// A part of the backlog.
-enum Work {
+enum BacklogItem {
     Join(Box<Join>),
     TaskEnded(Box<Task>),
     Cancel(Reply),
@@ -157,21 +157,21 @@ impl Item for ExecutionItem {
         match reason {
             Reason::Woken => return Ok(()),
             Reason::Restarted => held.recover(),
-            Reason::GivenUp => held.item.backlog.push(Work::GivenUp),
+            Reason::GivenUp => held.item.backlog.push(BacklogItem::GivenUp),
         }
         held.advance().await
     }
 
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
-            Message::Join(join) => held.item.backlog.push(Work::Join(join)),
-            Message::TaskEnded(task) => held.item.backlog.push(Work::TaskEnded(task)),
-            Message::Cancel(reply) => held.item.backlog.push(Work::Cancel(reply)),
-            Message::Retry(reply) => held.item.backlog.push(Work::Retry(reply)),
-            Message::Signal(sending) => held.item.backlog.push(Work::Signal(sending)),
-            Message::TimePassed => held.item.backlog.push(Work::TimePassed),
+            Message::Join(join) => held.item.backlog.push(BacklogItem::Join(join)),
+            Message::TaskEnded(task) => held.item.backlog.push(BacklogItem::TaskEnded(task)),
+            Message::Cancel(reply) => held.item.backlog.push(BacklogItem::Cancel(reply)),
+            Message::Retry(reply) => held.item.backlog.push(BacklogItem::Retry(reply)),
+            Message::Signal(sending) => held.item.backlog.push(BacklogItem::Signal(sending)),
+            Message::TimePassed => held.item.backlog.push(BacklogItem::TimePassed),
             Message::Recover => held.recover(),
-            Message::Continue => held.item.backlog.push(Work::Look),
+            Message::Continue => held.item.backlog.push(BacklogItem::Look),
             Message::Committed(outcome) => held.committed(outcome)?,
             Message::Rest => {
                 held.item.resting = false;
@@ -225,7 +225,7 @@ impl Held<ExecutionItem> {
             // Boxed: most executions come with their creation, and would pay for the larger future.
             return Box::pin(self.read()).await;
         };
-        self.item.own = Some(Own::of(&self.node, environment, (state, program)).await?);
+        self.item.own = Some(Loaded::of(&self.node, environment, (state, program)).await?);
         Ok(())
     }
 
@@ -241,8 +241,8 @@ impl Held<ExecutionItem> {
         for (_, task) in state.out() {
             ended.extend(ended_task(store, environment, task).await?.map(Box::new));
         }
-        self.item.backlog.extend(ended.into_iter().map(Work::TaskEnded));
-        self.item.own = Some(Own::of(&self.node, environment, (state, program)).await?);
+        self.item.backlog.extend(ended.into_iter().map(BacklogItem::TaskEnded));
+        self.item.own = Some(Loaded::of(&self.node, environment, (state, program)).await?);
         Ok(())
     }
 
@@ -254,16 +254,18 @@ impl Held<ExecutionItem> {
         let Some(own) = own else {
             for work in backlog.drain(..) {
                 match work {
-                    Work::Cancel(reply) | Work::Retry(reply) => {
+                    BacklogItem::Cancel(reply) | BacklogItem::Retry(reply) => {
                         let _ = reply.send(Err(Error::not_found("execution", id)));
                     }
-                    Work::Signal(sending) => sending.refuse(Error::not_found("execution", id)),
+                    BacklogItem::Signal(sending) => {
+                        sending.refuse(Error::not_found("execution", id));
+                    }
                     // Everybody else hears it from the channel, which closes.
-                    Work::Join(_)
-                    | Work::TaskEnded(_)
-                    | Work::TimePassed
-                    | Work::GivenUp
-                    | Work::Look => {}
+                    BacklogItem::Join(_)
+                    | BacklogItem::TaskEnded(_)
+                    | BacklogItem::TimePassed
+                    | BacklogItem::GivenUp
+                    | BacklogItem::Look => {}
                 }
             }
             return Ok(());
@@ -279,7 +281,7 @@ impl Held<ExecutionItem> {
             (Waiting::default(), Joint::of(&own.program, &own.state, node.now()));
         for work in backlog.drain(..) {
             match work {
-                Work::Join(join) => {
+                BacklogItem::Join(join) => {
                     let Join { event, task, approval, participants } = *join;
                     let items = callboard_domain::unit::Items {
                         task: task.as_deref(),
@@ -295,24 +297,24 @@ impl Held<ExecutionItem> {
                     };
                     match joint.join(items, event, fault, &mut own.outputs, &mut sources) {
                         Ok(()) => waiting.joins.push(participants),
-                        Err(refusal) => participants.tell(&Err(refusal)),
+                        Err(refusal) => participants.notify(&Err(refusal)),
                     }
                 }
-                Work::TaskEnded(task) => joint.task_ended(&task),
-                Work::Cancel(reply) => match joint.happened(Event::CancelRequested) {
+                BacklogItem::TaskEnded(task) => joint.task_ended(&task),
+                BacklogItem::Cancel(reply) => match joint.happened(Event::CancelRequested) {
                     Ok(()) => cancelling.push(reply),
                     Err(refusal) => drop(reply.send(Err(refused(&own.state, refusal)))),
                 },
-                Work::Retry(reply) => match joint.happened(Event::RetryRequested) {
+                BacklogItem::Retry(reply) => match joint.happened(Event::RetryRequested) {
                     Ok(()) => waiting.retries.push(reply),
                     Err(refusal) => drop(reply.send(Err(refused(&own.state, refusal)))),
                 },
-                Work::Signal(sending) => {
+                BacklogItem::Signal(sending) => {
                     let outputs = &mut own.outputs;
                     waiting.signals.extend(sending.add_to(&mut joint, outputs, &mut sources));
                 }
                 // Refused if nothing is due, or the execution has ended.
-                Work::TimePassed => {
+                BacklogItem::TimePassed => {
                     if joint.happened(Event::TimePassed) == Err(Refusal::NotDue)
                         && let Some(at) = joint.state().wakes_at()
                     {
@@ -320,8 +322,8 @@ impl Held<ExecutionItem> {
                         perform(&node, self.address, Effect::WakeAt(at));
                     }
                 }
-                Work::GivenUp => drop(joint.happened(Event::GivenUp)),
-                Work::Look => {}
+                BacklogItem::GivenUp => drop(joint.happened(Event::GivenUp)),
+                BacklogItem::Look => {}
             }
             while let Some(due) = joint.due() {
                 let of = (&own.program, own.original.as_deref());
@@ -345,7 +347,7 @@ impl Held<ExecutionItem> {
         Ok(())
     }
 
-    /// Becomes what the pending unit says, and tells the participants.
+    /// Takes the next state from the pending unit, and notifies the participants.
     fn committed(&mut self, outcome: Outcome) -> Done {
         let (Some(own), Some((commit, waiting))) = (&mut self.item.own, self.item.pending.take())
         else {
@@ -358,7 +360,7 @@ impl Held<ExecutionItem> {
             own.state = step.next;
         }
         for (participants, committed) in waiting.joins.into_iter().zip(Committed::all(unit)) {
-            participants.tell(&Ok(committed));
+            participants.notify(&Ok(committed));
         }
         for reply in waiting.retries {
             // The client may have left.
@@ -384,7 +386,7 @@ impl Held<ExecutionItem> {
         let owed = self.item.own.as_ref().map(|own| own.state.outstanding());
         for effect in owed.unwrap_or_default() {
             if let Effect::Decide(_) = effect {
-                self.item.backlog.push(Work::Look);
+                self.item.backlog.push(BacklogItem::Look);
             }
             perform(&self.node, self.address, effect);
         }
@@ -395,7 +397,7 @@ impl Held<ExecutionItem> {
 pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
     let shard = node.shard(address.execution.partition());
     match effect {
-        // A due step is decided in the unit that makes it due, or the actor is told to continue.
+        // A due step is decided in the unit that makes it due, or the actor receives a message to continue.
         // A new task is in its queue already; an ended one was looked up when this was loaded.
         Effect::Decide(_) | Effect::Watch { .. } | Effect::WatchItem { .. } => {}
         Effect::CancelTask { task, .. } => {
@@ -422,9 +424,13 @@ async fn read_outputs(
     for (step, made) in outputs.missing(joint.state(), step) {
         // A payload of this unit is not in the store yet.
         let fresh = match made {
-            Made::One(OutputSource::Signal(signal)) => joint.payload(signal).map(str::to_owned),
-            Made::One(OutputSource::Task(task)) => outputs.item_output(task).map(str::to_owned),
-            Made::Items(_) => None,
+            OutputLocation::One(OutputSource::Signal(signal)) => {
+                joint.payload(signal).map(str::to_owned)
+            }
+            OutputLocation::One(OutputSource::Task(task)) => {
+                outputs.item_output(task).map(str::to_owned)
+            }
+            OutputLocation::Items(_) => None,
         };
         let known = |task| outputs.item_output(task);
         let output = match fresh {
@@ -445,7 +451,7 @@ async fn ended_task(
     task: TaskId,
 ) -> Result<Option<Task>, ActorProcessingErr> {
     let found = tables::task(store, environment, task).await?;
-    Ok(found.map(|Found { task, .. }| task).filter(Machine::is_finished))
+    Ok(found.map(|LoadedTask { task, .. }| task).filter(Machine::is_finished))
 }
 
 /// The answer to a client whose request is refused.

@@ -1,4 +1,4 @@
-//! Work that goes on by itself once whoever waits for it is gone.
+//! Work that goes on by itself once its waiter is gone.
 //!
 //! Its waiter drives it, which costs no task of its own and no message. Only if the waiter leaves
 //! before the end, because its client did or its time is over, is the rest spawned. Deliberately absent:
@@ -26,7 +26,7 @@ impl<T: Send + 'static> Future for Finish<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        // Not there while it is polled: what has panicked does not go on.
+        // Taken out while it is polled: work that has panicked does not go on.
         let mut work = self.0.take().expect("it is not polled after its end");
         let polled = work.as_mut().poll(context);
         if polled.is_pending() {
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Future for Finish<T> {
 
 impl<T: Send + 'static> Drop for Finish<T> {
     fn drop(&mut self) {
-        // Without a runtime everything ends, and the next start sees to what is durable.
+        // Without a runtime everything ends, and the next start sees to the durable rest.
         if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(work);
         }

@@ -58,7 +58,7 @@ impl Actor for Keeper {
         job: Job,
         committer: &mut Committer,
     ) -> Result<(), ActorProcessingErr> {
-        // Whoever asked is answered by the committer, so that the next one needn't wait.
+        // The committer answers the caller, so that the next one needn't wait.
         committer.send(job);
         Ok(())
     }

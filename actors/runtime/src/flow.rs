@@ -1,4 +1,4 @@
-//! What bounds the tasks that run: the settings of queues, and how many tasks run under each limit.
+//! The bounds on running tasks: the settings of queues, and the number of tasks under each limit.
 //!
 //! In memory and per node. Settings are read at a start and after that written by the queues' actors;
 //! a running task holds its shares and gives them back when it is dropped, and a start takes them
@@ -43,7 +43,7 @@ struct Known {
     throttled: bool,
 }
 
-/// The limits, and what runs under them.
+/// The limits, and the tasks that run under them.
 #[derive(Debug, Clone)]
 pub(crate) struct Flow(Arc<Inner>);
 
@@ -108,7 +108,7 @@ impl Flow {
         }
     }
 
-    /// What the queue of a task that is ready makes it wait for, besides a worker.
+    /// The obstacle of a ready task in its queue, besides a worker.
     pub(crate) fn queue_waits(
         &self,
         environment: Environment,

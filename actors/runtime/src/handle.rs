@@ -1,9 +1,9 @@
-//! The only door to the runtime: what the edge may ask, and every time-out.
+//! The only door to the runtime: every call of the edge, and every time-out.
 //!
 //! Each write is one message to an actor, or one commit of something new. Once that is sent or begun
-//! it is finished whether or not the asker stays. What is read before it ends with the asker, and a
+//! it is finished even if the caller leaves. A read before it ends with the caller, and a
 //! session whose asker has left before its turn is not renewed.
-//! Deliberately absent: who may ask. The edge has checked it.
+//! Deliberately absent: permissions. The edge has checked them.
 
 mod accounts;
 mod approvals;
@@ -49,23 +49,23 @@ pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;
 pub use workers::WorkerLink;
 
-use crate::events::{Passing, Subscription};
+use crate::events::{Subscription, Transient};
 use crate::finish::Finish;
 use crate::metrics::Figures;
 use crate::node::Node;
 use crate::read::{self, TaskDetail};
 use crate::shard::TaskAddress;
-use crate::submission::{self, Order, Submission, Submitted};
+use crate::submission::{self, NewWork, Submission, Submitted};
 use crate::task;
-use crate::texts::Following;
+use crate::texts::TextReader;
 use crate::worker;
 
-/// How long a command may take before its caller is told to try again.
+/// The time after which a caller is asked to try again.
 const COMMAND: Duration = Duration::from_secs(10);
 /// How long a submission waits for another one with the same idempotency key (PROTOCOL.md 3).
 const SAME_KEY: Duration = Duration::from_secs(2);
 
-/// Whose tasks they are, and what its plan says.
+/// The owner of tasks, with the limits of its tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The user's or the key's identifier.
@@ -74,7 +74,7 @@ pub struct Owner {
     pub environment: Environment,
     /// How many of its tasks may run at once, if its plan says so.
     pub concurrent: Option<u32>,
-    /// What the account may do.
+    /// The role of the account.
     pub role: Role,
     /// The request, in the trace of its caller.
     pub trace: Option<TraceContext>,
@@ -91,7 +91,7 @@ impl Handle {
         Self { node }
     }
 
-    /// The time, as the service tells it.
+    /// The time by the service's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.node.now()
@@ -133,7 +133,7 @@ impl Handle {
         }
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
         let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
-        self.make(owner, Order::Tasks(tasks, as_batch), key).await
+        self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
     }
 
     /// Compiles the schema in `field` once, to see that it is one.
@@ -149,10 +149,10 @@ impl Handle {
     async fn make(
         &self,
         owner: &Owner,
-        order: Order,
+        order: NewWork,
         key: Option<submission::Key>,
     ) -> Result<Submitted, Error> {
-        // What a key made shares the key's partition, so that one commit holds both.
+        // The items of a key share the key's partition, so that one commit holds both.
         let partition = match &key {
             Some(key) => key.scope[0],
             None => (self.node.ports.entropy.bits() & 0xff) as u8,
@@ -253,7 +253,7 @@ impl Handle {
         Ok(cancelled)
     }
 
-    /// Waits until every worker was told what it had been given before: a task that was on its way
+    /// Waits until every worker received its earlier frames: a task that was on its way
     /// out when it was cancelled is followed by its cancellation.
     async fn flush_workers(&self) {
         let (said, mut all_said) = mpsc::channel(1);
@@ -264,7 +264,7 @@ impl Handle {
         let _ = all_said.recv().await;
     }
 
-    /// What a pending task waits for (PROTOCOL.md 3); `None` if it is not pending.
+    /// The obstacle of a pending task (PROTOCOL.md 3); `None` if it is not pending.
     #[must_use]
     pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
         match task.state {
@@ -292,7 +292,7 @@ impl Handle {
         &self,
         environment: Environment,
         cursor: Option<u64>,
-        passing: Passing,
+        passing: Transient,
     ) -> Result<Subscription, Error> {
         let subscribed = self.node.events.subscribe(environment, cursor, passing).await;
         subscribed.map_err(|error| unreadable(&error))
@@ -300,7 +300,7 @@ impl Handle {
 
     /// Follows the text of a task's attempts, from the beginning of the current one (PROTOCOL.md 15).
     #[must_use]
-    pub fn follow_text(&self, environment: Environment, task: TaskId) -> Following {
+    pub fn follow_text(&self, environment: Environment, task: TaskId) -> TextReader {
         self.node.texts.of(environment, task).follow()
     }
 

@@ -1,9 +1,9 @@
 //! Tasks and executions that were made a moment ago and that no actor has touched yet.
 //!
-//! Most tasks are leased soon after they are made; their first actor takes them from here instead
-//! of reading back what was just written. Bounded in bytes and in time: the old ones are forgotten, and
-//! are read from the store like any other. Deliberately absent: a cache of anything that changes. Whoever
-//! takes an item takes it out, so what is here is always as it was made.
+//! Most tasks are leased soon after they are made; their first actor takes them from here instead of
+//! reading back rows that were just written. Bounded in bytes and in time: the old ones are forgotten, and
+//! are read from the store like any other. Deliberately absent: a cache of anything that changes. An
+//! actor that takes an item takes it out, so an item here is always as it was made.
 
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,7 +50,7 @@ impl<A: Eq + Hash, T> HandoffCache<A, T> {
         generations.young.insert(address, item);
     }
 
-    /// Forgets what was here at the last call already.
+    /// Forgets the items that were here at the last call already.
     pub(crate) fn age(&self) {
         let forgotten = self.lock().turn();
         // Thousands, and nobody is to wait for them.

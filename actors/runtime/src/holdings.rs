@@ -1,8 +1,8 @@
-//! What each account has at the server, against its caps (PROTOCOL.md 8).
+//! The holdings of each account, against its caps (PROTOCOL.md 8).
 //!
 //! In memory: unfinished tasks are counted as they begin and end, and anew at a start, which reads them
 //! anyway. Stored bytes are measured in the background, at the start and every hour, if there is a cap;
-//! what is stored in between is added. Deliberately absent: the caps' rules, which are
+//! the bytes stored in between are added. Deliberately absent: the caps' rules, which are
 //! [`callboard_domain::caps`]'s.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ impl AccountHoldings {
         Self { caps, accounts: Mutex::default() }
     }
 
-    /// Counts what an account submits: so many tasks, or something else if there are none.
+    /// Counts a submission of an account: so many tasks, or another item if there are none.
     ///
     /// # Errors
     /// [`Error::TooManyUnfinished`], [`Error::QuotaExceeded`].
@@ -132,7 +132,7 @@ impl AccountHoldings {
     }
 }
 
-/// Measures again and again, for as long as the process lives; not at all without a cap.
+/// Measures periodically, for as long as the process lives; not at all without a cap.
 pub(crate) async fn run(node: Arc<Node>) {
     if node.holdings.caps.stored_bytes.is_none() {
         return;

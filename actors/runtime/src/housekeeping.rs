@@ -1,4 +1,4 @@
-//! What is tidied up from time to time: old events, idempotency keys, deliveries and sessions; and
+//! Periodic removal of old data: old events, idempotency keys, deliveries and sessions; and
 //! memory that is held ready for what may come.
 //!
 //! Deliberately absent: anything that somebody waits for.
@@ -28,7 +28,7 @@ const KEYS: usize = 20_000;
 /// The idempotency key that was looked at last, of each environment.
 type Places = [Option<[u8; 32]>; Environment::ALL.len()];
 
-/// Tidies up once a minute, for as long as the process lives. What comes by the thousand in that time
+/// Tidies up once a minute, for as long as the process lives. Data that comes by the thousand in that time
 /// is looked at more often.
 pub(crate) async fn run(node: Arc<Node>) {
     let mut ticks = tokio::time::interval(LOOK);
@@ -53,7 +53,8 @@ pub(crate) async fn run(node: Arc<Node>) {
                 tracing::warn!(%error, "could not tidy up");
             }
         }
-        // Before the system has started and while it stops there is nobody to tell; it will do later.
+        // Before the system has started and while it stops there is no actor to ask; the next minute
+        // will do.
         if let Some(writer) = node.account_writer.get() {
             let _ = writer.cast(accounts::Message::Tidy);
         }

@@ -17,7 +17,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::directory::Directory;
 use crate::node::Node;
-use crate::supervisor::{Birth, Kind, Reason};
+use crate::supervisor::{ChildSpec, Kind, Reason};
 
 /// The result of a handler; an error breaks the actor, which its supervisor starts again.
 pub(crate) type Done = Result<(), ActorProcessingErr>;
@@ -26,7 +26,7 @@ pub(crate) type Done = Result<(), ActorProcessingErr>;
 pub(crate) trait Item: Sized + Send + 'static {
     /// The name in logs.
     const NAME: &'static str;
-    /// The key that tells two items apart.
+    /// The key that identifies an item.
     type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
     /// The messages.
     type Message: ractor::Message;
@@ -34,7 +34,7 @@ pub(crate) trait Item: Sized + Send + 'static {
     /// The state before anything is read.
     fn new(node: &Arc<Node>, address: &Self::Address) -> Self;
 
-    /// Reads the item; after a break also performs what is outstanding, or gives the item up.
+    /// Reads the item; after a break also performs the outstanding effects, or gives the item up.
     fn start(held: &mut Held<Self>, reason: Reason) -> impl Future<Output = Done> + Send;
 
     /// Handles a message.
@@ -127,12 +127,12 @@ impl<I: Item> Debug for ItemActor<I> {
 impl<I: Item> Actor for ItemActor<I> {
     type Msg = I::Message;
     type State = (Held<I>, Reason);
-    type Arguments = Birth<ItemKind<I>>;
+    type Arguments = ChildSpec<ItemKind<I>>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<I::Message>,
-        Birth { address, reason, directory }: Birth<ItemKind<I>>,
+        ChildSpec { address, reason, directory }: ChildSpec<ItemKind<I>>,
     ) -> Result<Self::State, ActorProcessingErr> {
         let (node, item) = (Arc::clone(&self.0), I::new(&self.0, &address));
         Ok((Held { node, address, item, myself, handled: 0, directory, retired: false }, reason))

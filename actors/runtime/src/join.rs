@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   approval ─▶ task ─▶ execution      each adds its item; the last one decides and commits
-//!      ▲──────────▲─────────┘          each hears what it became, or the refusal
+//!      ▲──────────▲─────────┘          each hears its next state, or the refusal
 //! ```
 //!
 //! A participant waits for its answer and handles nothing meanwhile, so its item stays as it joined.
@@ -55,7 +55,7 @@ impl Join {
 impl Participants {
     /// Answers everybody. A participant may have broken meanwhile; it is started again from the
     /// store.
-    pub(crate) fn tell(self, joined: &Joined) {
+    pub(crate) fn notify(self, joined: &Joined) {
         for sender in self.0 {
             let _ = sender.send(joined.clone());
         }

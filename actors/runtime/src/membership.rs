@@ -9,7 +9,7 @@
 //! One node at a time is active, and owns every partition; the others stand by. The node that owns
 //! partition 0 claims the rest, so two nodes never divide them. Safety rests on the epochs that the store
 //! compares in each commit; the term only decides the moment of a takeover. Deliberately absent: the
-//! start and the end of what an active node runs, which are the caller's.
+//! start and the end of an active node's system, which are the caller's.
 
 mod tenure;
 
@@ -38,14 +38,14 @@ const FIRST: Partition = Partition(0);
 pub enum Standing {
     /// Another node is active, at this address, or none is.
     Standby(Option<String>),
-    /// This node owns every partition, and may answer as long as its term lasts. The number tells its
+    /// This node owns every partition, and may answer as long as its term lasts. The number keeps its
     /// tenures apart.
     Active(u64),
     /// Another process joined as this node; this one must end.
     Replaced,
 }
 
-/// The time up to which no other node can have taken over, as far as clocks can tell.
+/// The time up to which no other node can have taken over, by this node's clock.
 #[derive(Debug, Clone)]
 pub struct Term(watch::Receiver<Instant>);
 
@@ -262,7 +262,7 @@ impl Keeper {
     async fn act(&self, view: &View) {
         match decide(view, self.ownership.id(), self.is_active()) {
             Move::Stay => {}
-            // The caller stops what it runs, and has the partitions released.
+            // The caller stops its system, and has the partitions released.
             Move::StepDown => self.set(Standing::Standby(None)),
             Move::Release(own) => self.give_up(own).await,
             Move::Follow(address) => self.set(Standing::Standby(Some(address))),

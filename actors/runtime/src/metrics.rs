@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Counting takes no lock that all tasks share, and no allocation once a label is known. Figures that
-//! tell how things are (a queue's depth, the undecided approvals) are never counted up and down: each
-//! scrape asks whoever knows. Deliberately absent: the names on the wire and their text, which are the
+//! show a state (a queue's depth, the undecided approvals) are never counted up and down: each
+//! scrape asks their owner. Deliberately absent: the names on the wire and their text, which are the
 //! edge's, and the sandbox, which has no figures.
 
 mod labels;
@@ -17,7 +17,7 @@ mod numbers;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use callboard_domain::approval::{Fate, Record};
+use callboard_domain::approval::{GateOutcome, Record};
 use callboard_domain::budget::Money;
 use callboard_domain::delivery;
 use callboard_domain::execution;
@@ -36,9 +36,9 @@ use crate::node::Node;
 use crate::queue;
 use crate::read::approvals;
 
-/// The quantiles of durations that are told.
+/// The quantiles of durations.
 pub const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
-/// The part of time that quantiles tell of: the last five to ten minutes.
+/// The window of the quantiles: the last five to ten minutes.
 pub const WINDOW: Duration = Duration::from_mins(10);
 /// How long a scrape waits for the queues.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -54,14 +54,14 @@ const COMMIT_BOUNDS: &[u64] = &[
     2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// What decided about an output.
+/// The decider about an output.
 const DECISIONS: [&str; 3] = ["approved", "edited", "rejected"];
-/// What is delivered.
+/// The kind of the message.
 const CARGOES: [&str; 2] = ["mail", "webhook"];
 /// How an attempt of a delivery ends.
 const OUTCOMES: [&str; 4] = ["delivered", "failed", "dead", "dropped"];
 
-/// What a delivery carries.
+/// The kind of message that a delivery carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CargoKind {
     /// A mail to a reviewer.
@@ -136,7 +136,7 @@ impl Metrics {
         }
     }
 
-    /// Counts what a unit changed that was decided at `now`.
+    /// Counts the changes of a unit that was decided at `now`.
     pub(crate) fn count(&self, change: &Change, now: Timestamp) {
         match change {
             Change::Task(step, _) | Change::NewTask(step, _) => self.task(step, now),
@@ -192,10 +192,10 @@ impl Metrics {
             return;
         }
         let decision = match after.fate {
-            Fate::Approved { edited: false, .. } => 0,
-            Fate::Approved { edited: true, .. } => 1,
-            Fate::Rejected { .. } => 2,
-            Fate::Passed | Fate::Open { .. } | Fate::Cancelled => return,
+            GateOutcome::Approved { edited: false, .. } => 0,
+            GateOutcome::Approved { edited: true, .. } => 1,
+            GateOutcome::Rejected { .. } => 2,
+            GateOutcome::Passed | GateOutcome::Open { .. } | GateOutcome::Cancelled => return,
         };
         self.decisions[decision].add(1);
     }
@@ -276,7 +276,7 @@ pub struct Figures {
     pub lost_leases: u64,
     /// Decisions about held outputs: approved, edited, rejected.
     pub decisions: Vec<(&'static str, u64)>,
-    /// Attempts of deliveries, by what is delivered and how they ended.
+    /// Attempts of deliveries, by kind and result.
     pub deliveries: Vec<(&'static str, &'static str, u64)>,
     /// The time that each awaited commit took.
     pub commits: Distribution,

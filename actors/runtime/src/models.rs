@@ -42,7 +42,7 @@ struct Shared {
     /// True if any model is limited, closed or has a counted call in flight; without it, nobody
     /// takes the lock.
     is_metering: AtomicBool,
-    /// True if a queue found no room since the queues were told last.
+    /// True if a queue found no room since the queues were notified last.
     is_awaited: AtomicBool,
     queues: Arc<DirectoryOf<QueueKind>>,
     clock: Arc<dyn Clock>,
@@ -185,7 +185,7 @@ impl Models {
             self.shared.is_awaited.store(true, Ordering::Release);
         } else {
             // The call may need less than it had reserved.
-            self.shared.tell();
+            self.shared.notify_queues();
         }
         let (name, call) = reserved?;
         Ok(CallPermit::new(Arc::clone(&self.shared), name, call))
@@ -222,7 +222,7 @@ impl Models {
             }
             meter_of(&mut meters, model).1.report(reported, now);
         }
-        self.shared.tell();
+        self.shared.notify_queues();
     }
 
     /// Counts a call that began `age` ago, before a restart, and is in flight.
@@ -273,11 +273,11 @@ impl Shared {
                 }
             }
         }
-        self.tell();
+        self.notify_queues();
     }
 
     /// Tells the queues that a model may have room, if one of them waits for it.
-    fn tell(&self) {
+    fn notify_queues(&self) {
         if self.is_awaited.swap(false, Ordering::AcqRel) {
             self.queues.send_to_all_awake(|| queue::Message::Look);
         }

@@ -1,4 +1,4 @@
-//! What all actors of this process share: shards, directories, the settings and the ports.
+//! The shared state of all actors of this process: shards, directories, the settings and the ports.
 //!
 //! Deliberately absent: state that anything depends on after a restart.
 
@@ -52,9 +52,9 @@ use crate::shard::{Shard, TaskAddress};
 use crate::sources::NodeSources;
 use crate::submission;
 use crate::supervisor::DirectoryOf;
-use crate::tables::executions::Begun;
+use crate::tables::executions::ExecutionInputsRow;
 use crate::tables::{
-    self, EVENTS, EventRow, Found, HeadRow, LIVE_TASKS, WorkerRow, executions, items,
+    self, EVENTS, EventRow, HeadRow, LIVE_TASKS, LoadedTask, WorkerRow, executions, items,
 };
 use crate::texts::Texts;
 use crate::worker::{self, Workers};
@@ -65,7 +65,7 @@ pub(crate) const PAGE: usize = 1_000;
 /// About how many bytes a fresh task takes in memory, besides its prompt.
 const TASK: usize = 500;
 
-/// What the runtime is told by its configuration.
+/// The runtime's part of the configuration.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How many shards share the partitions.
@@ -79,25 +79,25 @@ pub struct Settings {
     pub terms: LeasePolicy,
     /// How often workers are to speak.
     pub heartbeat: Duration,
-    /// How long a worker that is told to drain may take.
+    /// The time that a worker has after the order to drain.
     pub drain_deadline: Duration,
-    /// What models cost.
+    /// The prices of models.
     pub prices: Arc<Prices>,
     /// The limits of models, by name.
     pub model_limits: BTreeMap<String, ModelLimits>,
-    /// What holds for the tasks of plans that say nothing themselves.
+    /// The defaults for tasks of plans.
     pub task_defaults: Arc<TaskDefaults>,
     /// The environment variables that plans and templates may use.
     pub env_allow: Vec<String>,
     /// The templates that come with the service.
     pub built_in: Vec<Template>,
-    /// What holds for every approval.
+    /// The settings for approvals.
     pub approvals: approval::Policy,
     /// How long events are kept.
     pub keep_events: Duration,
     /// How many events are kept at most.
     pub keep_events_max: u64,
-    /// How long what has ended is kept.
+    /// The retention of ended items.
     pub retention: retention::Policy,
     /// How long a refresh token is taken.
     pub refresh_token: Duration,
@@ -105,13 +105,13 @@ pub struct Settings {
     pub signing_keys: SigningKeys,
     /// How long entries of the audit log are kept; `None` is for ever.
     pub keep_audit: Option<Duration>,
-    /// What an account may have.
+    /// The caps of an account.
     pub caps: Caps,
-    /// What holds for every webhook.
+    /// The settings for webhooks.
     pub webhooks: WebhookPolicy,
 }
 
-/// What is shared.
+/// The shared state.
 pub(crate) struct Node {
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
@@ -133,7 +133,7 @@ pub(crate) struct Node {
     pub(crate) compute: Compute,
     pub(crate) reviewers: Reviewers,
     pub(crate) review_stats: ReviewStats,
-    /// Who may post webhooks just now.
+    /// The permits to post webhooks.
     pub(crate) send_permits: Arc<SendPermits>,
     /// Plans that are being removed, or executed.
     pub(crate) run_watch: RunWatch,
@@ -146,7 +146,7 @@ pub(crate) struct Node {
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
-    /// A commit was fenced, or its outcome cannot be known: what is in memory counts no more.
+    /// A commit was fenced, or its outcome cannot be known: the state in memory is void.
     pub(crate) lost: watch::Sender<bool>,
 }
 
@@ -227,7 +227,7 @@ impl Node {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
     }
 
-    /// What a task costs at most; `None` if one of its models has no price.
+    /// The worst-case cost of a task; `None` if one of its models has no price.
     pub(crate) fn worst_cost(
         &self,
         called: Called<'_>,
@@ -362,7 +362,7 @@ impl Node {
         }
     }
 
-    /// What is ready in a queue, read from the disk.
+    /// The ready tasks of a queue, read from the disk.
     pub(crate) async fn ready_in(&self, queue: &queue::Address) -> Result<Vec<Ready>, Error> {
         let (mut ready, environment) = (Vec::new(), queue.environment);
         self.each_unfinished(environment, |task| {
@@ -398,8 +398,8 @@ impl Node {
         Ok(leases)
     }
 
-    /// Brings back what was under way before a restart: what waits is put where it waits, what runs
-    /// is watched over.
+    /// Brings back the work from before a restart: a waiting task returns to its queue or timer, a
+    /// running one is watched over.
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
         self.load_templates().await?;
         self.load_models().await?;
@@ -412,13 +412,13 @@ impl Node {
         Ok(count)
     }
 
-    /// An execution whose head was read, without the items of its steps, with what it was started with and its plan.
+    /// An execution whose head was read, without the items of its steps, with its inputs and its plan.
     pub(crate) async fn execution(
         &self,
         environment: Environment,
         id: ExecutionId,
         mut head: HeadRow,
-    ) -> Result<(Execution, Begun, Arc<CompiledPlan>), Error> {
+    ) -> Result<(Execution, ExecutionInputsRow, Arc<CompiledPlan>), Error> {
         let store = self.store();
         let corrupt = |reason: &str| Error::Corrupt { path: id.to_string(), reason: reason.into() };
         let begun = executions::begun(store, environment, id).await?;
@@ -451,7 +451,7 @@ impl Node {
     pub(crate) fn hand_off(&self, environment: Environment, task: Task, inputs: Inputs) {
         let address = TaskAddress { environment, task: task.spec.id };
         let size = TASK + inputs.length();
-        let found = Found { task, inputs: Some(inputs), output: None };
+        let found = LoadedTask { task, inputs: Some(inputs), output: None };
         self.shard(address.task.partition()).handoff.add(address, found, size);
     }
 

@@ -1,4 +1,4 @@
-//! What the runtime asks of the world: the time, chance, and somebody who sends mails and webhooks.
+//! The runtime's needs of the outside: the time, chance, and senders of mails and webhooks.
 //!
 //! Deliberately absent: the disk (that is the store) and the network (that is the edge).
 
@@ -13,7 +13,7 @@ use callboard_domain::delivery::Failure;
 use callboard_domain::event::EventName;
 use callboard_domain::execution::Execution;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
-use callboard_domain::task::{Status, Task, Why};
+use callboard_domain::task::{HoldReason, Status, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Monotonic;
@@ -21,9 +21,9 @@ use tokio::time::Instant;
 
 /// The time, in its two kinds.
 pub trait Clock: Send + Sync + 'static {
-    /// The wall clock: what is told and stored. It may jump.
+    /// The wall clock, for shown and stored instants. It may jump.
     fn now(&self) -> Timestamp;
-    /// The monotonic clock: what silence is measured by. It never jumps.
+    /// The monotonic clock, for intervals. It never jumps.
     fn moment(&self) -> Monotonic;
 }
 
@@ -35,36 +35,36 @@ pub trait Entropy: Send + Sync + 'static {
 
 /// Sends mail.
 pub trait Mailer: Send + Sync + 'static {
-    /// Sends one, and tells whether the server took it. The same letter may come again after a
-    /// crash: what is sent for it carries an identifier made of its delivery's.
+    /// Sends a mail; `Ok` if the server took it. The same mail may come again after a
+    /// crash: every copy carries an identifier made of its delivery's.
     fn send(
         &self,
-        letter: Letter,
+        letter: ReviewerMail,
     ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>>;
 }
 
-/// What a mail tells a reviewer: never an output, never a prompt.
+/// The content of a mail to a reviewer: never an output, never a prompt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Letter {
-    /// Of the delivery.
+pub struct ReviewerMail {
+    /// The identifier of the delivery.
     pub delivery: DeliveryId,
-    /// To whom.
+    /// The recipient.
     pub to: Email,
-    /// What the reviewer is called.
+    /// The reviewer's name.
     pub name: String,
-    /// Whose output waits.
+    /// The task whose output waits.
     pub task: TaskId,
     /// The execution and its step that the task is of.
     pub step: Option<(ExecutionId, String)>,
     /// The template that the execution is of.
     pub template: Option<String>,
-    /// Why it waits.
-    pub why: Why,
+    /// The reason of the hold.
+    pub why: HoldReason,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
     /// Minimum confidence to skip review, 0 to 1.
     pub threshold: Option<f64>,
-    /// Since when it waits.
+    /// The instant of the hold.
     pub since: Timestamp,
     /// When the reviewers' time is over.
     pub expires_at: Timestamp,
@@ -87,20 +87,20 @@ pub trait WebhookClient: Send + Sync + 'static {
     /// again after a crash or for another attempt, with the same delivery.
     fn post(
         &self,
-        notice: Notice,
+        notice: WebhookContent,
     ) -> Pin<Box<dyn Future<Output = Result<u16, Failure>> + Send + '_>>;
 }
 
-/// What a webhook says: a task as it was committed at its end.
+/// The content of a webhook: a task as it was committed at its end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notice {
-    /// Of the delivery.
+pub struct WebhookContent {
+    /// The identifier of the delivery.
     pub delivery: DeliveryId,
     /// Production or sandbox.
     pub environment: Environment,
     /// The task's `callbackUrl`.
     pub url: String,
-    /// How the task ended.
+    /// The end of the task.
     pub event: EventName,
     /// The task.
     pub task: TaskId,
@@ -108,15 +108,15 @@ pub struct Notice {
     pub status: Status,
     /// Its output; `None` unless it is completed.
     pub output: Option<String>,
-    /// Of its last answer.
+    /// The confidence of its last answer.
     pub usage: Usage,
-    /// When it ended.
+    /// The instant of its end.
     pub ended_at: Timestamp,
     /// The task's span, in the trace of the request that submitted it.
     pub trace: Option<TraceContext>,
 }
 
-/// Takes note of what has ended, for traces. Neither waits nor fails.
+/// Records ended work, for traces. Neither waits nor fails.
 pub trait Tracer: Send + Sync + 'static {
     /// A task ended: `now` is when.
     fn task_ended(&self, task: &Task, now: Timestamp);

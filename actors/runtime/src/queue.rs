@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
-use callboard_domain::queue::{Queue, QueueChange, QueueSettings, Ready, Taken, Throttle};
+use callboard_domain::queue::{Dequeued, Queue, QueueChange, QueueSettings, Ready, Throttle};
 use callboard_domain::task::Task;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ impl Address {
     }
 }
 
-/// What a queue is told.
+/// A message to a queue.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A task is ready.
@@ -59,10 +59,10 @@ pub(crate) enum Message {
     Serve(Arc<WorkerCapacity>),
     /// There is room somewhere, or a worker left.
     Look,
-    /// Tell how it stands, in production.
+    /// Report the depth of a production queue.
     Measure(mpsc::UnboundedSender<Option<Depth>>),
-    /// The time has come to tell the queue's length again.
-    TellDepth,
+    /// The queue's length may be published again.
+    PublishDepth,
     /// A model may have room again, by the clock.
     LookAgain,
     /// An operator changes its settings.
@@ -80,26 +80,26 @@ pub(crate) struct QueueItem {
     capacities: Vec<Arc<WorkerCapacity>>,
     /// The capacity that is asked first, so that all get their share.
     turn: usize,
-    told: Told,
+    published: PublishedDepth,
     /// The models that had no room when the queue looked last.
     blocked: Blocked,
-    /// What bounds its leases, if it has settings.
+    /// The bounds on its leases, if it has settings.
     throttle: Option<Box<Throttle>>,
     /// True while the queue waits for its rate, of which it hears by [`Message::RateFrees`].
     waits_for_rate: bool,
 }
 
-/// The length that subscribers were told last, and when.
+/// The length that was published last, and the instant.
 #[derive(Default)]
-struct Told {
+struct PublishedDepth {
     depth: usize,
     at: Option<Instant>,
-    /// They are told again once the pause is over.
+    /// True if a timer runs that will publish the length again.
     again: bool,
 }
 
-/// How often subscribers are told a queue's length at most.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+/// The shortest time between two published lengths of a queue.
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Item for QueueItem {
     const NAME: &'static str = "queue";
@@ -107,7 +107,7 @@ impl Item for QueueItem {
     type Message = Message;
 
     fn new(node: &Arc<Node>, address: &Address) -> Self {
-        let (ready, told) = (Queue::new(node.settings.aging), Told::default());
+        let (ready, published) = (Queue::new(node.settings.aging), PublishedDepth::default());
         let settings = node.flow.settings(address.environment, &address.queue);
         let throttle = (!settings.is_default()).then(|| Box::new(Throttle::new(settings)));
         let capacities = Vec::new();
@@ -115,7 +115,7 @@ impl Item for QueueItem {
             ready,
             capacities,
             turn: 0,
-            told,
+            published,
             blocked: Blocked::default(),
             throttle,
             waits_for_rate: false,
@@ -154,24 +154,24 @@ impl Item for QueueItem {
                 return Ok(());
             }
             Message::Look => item.capacities.retain(|capacity| !capacity.is_gone()),
-            Message::TellDepth => item.told.again = false,
+            Message::PublishDepth => item.published.again = false,
             Message::LookAgain => item.blocked.looks_again(),
             Message::Change(change, reply) => Box::pin(held.change(change, reply)).await?,
             Message::RateFrees => item.waits_for_rate = false,
         }
         held.dispatch();
-        held.tell_depth();
+        held.publish_depth();
         Ok(())
     }
 
     fn is_idle(&self) -> bool {
-        let waits = self.told.again || self.waits_for_rate;
+        let waits = self.published.again || self.waits_for_rate;
         self.ready.is_empty() && self.capacities.is_empty() && !waits && !self.blocked.is_awaited()
     }
 
-    /// The clock decides: see [`Message::TellDepth`] and [`Message::RateFrees`].
+    /// The clock decides: see [`Message::PublishDepth`] and [`Message::RateFrees`].
     fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::TellDepth | Message::LookAgain | Message::RateFrees)
+        !matches!(message, Message::PublishDepth | Message::LookAgain | Message::RateFrees)
     }
 }
 
@@ -199,20 +199,23 @@ impl Held<QueueItem> {
         self.await_models();
     }
 
-    /// Tells subscribers the queue's length if it changed, at once or when the pause is over.
-    fn tell_depth(&mut self) {
+    /// Publishes the queue's length if it changed, at once or when the pause is over.
+    fn publish_depth(&mut self) {
         let Address { environment, queue } = &self.address;
-        let (depth, told) = (self.item.ready.len(), &mut self.item.told);
-        if told.again || depth == told.depth || !self.node.events.wants_depths(*environment) {
+        let (depth, published) = (self.item.ready.len(), &mut self.item.published);
+        if published.again
+            || depth == published.depth
+            || !self.node.events.wants_depths(*environment)
+        {
             return;
         }
-        let pause = told.at.map(|at| TELL_EVERY.saturating_sub(at.elapsed()));
+        let pause = published.at.map(|at| PUBLISH_INTERVAL.saturating_sub(at.elapsed()));
         if let Some(pause) = pause.filter(|pause| !pause.is_zero()) {
-            told.again = true;
-            self.myself.send_after(pause, || Message::TellDepth);
+            published.again = true;
+            self.myself.send_after(pause, || Message::PublishDepth);
             return;
         }
-        (told.depth, told.at) = (depth, Some(Instant::now()));
+        (published.depth, published.at) = (depth, Some(Instant::now()));
         let (queue, at) = (Arc::clone(queue), self.node.now());
         self.node.events.depth(*environment, QueueDepth { queue, depth, at });
     }
@@ -237,7 +240,7 @@ impl Held<QueueItem> {
             |account| concurrency.has_room(account),
             |key, limit| limits.has_room(environment, key, limit),
         );
-        let Some(Taken { task, model, limited, flow }) = found else {
+        let Some(Dequeued { task, model, limited, flow }) = found else {
             // No task here fits: the slot is put back without a call to the other queues.
             slot.release_quietly();
             return false;

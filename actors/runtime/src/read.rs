@@ -21,9 +21,9 @@ use crate::tables::{self, sort, term};
 pub struct TaskDetail {
     /// The task.
     pub task: Task,
-    /// What was asked.
+    /// The query.
     pub inputs: Inputs,
-    /// What was answered.
+    /// The results.
     pub output: Option<String>,
 }
 

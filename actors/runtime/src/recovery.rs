@@ -1,7 +1,7 @@
-//! Brings back what was under way before a restart.
+//! Brings back the work that was under way before a restart.
 //!
-//! What waits is put where it waits (queues, timers, reviewers), what runs is watched over. Reads what
-//! is unfinished, page by page, and wakes only what has something to do. Deliberately absent: what
+//! A waiting item returns to its queue, timer or reviewer, a running one is watched. Reads the items that
+//! are unfinished, page by page, and wakes only those with something to do. Deliberately absent: what
 //! has ended.
 
 use std::collections::{HashMap, HashSet};
@@ -47,7 +47,7 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         }
         after = next;
     }
-    // What a crash came before; the service itself does it.
+    // A crash came before this effect; the service itself performs it.
     durable::cancel_excess(node, environment, "system", node.flow.all_excess(environment));
     if environment == Environment::Test && count > 0 {
         node.sandbox_used.notify_one();
@@ -70,7 +70,7 @@ fn recover_task(node: &Node, environment: Environment, task: &Task) {
         node.send(address, task::Message::Adopt(call));
     }
     if is_running && task.spec.concurrent.is_some() {
-        // Its actor holds its share of what the account may run.
+        // Its actor holds its share of the account's limit.
         node.send(address, task::Message::Recover);
     }
     if !matches!(task.state, State::AwaitingApproval { .. }) {
@@ -203,7 +203,7 @@ async fn list_deliveries(node: &Node, environment: Environment) -> Result<(), Er
     Ok(())
 }
 
-/// Deliveries are made when they are due; what was under way is due again.
+/// Deliveries are made when they are due; an interrupted one is due again.
 async fn recover_deliveries(node: &Node, environment: Environment) -> Result<usize, Error> {
     let mut count = 0;
     let mut after = None;

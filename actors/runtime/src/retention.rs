@@ -3,13 +3,13 @@
 //! ```text
 //!   oldest ─▶ … ─▶ made later than anything that goes: stop
 //!     │ goes?   ─▶ its rows, in one commit ────────────▶ gone
-//!     │             └ too many: what is seen of it, and a mark ─▶ the rest, in parts ─▶ the mark
+//!     │             └ too many: its visible rows, and a mark ─▶ the rest, in parts ─▶ the mark
 //!     └ stays: passed over
 //! ```
 //!
 //! Ended rows stand in the order in which they were made, and nothing goes that was made later than
 //! the policy says, so a look reads what goes and what took unusually long to end, however much is
-//! stored. What is seen goes in the first commit: nobody finds half an item, and a crash leaves a
+//! stored. The visible rows go in the first commit: nobody finds half an item, and a crash leaves a
 //! mark, from which the next look goes on, or an execution's tasks, which it finds without their
 //! execution. Looks pause after each lot, so that users do not notice, unless more comes than goes.
 //! Deliberately absent: when something goes ([`callboard_domain::retention`] decides); events,
@@ -35,14 +35,14 @@ use crate::tables::{
     approvals, deliveries, execution_list, execution_term, executions,
 };
 
-pub(crate) use holds::{Holds, Leaving, Used};
+pub(crate) use holds::{Holds, RemovalGuard, UseGuard};
 
 /// How many rows are read, and how many items removed, before a pause.
 const LOT: usize = 64;
 /// How many rows one commit removes at most, beyond those that are seen.
 const BATCH: usize = 512;
 
-/// What a look has removed.
+/// The items that a sweep has removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Removed {
     executions: u64,
@@ -50,7 +50,7 @@ struct Removed {
     histories: u64,
 }
 
-/// Looks again and again, for as long as the process lives.
+/// Sweeps periodically, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
     let policy = node.settings.retention;
     let Some(every) = policy.interval() else { return };
@@ -58,13 +58,13 @@ pub(crate) async fn run(node: Arc<Node>) {
         tokio::time::sleep(every).await;
         for environment in Environment::ALL {
             let started = Instant::now();
-            let mut look = Look {
+            let mut look = Sweep {
                 node: &node,
                 environment,
                 policy,
                 now: node.now(),
                 begun: started,
-                lot: Lot::new(),
+                lot: PendingRemovals::new(),
                 removed: Removed::default(),
             };
             if let Err(error) = look.all().await {
@@ -86,33 +86,33 @@ pub(crate) async fn run(node: Arc<Node>) {
     }
 }
 
-/// One look at an environment.
-struct Look<'n> {
+/// One sweep over an environment.
+struct Sweep<'n> {
     node: &'n Node,
     environment: Environment,
     policy: Policy,
     now: Timestamp,
     begun: Instant,
-    lot: Lot<'n>,
+    lot: PendingRemovals<'n>,
     removed: Removed,
 }
 
-/// What is on its way to the disk.
-struct Lot<'n> {
+/// The removals on their way to the disk.
+struct PendingRemovals<'n> {
     started: Instant,
     tickets: Vec<Ticket>,
-    executions: Vec<Leaving<'n, execution::Address>>,
-    plans: Vec<Leaving<'n, (Environment, PlanId)>>,
+    executions: Vec<RemovalGuard<'n, execution::Address>>,
+    plans: Vec<RemovalGuard<'n, (Environment, PlanId)>>,
 }
 
-impl Lot<'_> {
+impl PendingRemovals<'_> {
     fn new() -> Self {
         let (tickets, executions, plans) = (Vec::new(), Vec::new(), Vec::new());
         Self { started: Instant::now(), tickets, executions, plans }
     }
 }
 
-impl Look<'_> {
+impl Sweep<'_> {
     async fn all(&mut self) -> Result<(), Error> {
         self.leftovers().await?;
         if let Some(until) = self.policy.cutoff(self.now) {
@@ -361,7 +361,7 @@ impl Look<'_> {
     }
 }
 
-/// The first number of what was made after `until`.
+/// The first number that was given after `until`.
 fn past(until: Timestamp) -> u128 {
     first_at(until.after(Duration::from_millis(1)))
 }

@@ -1,7 +1,7 @@
-//! The track record of confidences, and what approvals come to, in memory.
+//! The track record of confidences, and the statistics of approvals, in memory.
 //!
-//! Filled in the background at the start, from what is stored, and kept up with every commit. Whoever
-//! asks waits until it is filled, as lists wait for their index.
+//! Filled in the background at the start, from the stored records, and kept up with every commit. A
+//! caller that asks waits until it is filled, as lists wait for their index.
 //!
 //! ```text
 //!   recovery ── found: open approvals ──┐
@@ -9,8 +9,8 @@
 //!   changed, after every commit ────────┘
 //! ```
 //!
-//! Deliberately absent: the sums and their meaning, which the domain has; and how what is read and
-//! what changes meanwhile are told apart, which [`sums`] does.
+//! Deliberately absent: the sums and their meaning, which the domain has; and how a record that is read and
+//! a concurrent change are distinguished, which [`sums`] does.
 
 mod sums;
 
@@ -30,11 +30,11 @@ use crate::tables::REVIEW_RECORDS;
 
 /// How many rows are read at a time.
 const PAGE: usize = 1_000;
-/// By when a commit that was there to be read has also been told of, by far: [`ReviewStats::changed`]
-/// follows it as soon as its actor has a turn.
-const TOLD: Duration = Duration::from_secs(10);
+/// The time, with a wide margin, within which a commit that was there to be read has also been
+/// reported: [`ReviewStats::changed`] follows it as soon as its actor has a turn.
+const REPORTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What became of the outputs that gates looked at.
+/// The outcomes of outputs at their gates.
 #[derive(Debug)]
 pub(crate) struct ReviewStats {
     sums: [Mutex<Sums>; Environment::ALL.len()],
@@ -83,7 +83,7 @@ impl ReviewStats {
         }
     }
 
-    /// Reads what has passed or was decided; to be called once. Returns some time after it can be
+    /// Reads the outputs that passed or were decided; to be called once. Returns some time after it can be
     /// asked.
     pub(crate) async fn load(&self, store: &dyn Store) {
         let progress = match self.read(store).await {
@@ -97,13 +97,13 @@ impl ReviewStats {
             }
         };
         self.progress.send_replace(progress);
-        tokio::time::sleep(TOLD).await;
+        tokio::time::sleep(REPORTED_WITHIN).await;
         for environment in Environment::ALL {
             self.sums(environment).finish_loading();
         }
     }
 
-    /// What approvals come to at this time. Waits until everything is read.
+    /// The statistics of approvals at this time. Waits until everything is read.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if it could not be read.

@@ -1,18 +1,18 @@
 //! How many approvals each user has to decide, in memory.
 //!
-//! Counted by item, so that telling it twice changes nothing, and filled at the start from what is
-//! undecided. Deliberately absent: who is asked, which the domain decides.
+//! Counted by item, so that a repeated report changes nothing, and filled at the start from the
+//! approvals that are undecided. Deliberately absent: the choice of a reviewer, which the domain makes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::account::User;
-use callboard_domain::approval::{Wanted, choose};
+use callboard_domain::approval::{ReviewerPool, choose};
 use callboard_domain::id::UserId;
 
 use crate::shard::TaskAddress;
 
-/// Who has what to decide.
+/// The open items of each reviewer.
 #[derive(Debug, Default)]
 pub(crate) struct Reviewers(Mutex<Inner>);
 
@@ -26,13 +26,13 @@ struct Inner {
 }
 
 impl Reviewers {
-    /// Chooses who is asked, and counts the item to them at once: the next choice knows of it,
+    /// Chooses the reviewer, and counts the item to them at once: the next choice knows of it,
     /// though this one is not durable yet.
     pub(crate) fn choose(
         &self,
         item: TaskAddress,
         users: &[User],
-        wanted: Wanted,
+        wanted: ReviewerPool,
     ) -> Option<UserId> {
         let mut inner = self.lock();
         let chosen = choose(users, wanted, |user| inner.open_of(user));
@@ -106,7 +106,7 @@ mod tests {
             task: TaskId::from_u128(number << 10),
         };
         let (users, reviewers) = ([user(1), user(2)], Reviewers::default());
-        let choose = |number| reviewers.choose(item(number), &users, Wanted::Anybody);
+        let choose = |number| reviewers.choose(item(number), &users, ReviewerPool::Anybody);
         assert_eq!((choose(1), choose(2)), (Some(users[0].id), Some(users[1].id)));
         reviewers.assign(item(2), Some(users[1].id));
         reviewers.assign(item(2), None);

@@ -1,7 +1,7 @@
 //! A schedule's actor: it alone decides the occurrences of its schedule and starts their work.
 //!
 //! ```text
-//!   timer ─▶ due occurrences ─▶ for each, one commit: the cursor, what became of it, the new work
+//!   timer ─▶ due occurrences ─▶ for each, one commit: the cursor, its outcome, the new work
 //! ```
 //!
 //! The work lives in the partition of its schedule, so an occurrence and its work are durable together
@@ -42,7 +42,7 @@ pub(crate) struct Address {
     pub(crate) schedule: ScheduleId,
 }
 
-/// What is to become of a schedule.
+/// A change of a schedule.
 #[derive(Debug)]
 pub(crate) struct Changes {
     /// The new settings.
@@ -77,9 +77,9 @@ pub(crate) type ScheduleKind = ItemKind<ScheduleItem>;
 
 /// A schedule in the memory of its actor; `None` if there is none.
 #[derive(Default)]
-pub(crate) struct ScheduleItem(Option<Own>);
+pub(crate) struct ScheduleItem(Option<Loaded>);
 
-struct Own {
+struct Loaded {
     row: ScheduleRow,
     timetable: Timetable,
 }
@@ -129,11 +129,11 @@ impl Held<ScheduleItem> {
             return Ok(());
         };
         let timetable = Timetable::compile(&row.schedule.settings.timing)?;
-        self.item.0 = Some(Own { row, timetable });
+        self.item.0 = Some(Loaded { row, timetable });
         Ok(())
     }
 
-    fn own(&self) -> Result<&Own, Error> {
+    fn own(&self) -> Result<&Loaded, Error> {
         let missing = || Error::not_found("schedule", self.address.schedule);
         self.item.0.as_ref().ok_or_else(missing)
     }
@@ -185,7 +185,7 @@ impl Held<ScheduleItem> {
         let shard = self.node.shard(partition);
         let old = schedules::old_runs(&*shard.store, environment, schedule).await?;
         if !old.is_empty() {
-            // Nobody waits for it: what is left over goes the next time.
+            // Nobody waits for it: the rest goes the next time.
             drop(durable::commit_rows(shard, partition, old));
         }
         Ok(())
@@ -225,7 +225,7 @@ impl Held<ScheduleItem> {
         }
     }
 
-    /// Takes the runs that have ended from those that are under way; what is left is watched if an
+    /// Takes the runs that have ended from those that are under way; the rest is watched if an
     /// occurrence waits for it.
     async fn forget_ended(&mut self) -> Done {
         let Some(own) = &self.item.0 else { return Ok(()) };
@@ -286,7 +286,7 @@ impl Held<ScheduleItem> {
 
     fn become_(&mut self, row: ScheduleRow) -> Done {
         let timetable = Timetable::compile(&row.schedule.settings.timing)?;
-        self.item.0 = Some(Own { row, timetable });
+        self.item.0 = Some(Loaded { row, timetable });
         Ok(())
     }
 
@@ -411,7 +411,7 @@ impl Held<ScheduleItem> {
     }
 }
 
-impl Own {
+impl Loaded {
     /// The row once everything up to `at` is decided.
     fn decided(&self, at: Timestamp, change: impl FnOnce(Schedule) -> Schedule) -> ScheduleRow {
         let schedule = change(self.row.schedule.decided(at, &self.timetable));

@@ -20,7 +20,7 @@ use crate::ports::Ports;
 use crate::retention::Holds;
 use crate::schedule::ScheduleKind;
 use crate::supervisor::DirectoryOf;
-use crate::tables::Found;
+use crate::tables::LoadedTask;
 use crate::task::TaskKind;
 use crate::{execution, submission, task, timers};
 
@@ -48,7 +48,7 @@ pub(crate) struct Shard {
     pub(crate) approvals: Arc<DirectoryOf<ApprovalKind>>,
     pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
     pub(crate) schedules: Arc<DirectoryOf<ScheduleKind>>,
-    pub(crate) handoff: HandoffCache<TaskAddress, Found>,
+    pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
     pub(crate) new_executions: HandoffCache<execution::Address, (Execution, Arc<Program>)>,
     /// Executions that are being removed: nobody wakes them.
     pub(crate) leaving: Holds<execution::Address>,
@@ -88,7 +88,7 @@ impl Shard {
         Some((Partition(partition), self.epochs[usize::from(partition)]?))
     }
 
-    /// Gives up what nobody needed for a while: what is remembered of new tasks and executions, and
+    /// Gives up unused memory: the handoff cache of new tasks and executions, and
     /// pooled actors.
     pub(crate) fn slim(&self) {
         self.handoff.age();

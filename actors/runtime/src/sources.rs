@@ -1,7 +1,7 @@
 //! The sources of a decision: fresh identifiers, reviewers and prices of this node.
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Asked, Policy, Salt, Wanted};
+use callboard_domain::approval::{Assignee, Policy, ReviewerPool, Salt};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment, TaskId};
@@ -9,7 +9,7 @@ use callboard_domain::spending::Subject;
 use callboard_domain::task::{Called, Inputs, Spec};
 use callboard_domain::unit::Sources;
 
-use crate::budgets::Promise;
+use crate::budgets::BudgetShare;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 
@@ -18,8 +18,8 @@ pub(crate) struct NodeSources<'n> {
     pub(crate) node: &'n Node,
     pub(crate) environment: Environment,
     pub(crate) partition: u8,
-    /// What the decisions of the unit so far need of budgets of many tasks.
-    pub(crate) promised: Vec<Promise>,
+    /// The shares of budgets that the unit's decisions need so far.
+    pub(crate) promised: Vec<BudgetShare>,
 }
 
 impl NodeSources<'_> {
@@ -43,7 +43,7 @@ impl Sources for NodeSources<'_> {
     }
 
     /// No session sees the sandbox, so nobody is asked there.
-    fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked {
+    fn ask(&mut self, task: &Spec, wanted: ReviewerPool) -> Assignee {
         let mut users = match self.environment {
             Environment::Live => self.node.accounts.users(),
             Environment::Test => Vec::new(),
@@ -54,7 +54,7 @@ impl Sources for NodeSources<'_> {
         }
         let item = TaskAddress { environment: self.environment, task: task.id };
         let reviewer = self.node.reviewers.choose(item, &users, wanted);
-        Asked { reviewer, by_mail: self.node.ports.mailer.is_some() }
+        Assignee { reviewer, by_mail: self.node.ports.mailer.is_some() }
     }
 
     fn policy(&self) -> Policy {

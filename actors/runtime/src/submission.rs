@@ -4,7 +4,7 @@
 //! A submission without a key is made durable by the request that brings it. The others go through an actor
 //! per shard, spawned by the system: it alone knows the keys whose submissions are pending. The actor does
 //! not wait for the disk: each submission is finished by a continuation of its own, which goes on after its
-//! client has left. Deliberately absent: the checks of what is submitted, which were made before.
+//! client has left. Deliberately absent: the checks of a request, which were made before.
 
 mod creation;
 
@@ -34,13 +34,13 @@ use callboard_domain::execution::program::{CompiledPlan, ReviewPolicy};
 
 pub(crate) use creation::create;
 
-/// How long a key is remembered, and longer while what it made has not ended.
+/// The time for which a key is remembered, at least until its items have ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
 /// How much may be on its way to the disk before more is refused, in KiB: a disk that stands still
 /// must not fill the memory with what callers send again.
 pub(crate) const MAX_PENDING_KIB: usize = 64 << 10;
-/// About what a submission takes besides its texts, in KiB.
+/// The approximate size of a submission besides its texts, in KiB.
 const OVERHEAD: usize = 2;
 
 /// Something to be made durable, whole or not at all.
@@ -50,7 +50,7 @@ pub(crate) struct Submission {
     pub(crate) account: String,
     pub(crate) concurrent: Option<u32>,
     pub(crate) trace: Option<Box<TraceContext>>,
-    pub(crate) order: Order,
+    pub(crate) order: NewWork,
     pub(crate) key: Option<Key>,
     /// The partition it lives in: that of the key, if there is one.
     pub(crate) partition: u8,
@@ -60,14 +60,14 @@ pub(crate) struct Submission {
     pub(crate) scheduled: Option<Box<Scheduled>>,
 }
 
-/// An occurrence of a schedule: the number of its work, and the rows that tell of it.
+/// An occurrence of a schedule: the number of its work, and its own rows.
 #[derive(Debug)]
 pub(crate) struct Scheduled {
     pub(crate) number: u128,
     pub(crate) rows: Vec<Op>,
 }
 
-impl Order {
+impl NewWork {
     /// About how much memory it takes, in KiB.
     pub(crate) fn weight(&self) -> usize {
         let task = |request: &Request| {
@@ -103,9 +103,9 @@ fn length<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
         .sum()
 }
 
-/// What is to be made.
+/// The items to create.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum NewWork {
     /// Tasks; as a batch with an identifier of its own, or one alone.
     Tasks(Vec<Request>, bool),
     /// A task that repeats another one, which has ended.
@@ -113,12 +113,12 @@ pub(crate) enum Order {
     /// A plan.
     Plan(Box<PlanSource>, Arc<CompiledPlan>),
     /// An execution.
-    Execution(Box<Begin>),
+    Execution(Box<StartExecution>),
 }
 
 /// An execution to be started.
 #[derive(Debug)]
-pub(crate) struct Begin {
+pub(crate) struct StartExecution {
     pub(crate) runs: Runs,
     pub(crate) compiled: Arc<CompiledPlan>,
     pub(crate) review: ReviewPolicy,
@@ -128,7 +128,7 @@ pub(crate) struct Begin {
     pub(crate) forked_from: Option<Box<ForkedFrom>>,
 }
 
-/// What an execution runs.
+/// The plan of an execution.
 #[derive(Debug)]
 pub(crate) enum Runs {
     /// A plan.
@@ -137,12 +137,12 @@ pub(crate) enum Runs {
     Deployed(Deployed),
 }
 
-/// How an execution runs.
+/// The options of an execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// How long it may take, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// What it may cost.
+    /// The cap on its cost.
     pub max_cost: Option<Money>,
     /// Whether the first failure cancels all else.
     pub fail_fast: bool,
@@ -157,18 +157,18 @@ pub(crate) struct Key {
     pub(crate) body: String,
 }
 
-/// What was made, or had been made before, as it was when it was made.
+/// The created items, as they were at their creation, by this request or an earlier one with its key.
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    /// What it is.
-    pub made: Made,
-    /// Whether it had been made before.
+    /// The items.
+    pub made: Created,
+    /// True if an earlier request created them.
     pub replayed: bool,
 }
 
-/// What was made.
+/// The created items.
 #[derive(Debug, Clone)]
-pub enum Made {
+pub enum Created {
     /// Tasks, in order, and the batch, if they are one.
     Tasks(Vec<Task>, Option<BatchId>),
     /// A plan.
@@ -177,8 +177,8 @@ pub enum Made {
     Execution(Box<Execution>),
 }
 
-impl Made {
-    /// The tasks, if that is what was made.
+impl Created {
+    /// The tasks, if tasks were created.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
         match self {
@@ -187,7 +187,7 @@ impl Made {
         }
     }
 
-    /// The batch, if that is what was made.
+    /// The batch, if one was created.
     #[must_use]
     pub const fn batch(&self) -> Option<BatchId> {
         match self {
@@ -212,7 +212,7 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct Submissions(pub(crate) Arc<Node>);
 
-/// The keys whose submissions are under way, and who waits for them.
+/// The keys whose submissions are under way, and their waiting callers.
 pub(crate) type State = HashMap<[u8; 32], Vec<(Box<Submission>, Reply)>>;
 
 impl Submissions {
@@ -238,7 +238,7 @@ impl Submissions {
         let (node, myself) = (Arc::clone(&self.0), myself.clone());
         tokio::spawn(async move {
             let scope = submission.key.as_ref().map(|key| key.scope);
-            // The client may have left; what it asked for is there all the same.
+            // The client may have left; its items are durable all the same.
             let _ = reply.send(create(node, *submission).await);
             if let Some(scope) = scope {
                 // Fails only when the system is stopping.
@@ -248,7 +248,7 @@ impl Submissions {
         Ok(())
     }
 
-    /// What the key was used for before, if that is remembered.
+    /// The earlier use of the key, if that is remembered.
     async fn remembered(
         &self,
         submission: &Submission,
@@ -272,12 +272,13 @@ impl Submissions {
         Ok(Some(made.ok_or_else(|| Error::InvalidState(removed.into()))))
     }
 
-    /// What a key made, as it was then, and whether it has ended; `None` if some of it was removed.
+    /// The items of a key as they were created, and true if they have ended; `None` if some of it was
+    /// removed.
     async fn made(
         &self,
         environment: Environment,
         row: &IdempotencyRow,
-    ) -> Result<Option<(Made, bool)>, ActorProcessingErr> {
+    ) -> Result<Option<(Created, bool)>, ActorProcessingErr> {
         let store = self.0.store();
         if let Some(id) = row.execution {
             let Some(head) = executions::head(store, environment, id).await? else {
@@ -291,7 +292,7 @@ impl Submissions {
                 ((*execution.head.spec).clone(), execution.head.spec.created_at);
             let graph = Arc::clone(&compiled.graph);
             let first = Execution::started(spec, graph, started_at).next;
-            return Ok(Some((Made::Execution(Box::new(first)), execution.is_finished())));
+            return Ok(Some((Created::Execution(Box::new(first)), execution.is_finished())));
         }
         let mut tasks = Vec::with_capacity(row.tasks.len());
         for id in &row.tasks {
@@ -304,7 +305,7 @@ impl Submissions {
         let batch = tasks.first().and_then(|task| task.spec.origin.batch);
         let tasks =
             tasks.into_iter().map(|task| Task::submitted((*task.spec).clone()).next).collect();
-        Ok(Some((Made::Tasks(tasks, batch), ended)))
+        Ok(Some((Created::Tasks(tasks, batch), ended)))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The one restart strategy: start by address, restart with bounded intensity and backoff.
 //!
-//! ractor tells a failure to the direct supervisor only, and its default is to stop the supervisor
-//! and with it all siblings. Here a child that broke is started again from what is durable; one that
+//! ractor reports a failure to the direct supervisor only, and its default is to stop the supervisor
+//! and with it all siblings. Here a child that broke is started again from the store; one that
 //! breaks too often is started a last time to give up on its item, and the rest goes on.
 //!
-//! Deliberately absent: what the children do, and what is sent to them (see [`crate::directory`]).
+//! Deliberately absent: the children's work, and their messages (see [`crate::directory`]).
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -27,10 +27,10 @@ pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(20);
 
 /// A kind of supervised actor.
 pub(crate) trait Kind: Send + Sync + 'static {
-    /// What tells two of them apart.
+    /// The key that identifies an actor of the kind.
     type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
     /// The actor.
-    type Actor: Actor<Arguments = Birth<Self>>;
+    type Actor: Actor<Arguments = ChildSpec<Self>>;
     /// Its name in logs.
     const NAME: &'static str;
 
@@ -44,17 +44,17 @@ pub(crate) type Message<K> = <<K as Kind>::Actor as Actor>::Msg;
 /// The directory of a kind.
 pub(crate) type DirectoryOf<K> = Directory<<K as Kind>::Address, Message<K>>;
 
-/// What a child is started with.
-pub(crate) struct Birth<K: Kind + ?Sized> {
+/// The arguments of a child.
+pub(crate) struct ChildSpec<K: Kind + ?Sized> {
     /// Its address.
     pub address: K::Address,
-    /// Why it is started.
+    /// The reason of the start.
     pub reason: Reason,
     /// Where it is listed, for it to retire.
     pub directory: Arc<DirectoryOf<K>>,
 }
 
-impl<K: Kind> Debug for Birth<K> {
+impl<K: Kind> Debug for ChildSpec<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {:?} ({:?})", K::NAME, self.address, self.reason)
     }
@@ -65,7 +65,7 @@ impl<K: Kind> Debug for Birth<K> {
 pub(crate) enum Reason {
     /// Somebody sent it a message.
     Woken,
-    /// It broke: it performs what is outstanding.
+    /// It broke: it performs its outstanding effects.
     Restarted,
     /// It broke too often: it gives up on its item and stops.
     GivenUp,
@@ -81,16 +81,16 @@ impl<K> Default for Supervisor<K> {
     }
 }
 
-/// What a supervisor is asked.
+/// A message to a supervisor.
 #[derive(Debug)]
-pub(crate) enum Order<A> {
+pub(crate) enum SupervisorMessage<A> {
     /// Start the child at this address.
     Start(A),
     /// Start it again.
     Restart(A, Reason),
 }
 
-/// What a supervisor knows: whose actors its children are, and their misfortunes.
+/// The state of a supervisor: its kind, its directory, and the restarts of its children.
 pub(crate) struct State<K: Kind> {
     kind: K,
     directory: Arc<DirectoryOf<K>>,
@@ -100,7 +100,7 @@ pub(crate) struct State<K: Kind> {
 impl<K: Kind> State<K> {
     async fn start(&mut self, address: K::Address, reason: Reason, supervisor: ActorCell) {
         let directory = Arc::clone(&self.directory);
-        let birth = Birth { address: address.clone(), reason, directory };
+        let birth = ChildSpec { address: address.clone(), reason, directory };
         match Actor::spawn_linked(None, self.kind.actor(), birth, supervisor).await {
             Ok((actor, _)) => self.directory.started(&address, actor),
             Err(error) => {
@@ -114,7 +114,7 @@ impl<K: Kind> State<K> {
         &mut self,
         who: &ActorCell,
         why: &ActorProcessingErr,
-        myself: &ActorRef<Order<K::Address>>,
+        myself: &ActorRef<SupervisorMessage<K::Address>>,
     ) {
         let Some(address) = self.directory.address_of(who.get_id()) else {
             return;
@@ -133,7 +133,7 @@ impl<K: Kind> State<K> {
         self.directory.broken(&address);
         let reason = if count > MAX_RESTARTS { Reason::GivenUp } else { Reason::Restarted };
         let wait = FIRST_WAIT * 2_u32.pow(u32::try_from(count - 1).unwrap_or(0));
-        myself.send_after(wait, move || Order::Restart(address, reason));
+        myself.send_after(wait, move || SupervisorMessage::Restart(address, reason));
     }
 
     fn forget_old_misfortunes(&mut self) {
@@ -145,7 +145,7 @@ impl<K: Kind> State<K> {
 }
 
 impl<K: Kind> Actor for Supervisor<K> {
-    type Msg = Order<K::Address>;
+    type Msg = SupervisorMessage<K::Address>;
     type State = State<K>;
     type Arguments = (K, Arc<DirectoryOf<K>>);
 
@@ -156,7 +156,7 @@ impl<K: Kind> Actor for Supervisor<K> {
     ) -> Result<Self::State, ActorProcessingErr> {
         directory.on_start(move |address| {
             // Fails only when the system is stopping, and then nobody is started any more.
-            let _ = myself.cast(Order::Start(address));
+            let _ = myself.cast(SupervisorMessage::Start(address));
         });
         Ok(State { kind, directory, restarts: HashMap::new() })
     }
@@ -168,8 +168,10 @@ impl<K: Kind> Actor for Supervisor<K> {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Order::Start(address) => state.start(address, Reason::Woken, myself.get_cell()).await,
-            Order::Restart(address, reason) => {
+            SupervisorMessage::Start(address) => {
+                state.start(address, Reason::Woken, myself.get_cell()).await;
+            }
+            SupervisorMessage::Restart(address, reason) => {
                 state.start(address, reason, myself.get_cell()).await;
             }
         }
@@ -198,38 +200,38 @@ mod tests {
     use super::Reason::{GivenUp, Restarted, Woken};
     use super::*;
 
-    /// Tells why it was started, and breaks at every message unless it has given up.
-    struct Clumsy(mpsc::UnboundedSender<Reason>);
+    /// Reports the reason of its start, and breaks at every message unless it has given up.
+    struct Faulty(mpsc::UnboundedSender<Reason>);
 
-    impl Kind for Clumsy {
+    impl Kind for Faulty {
         type Address = u8;
-        type Actor = ClumsyActor;
+        type Actor = FaultyActor;
         const NAME: &'static str = "clumsy";
 
-        fn actor(&self) -> ClumsyActor {
-            ClumsyActor(self.0.clone())
+        fn actor(&self) -> FaultyActor {
+            FaultyActor(self.0.clone())
         }
     }
 
-    struct ClumsyActor(mpsc::UnboundedSender<Reason>);
+    struct FaultyActor(mpsc::UnboundedSender<Reason>);
 
-    impl Actor for ClumsyActor {
+    impl Actor for FaultyActor {
         type Msg = ();
-        type State = Birth<Clumsy>;
-        type Arguments = Birth<Clumsy>;
+        type State = ChildSpec<Faulty>;
+        type Arguments = ChildSpec<Faulty>;
 
         async fn pre_start(
             &self,
             _: ActorRef<()>,
-            birth: Birth<Clumsy>,
-        ) -> Result<Birth<Clumsy>, ActorProcessingErr> {
+            birth: ChildSpec<Faulty>,
+        ) -> Result<ChildSpec<Faulty>, ActorProcessingErr> {
             Ok(birth)
         }
 
         async fn post_start(
             &self,
             myself: ActorRef<()>,
-            birth: &mut Birth<Clumsy>,
+            birth: &mut ChildSpec<Faulty>,
         ) -> Result<(), ActorProcessingErr> {
             self.0.send(birth.reason).expect("the test listens");
             match birth.reason {
@@ -246,7 +248,7 @@ mod tests {
             &self,
             _: ActorRef<()>,
             (): (),
-            _: &mut Birth<Clumsy>,
+            _: &mut ChildSpec<Faulty>,
         ) -> Result<(), ActorProcessingErr> {
             Err("it breaks".into())
         }
@@ -255,8 +257,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_breaks_too_often_is_started_a_last_time_to_give_up_and_the_rest_goes_on() {
         let (sender, mut started) = mpsc::unbounded_channel();
-        let directory = Arc::<DirectoryOf<Clumsy>>::default();
-        let arguments = (Clumsy(sender), Arc::clone(&directory));
+        let directory = Arc::<DirectoryOf<Faulty>>::default();
+        let arguments = (Faulty(sender), Arc::clone(&directory));
         let (supervisor, _) =
             Actor::spawn(None, Supervisor::default(), arguments).await.expect("it starts");
         directory.send(1, ());
@@ -274,38 +276,38 @@ mod tests {
         supervisor.stop(None);
     }
 
-    /// Says what it hears and whose actor it is; retires after each message.
-    struct Willing(mpsc::UnboundedSender<(u8, &'static str)>);
+    /// Reports each message with its own address; retires after each message.
+    struct Pooled(mpsc::UnboundedSender<(u8, &'static str)>);
 
     #[derive(Debug)]
-    enum Told {
+    enum PooledMessage {
         Rebind(u8),
         Work,
         Break,
     }
 
-    impl Kind for Willing {
+    impl Kind for Pooled {
         type Address = u8;
-        type Actor = WillingActor;
+        type Actor = PooledActor;
         const NAME: &'static str = "willing";
 
-        fn actor(&self) -> WillingActor {
-            WillingActor(self.0.clone())
+        fn actor(&self) -> PooledActor {
+            PooledActor(self.0.clone())
         }
     }
 
-    struct WillingActor(mpsc::UnboundedSender<(u8, &'static str)>);
+    struct PooledActor(mpsc::UnboundedSender<(u8, &'static str)>);
 
-    impl Actor for WillingActor {
-        type Msg = Told;
-        type State = Birth<Willing>;
-        type Arguments = Birth<Willing>;
+    impl Actor for PooledActor {
+        type Msg = PooledMessage;
+        type State = ChildSpec<Pooled>;
+        type Arguments = ChildSpec<Pooled>;
 
         async fn pre_start(
             &self,
-            _: ActorRef<Told>,
-            birth: Birth<Willing>,
-        ) -> Result<Birth<Willing>, ActorProcessingErr> {
+            _: ActorRef<PooledMessage>,
+            birth: ChildSpec<Pooled>,
+        ) -> Result<ChildSpec<Pooled>, ActorProcessingErr> {
             let what = if birth.reason == Woken { "starts" } else { "starts again" };
             self.0.send((birth.address, what)).expect("the test listens");
             Ok(birth)
@@ -313,22 +315,22 @@ mod tests {
 
         async fn handle(
             &self,
-            myself: ActorRef<Told>,
-            told: Told,
-            birth: &mut Birth<Willing>,
+            myself: ActorRef<PooledMessage>,
+            message: PooledMessage,
+            birth: &mut ChildSpec<Pooled>,
         ) -> Result<(), ActorProcessingErr> {
             let say = |address, what| self.0.send((address, what)).expect("the test listens");
-            match told {
-                Told::Rebind(address) => {
+            match message {
+                PooledMessage::Rebind(address) => {
                     birth.address = address;
                     say(address, "becomes");
                 }
-                Told::Work => {
+                PooledMessage::Work => {
                     // Only the last message before it rests lets it retire.
                     let retires = birth.directory.retire(&birth.address, 1, &myself);
                     say(birth.address, if retires { "worked" } else { "works" });
                 }
-                Told::Break => return Err("it breaks".into()),
+                PooledMessage::Break => return Err("it breaks".into()),
             }
             Ok(())
         }
@@ -337,22 +339,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_spare_becomes_the_actor_of_another_address_and_breaks_as_that() {
         let (sender, mut heard) = mpsc::unbounded_channel();
-        let directory = Arc::new(DirectoryOf::<Willing>::with_pool(1, Told::Rebind));
-        let arguments = (Willing(sender), Arc::clone(&directory));
+        let directory = Arc::new(DirectoryOf::<Pooled>::with_pool(1, PooledMessage::Rebind));
+        let arguments = (Pooled(sender), Arc::clone(&directory));
         let (supervisor, _) =
             Actor::spawn(None, Supervisor::default(), arguments).await.expect("it starts");
         let mut hear = async || heard.recv().await.expect("something happens");
-        directory.send(1, Told::Work);
+        directory.send(1, PooledMessage::Work);
         assert_eq!([hear().await, hear().await], [(1, "starts"), (1, "worked")]);
-        directory.send(2, Told::Work);
+        directory.send(2, PooledMessage::Work);
         assert_eq!([hear().await, hear().await], [(2, "becomes"), (2, "worked")]);
         // There is one take_pooled, and it breaks as the actor of the third.
-        directory.send(3, Told::Break);
-        directory.send(4, Told::Work);
+        directory.send(3, PooledMessage::Break);
+        directory.send(4, PooledMessage::Work);
         assert_eq!(hear().await, (3, "becomes"));
         assert_eq!([hear().await, hear().await], [(4, "starts"), (4, "worked")]);
         assert_eq!(hear().await, (3, "starts again"));
-        directory.send(3, Told::Work);
+        directory.send(3, PooledMessage::Work);
         assert_eq!(hear().await, (3, "worked"));
         assert_eq!(directory.awake(), 0);
         supervisor.stop(None);

@@ -52,7 +52,7 @@ pub type OnBreak = Box<dyn FnOnce(String) + Send + Sync>;
 #[derive(Debug)]
 pub struct System {
     node: Arc<Node>,
-    root: ActorRef<Broke>,
+    root: ActorRef<TaskPanicked>,
     ended: JoinHandle<()>,
     /// The tasks beside the tree; held to end them with it.
     followers: Vec<JoinHandle<()>>,
@@ -88,7 +88,7 @@ impl System {
         loaded.map_err(|error| NotStarted(error.to_string()))?;
         system.spawn_background(bulk::run(Arc::clone(&system.node)));
         system.spawn_background(budgets::run(Arc::clone(&system.node)));
-        // After recovery, which tells it of the open approvals.
+        // After recovery, which reports the open approvals to it.
         let node = Arc::clone(&system.node);
         system.spawn_background(async move { node.review_stats.load(node.store()).await });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
@@ -99,8 +99,8 @@ impl System {
     fn spawn_background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let root = self.root.clone();
         // The root is gone only when all of it stops.
-        let tell = move |why| drop(root.send_message(Broke(why)));
-        self.followers.push(tokio::spawn(watched(task, tell)));
+        let report = move |why| drop(root.send_message(TaskPanicked(why)));
+        self.followers.push(tokio::spawn(watched(task, report)));
     }
 
     /// The door for the edge.
@@ -119,7 +119,7 @@ impl System {
         }
     }
 
-    /// From now on no task is given out, and workers are sent away; what runs goes on with them.
+    /// From now on no task is given out, and workers are sent away; running tasks go on with them.
     pub fn drain(&self) {
         self.node.drain();
         self.node.close_workers();
@@ -133,20 +133,20 @@ impl System {
     }
 }
 
-/// Does `task`, and tells why if it panics. Ends it when dropped.
-async fn watched(task: impl Future<Output = ()> + Send + 'static, tell: impl FnOnce(String)) {
+/// Drives `task`, and reports a panic. Ends it when dropped.
+async fn watched(task: impl Future<Output = ()> + Send + 'static, report: impl FnOnce(String)) {
     let mut alone = JoinSet::new();
     alone.spawn(task);
     if let Some(Err(error)) = alone.join_next().await
         && error.is_panic()
     {
-        tell(error.to_string());
+        report(error.to_string());
     }
 }
 
-/// A task beside the tree panicked.
+/// A background task panicked.
 #[derive(Debug)]
-struct Broke(String);
+struct TaskPanicked(String);
 
 /// The actor at the root.
 struct Root;
@@ -164,13 +164,13 @@ impl State {
 }
 
 impl Actor for Root {
-    type Msg = Broke;
+    type Msg = TaskPanicked;
     type State = State;
     type Arguments = (Arc<Node>, OnBreak);
 
     async fn pre_start(
         &self,
-        myself: ActorRef<Broke>,
+        myself: ActorRef<TaskPanicked>,
         (node, on_break): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let root = myself.get_cell();
@@ -208,7 +208,7 @@ impl Actor for Root {
 
     async fn handle_supervisor_evt(
         &self,
-        _: ActorRef<Broke>,
+        _: ActorRef<TaskPanicked>,
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
@@ -220,8 +220,8 @@ impl Actor for Root {
 
     async fn handle(
         &self,
-        _: ActorRef<Broke>,
-        Broke(why): Broke,
+        _: ActorRef<TaskPanicked>,
+        TaskPanicked(why): TaskPanicked,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         state.broke(why);
@@ -230,7 +230,7 @@ impl Actor for Root {
 
     async fn post_stop(
         &self,
-        myself: ActorRef<Broke>,
+        myself: ActorRef<TaskPanicked>,
         _: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         myself.stop_children(None);
@@ -258,12 +258,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_beside_the_tree_is_told_and_an_end_is_not() {
-        let (tell, mut told) = mpsc::unbounded_channel();
-        watched(async {}, |why| tell.send(why).expect("somebody listens")).await;
-        assert!(told.is_empty());
-        watched(async { panic!("it broke") }, |why| tell.send(why).expect("somebody listens"))
+        let (report, mut reports) = mpsc::unbounded_channel();
+        watched(async {}, |why| report.send(why).expect("somebody listens")).await;
+        assert!(reports.is_empty());
+        watched(async { panic!("it broke") }, |why| report.send(why).expect("somebody listens"))
             .await;
-        assert!(told.recv().await.is_some_and(|why| why.contains("it broke")));
+        assert!(reports.recv().await.is_some_and(|why| why.contains("it broke")));
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
-//! What is stored where: the numbers of tables, and how listed rows are found.
+//! The tables: their numbers, and the index terms of listed rows.
 //!
 //! An unfinished task's row stands in `LIVE_TASKS` and moves to `ENDED_TASKS` with its last
-//! transition: a start reads what is unfinished, however much has ended. Both stand in one list.
-//! Such a row holds only what changes. What the task was asked to be is written once, beside it.
+//! transition: a start reads the unfinished tasks only. Both stand in one list.
+//! Such a row holds only the changing part. The task's request is written once, beside it.
 //!
 //! Deliberately absent: the rows themselves, each kind in a file of its own.
 
@@ -45,7 +45,7 @@ pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
-    Ended, Found, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
+    Ended, LoadedTask, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
     unfinished, unfinished_state,
 };
 
@@ -139,7 +139,7 @@ pub(crate) const QUEUES: Table<[u8; 16], QueueRow> = Table::new(0x40, 1);
 pub(crate) const BULKS: Table<u128, bulk::Job> = Table::new(0x41, 1);
 /// The tasks that bulk jobs have not acted on yet, by job and part.
 pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 1);
-/// Budgets of many tasks, with what was spent as far as it is summed up.
+/// Budgets of many tasks, with the spent amount as far as it is summed up.
 pub(crate) const BUDGETS: Table<u128, BudgetRow> = Table::new(0x43, 1);
 /// Costs that are not summed up yet, by task and attempt.
 pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
@@ -161,7 +161,7 @@ pub(crate) const AUDIT_ENDS: Table<u128, audit::Ends> = Table::new(0x22, 1);
 pub(crate) const AUDIT: Table<u128, audit::Entry> = Table::new(0x88, 1);
 /// Models with limits or a closure of their own, by a digest of the name.
 pub(crate) const MODELS: Table<[u8; 32], ModelRow> = Table::new(0x30, 1);
-/// What happened, in the order of commit; one log per environment.
+/// The events, in the order of commit; one log per environment.
 pub(crate) const EVENTS: Records<EventRow> = Records::new(1);
 /// The steps of executions that do not stand in their head's row, by execution and number.
 pub(crate) const STEPS: Table<(u128, u16), StepState> =
@@ -193,10 +193,10 @@ pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
 /// The versions of templates, by a digest of identifier and version.
 pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
 
-/// What became of each output that a gate looked at, by task; kept for good.
+/// The outcome of each output at its gate, by task; kept for good.
 pub(crate) const REVIEW_RECORDS: Table<u128, Record> = Table::new(0x1b, 1);
 
-/// The history of approvals: what one step added to it, by task and the number of its first entry.
+/// The history of approvals: the entries that one step added, by task and the number of its first entry.
 pub(crate) const HISTORY: Table<(u128, u16), Vec<approval::Entry>> =
     Table::new(0x1e, 2).upgraded_by(one_alone).compressed_with(words::OF_HISTORIES);
 /// Items that were removed and of which something is left: texts, or steps.
@@ -210,7 +210,7 @@ pub(crate) const ENDED_APPROVALS: Table<u128, ApprovalRow> =
 
 /// The fields of a task, an execution, a plan or a template in [`TEXTS`].
 pub(crate) mod text {
-    /// What it was asked to be; its input too if that is short.
+    /// The request; its input too if that is short.
     pub(crate) const MADE: u8 = 0;
     /// The model's answer, if it is long or a reviewer is to see it.
     pub(crate) const OUTPUT: u8 = 1;
@@ -219,7 +219,7 @@ pub(crate) mod text {
     pub(crate) const INPUTS: u8 = 2;
     /// A reviewer's text that replaces a task's output.
     pub(crate) const EDIT: u8 = 3;
-    /// What a reviewer said to a decision: the comment, or the reason of a rejection.
+    /// A reviewer's text about a decision: the comment, or the reason of a rejection.
     pub(crate) const REMARK: u8 = 4;
     /// The salt of the history of an approval.
     pub(crate) const SALT: u8 = 5;
@@ -229,7 +229,7 @@ pub(crate) mod text {
 
 /// Schedules.
 pub(crate) const SCHEDULES: Table<u128, ScheduleRow> = Table::new(0x90, 1);
-/// What became of occurrences, by schedule and instant.
+/// The outcomes of occurrences, by schedule and instant.
 pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x31, 1);
 
 /// Deliveries that have not ended.
@@ -293,7 +293,7 @@ pub(crate) const fn events(environment: Environment) -> LogId {
     LogId(environment.number())
 }
 
-/// What tasks can be filtered by.
+/// The index terms of tasks.
 pub(crate) mod term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
@@ -307,7 +307,7 @@ pub(crate) mod term {
     pub(crate) const HELD: u8 = 4;
 }
 
-/// What executions can be filtered by.
+/// The index terms of executions.
 pub(crate) mod execution_term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
@@ -317,7 +317,7 @@ pub(crate) mod execution_term {
     pub(crate) const TEMPLATE: u8 = 2;
 }
 
-/// What approvals can be filtered by.
+/// The index terms of approvals.
 pub(crate) mod approval_term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
@@ -325,11 +325,11 @@ pub(crate) mod approval_term {
     pub(crate) const QUEUE: u8 = 1;
     /// A tag of the task; it has any number of them.
     pub(crate) const TAG: u8 = 2;
-    /// Who is to decide, or who did.
+    /// The assigned reviewer, or the decider.
     pub(crate) const REVIEWER: u8 = 3;
 }
 
-/// What deliveries can be filtered by.
+/// The index terms of deliveries.
 pub(crate) mod delivery_term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
@@ -337,7 +337,7 @@ pub(crate) mod delivery_term {
     pub(crate) const TASK: u8 = 1;
 }
 
-/// What plans can be filtered by.
+/// The index terms of plans.
 pub(crate) mod plan_term {
     /// Name and description, by a digest.
     pub(crate) const NAME: u8 = 0;
@@ -347,7 +347,7 @@ pub(crate) mod plan_term {
     pub(crate) const TEMPLATE: u8 = 2;
 }
 
-/// What tasks can be sorted by, besides their creation.
+/// The sort keys of tasks, besides their creation.
 pub(crate) mod sort {
     /// 1 to 10.
     pub(crate) const PRIORITY: usize = 0;
@@ -355,7 +355,7 @@ pub(crate) mod sort {
     pub(crate) const COMPLETED_AT: usize = 1;
 }
 
-/// Heads of version 1 hold no steps, which is what a head says that leaves them out.
+/// Heads of version 1 hold no steps, as does a head that leaves them out.
 fn with_no_steps(_: u8, head: Value) -> Value {
     head
 }
@@ -378,12 +378,12 @@ pub(crate) struct ModelRow {
     pub(crate) closed_until: Option<Timestamp>,
 }
 
-/// What an idempotency key was used for.
+/// The use of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IdempotencyRow {
     /// Of the parsed body, defaults filled in.
     pub(crate) body: String,
-    /// When.
+    /// The instant.
     pub(crate) at: Timestamp,
     /// The tasks that it made, in order.
     pub(crate) tasks: Vec<TaskId>,
@@ -392,7 +392,7 @@ pub(crate) struct IdempotencyRow {
     pub(crate) execution: Option<ExecutionId>,
 }
 
-/// The longest term that stands for itself in the index; a longer one is told by its digest.
+/// The longest term that stands for itself in the index; a longer one is replaced by its digest.
 const PLAIN_TERM: usize = 15;
 
 /// A text as a term of the index.

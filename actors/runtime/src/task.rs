@@ -58,7 +58,7 @@ pub(crate) struct TaskItem {
 }
 
 /// `Ok(Err(_))` is a refusal.
-type Tried = Result<Result<(), Refusal>, ActorProcessingErr>;
+type TransitionResult = Result<Result<(), Refusal>, ActorProcessingErr>;
 
 impl Item for TaskItem {
     const NAME: &'static str = "task";
@@ -79,7 +79,7 @@ impl Item for TaskItem {
         Ok(())
     }
 
-    // Boxed is what is rare: every message would pay for the larger future.
+    // The rare branch is boxed: otherwise every message would pay for the larger future.
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
             Message::Lease { slot, running, call, shares } => {
@@ -139,16 +139,16 @@ impl Held<TaskItem> {
     }
 
     /// Takes the step that an event of the task alone leads to.
-    async fn take(&mut self, event: Event) -> Tried {
+    async fn take(&mut self, event: Event) -> TransitionResult {
         self.join(Join::alone(unit::Event::Task { event, output: None }), false).await
     }
 
-    /// Decides a unit and becomes what it says. The task's execution decides in its slot if the
+    /// Decides a unit and takes the next state from it. The task's execution decides in its slot if the
     /// event can end the task, unless the task acts `by_itself`.
-    async fn join(&mut self, mut join: Join, by_itself: bool) -> Tried {
+    async fn join(&mut self, mut join: Join, by_itself: bool) -> TransitionResult {
         let Some(task) = &self.item.task else {
             let refusal = Refusal::from(task::Refusal::NotHeld);
-            join.participants.tell(&Err(refusal.clone()));
+            join.participants.notify(&Err(refusal.clone()));
             return Ok(Err(refusal));
         };
         let (environment, partition) = (self.address.environment, self.partition());
@@ -172,7 +172,7 @@ impl Held<TaskItem> {
                 }
                 Err(refusal) => Err(refusal),
             };
-            participants.tell(&joined);
+            participants.notify(&joined);
             joined
         };
         Ok(joined.map(|committed| {

@@ -102,7 +102,7 @@ struct Bench {
     system: System,
     handle: Handle,
     store: Arc<MemoryStore>,
-    /// What the wall clock said at the start of the test, in milliseconds; a test may move it.
+    /// The wall-clock time at the start of the test, in milliseconds; a test may move it.
     wall: Arc<AtomicU64>,
     started: Instant,
 }
@@ -114,7 +114,7 @@ impl Bench {
         Self::over(store, shared).await
     }
 
-    /// On `shared`, which keeps what it keeps in `store`.
+    /// On `shared`, which keeps its rows in `store`.
     async fn over(store: Arc<MemoryStore>, shared: Arc<dyn Store>) -> Self {
         let (started, wall) = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
         Self::at((started, wall), settings(), store, shared).await
@@ -139,7 +139,7 @@ impl Bench {
         Self::on(MemoryStore::new()).await
     }
 
-    /// As after a crash: the actors are gone, what was committed is there.
+    /// As after a crash: the actors are gone, every commit is there.
     async fn restart(self) -> Self {
         let store = Arc::new(self.store.reopen());
         self.system.stop().await;
@@ -182,20 +182,20 @@ impl Bench {
             models: vec!["*".into()],
             concurrency,
         };
-        let (outgoing, told) = mpsc::unbounded_channel();
+        let (outgoing, commands) = mpsc::unbounded_channel();
         let resume = before.map(|(worker, leases)| (worker.link.worker(), leases));
         let (link, leases) = self
             .handle
             .connect_worker(&owner(), profile, resume, outgoing)
             .await
             .expect("it is let in");
-        Worker { link, told, kept: leases.renewed, lost: leases.lost }
+        Worker { link, commands, kept: leases.renewed, lost: leases.lost }
     }
 }
 
 struct Worker {
     link: WorkerLink,
-    told: mpsc::UnboundedReceiver<WorkerCommand>,
+    commands: mpsc::UnboundedReceiver<WorkerCommand>,
     kept: Vec<LeaseToken>,
     lost: Vec<LeaseToken>,
 }
@@ -204,7 +204,7 @@ impl Worker {
     async fn assignment(&mut self) -> Assignment {
         loop {
             if let WorkerCommand::Assign(assignment) =
-                self.told.recv().await.expect("it is connected")
+                self.commands.recv().await.expect("it is connected")
             {
                 return *assignment;
             }
@@ -214,7 +214,7 @@ impl Worker {
     /// The next task, or nothing if the connection ends before.
     async fn assignment_or_end(&mut self) -> Option<Assignment> {
         loop {
-            match self.told.recv().await? {
+            match self.commands.recv().await? {
                 WorkerCommand::Assign(assignment) => return Some(*assignment),
                 WorkerCommand::Close => return None,
                 WorkerCommand::Leases(..)
@@ -244,7 +244,7 @@ impl Worker {
     async fn ack(&mut self, lease: LeaseToken, of: Of) -> AckResult {
         loop {
             if let WorkerCommand::Ack(acked, what, settled) =
-                self.told.recv().await.expect("it is connected")
+                self.commands.recv().await.expect("it is connected")
             {
                 assert_eq!((acked, what), (lease, of));
                 return settled;
@@ -320,7 +320,7 @@ async fn a_worker_never_has_more_leases_than_it_asked_for() {
         held.push(worker.assignment().await.lease);
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(worker.told.try_recv().is_err(), "no fourth");
+    assert!(worker.commands.try_recv().is_err(), "no fourth");
     for _ in 0..7 {
         let lease = held.pop().expect("it holds some");
         worker.complete(lease, "x").await;
@@ -397,7 +397,7 @@ async fn a_zombie_changes_nothing() {
     third.link.say(WorkerMessage::Failed(old, failure(false)));
     assert_eq!(third.ack(old, Of::Fail).await, AckResult::Stale);
     third.link.say(WorkerMessage::Heartbeat(vec![old], vec![]));
-    let Some(WorkerCommand::Leases(leases, _)) = third.told.recv().await else {
+    let Some(WorkerCommand::Leases(leases, _)) = third.commands.recv().await else {
         panic!("an answer")
     };
     assert_eq!((leases.renewed.len(), leases.lost.len()), (0, 1));
@@ -424,7 +424,7 @@ async fn a_silent_worker_loses_its_task_to_another() {
     assert_eq!((assignment.task.spec.id, assignment.task.attempt), (id, 1));
     assert_eq!(assignment.task.losses, 1);
     assert_eq!(
-        silent.told.recv().await.map(|told| matches!(told, WorkerCommand::Close)),
+        silent.commands.recv().await.map(|command| matches!(command, WorkerCommand::Close)),
         Some(true)
     );
     assert_eq!(other.complete(old, "late").await, AckResult::Stale);
@@ -472,10 +472,10 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
     let lease = worker.assignment().await.lease;
     let cancelled = bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
     assert_eq!(cancelled.status(), Status::Cancelled);
-    let Some(WorkerCommand::Cancel(told, _)) = worker.told.recv().await else {
+    let Some(WorkerCommand::Cancel(cancelled, _)) = worker.commands.recv().await else {
         panic!("a cancel frame")
     };
-    assert_eq!(told, lease);
+    assert_eq!(cancelled, lease);
     bench.submit(request()).await;
     worker.assignment().await;
     assert_eq!(worker.complete(lease, "too late").await, AckResult::Stale);
@@ -529,8 +529,8 @@ async fn a_whole_life(bench: &Bench, submitted: &mut Option<TaskId>) -> Option<T
         worker.link.say(WorkerMessage::Failed(first.lease, failure(true)));
         let second = worker.assignment_or_end().await?;
         worker.link.say(WorkerMessage::Completed(second.lease, "out".into(), completion()));
-        while let Some(told) = worker.told.recv().await {
-            if let WorkerCommand::Ack(_, Of::Complete, settled) = told {
+        while let Some(command) = worker.commands.recv().await {
+            if let WorkerCommand::Ack(_, Of::Complete, settled) = command {
                 assert_eq!(settled, AckResult::Applied);
                 return Some(id);
             }
@@ -557,7 +557,7 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_acknowledged() {
             let mut submitted = None;
             let completed = a_whole_life(&bench, &mut submitted).await;
 
-            // The process is gone; what the disk has is what counts.
+            // The process is gone; only the disk counts.
             let bench = bench.restart().await;
             let tasks =
                 bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
@@ -598,7 +598,9 @@ async fn an_actor_whose_commit_fails_starts_again_from_its_snapshot() {
         bench.until(id, |task| task.status() == Status::Running).await;
         worker.link.say(WorkerMessage::Completed(lease, "out".into(), completion()));
         // Nothing was acknowledged: the worker is sent away, comes back and says it again.
-        while !matches!(worker.told.recv().await.expect("it hears of it"), WorkerCommand::Close) {}
+        while !matches!(worker.commands.recv().await.expect("it hears of it"), WorkerCommand::Close)
+        {
+        }
         assert!(faulty.has_failed());
         let mut back = bench.resumed(1, Some((&worker, vec![lease]))).await;
         assert_eq!(back.kept, [lease]);

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A text lives as long as the attempt, or as somebody follows it. All together have a budget of memory:
-//! a text beyond it loses its beginning, and whoever comes then sees by the offset that something is
+//! a text beyond it loses its beginning, and a later reader sees by the offset that something is
 //! missing. Deliberately absent: anything that survives a restart.
 
 use std::collections::HashMap;
@@ -66,7 +66,10 @@ impl LiveText {
             let held = &self.texts.held;
             if run.version > so_far.at.run.version {
                 held.fetch_sub(so_far.text.len(), Ordering::Relaxed);
-                *so_far = TextSoFar { at: Mark { run, ..Mark::default() }, ..TextSoFar::default() };
+                *so_far = TextSoFar {
+                    at: TextPosition { run, ..TextPosition::default() },
+                    ..TextSoFar::default()
+                };
             }
             let others = held.load(Ordering::Relaxed) - so_far.text.len();
             let length = so_far.text.len() + piece.len();
@@ -87,11 +90,11 @@ impl LiveText {
     }
 
     /// Follows the text.
-    pub(crate) fn follow(self: &Arc<Self>) -> Following {
+    pub(crate) fn follow(self: &Arc<Self>) -> TextReader {
         let mut so_far = self.so_far.subscribe();
         // What is there is news.
         so_far.mark_changed();
-        Following { so_far, _text: Arc::clone(self) }
+        TextReader { so_far, _text: Arc::clone(self) }
     }
 }
 
@@ -109,7 +112,7 @@ impl Drop for LiveText {
 /// One lease of a task: an attempt, or another go at one whose worker was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Run {
-    /// The version of the task when it was leased, which tells runs apart; 0 before the first.
+    /// The version of the task when it was leased, which identifies the run; 0 before the first.
     pub version: u64,
     /// The number of the attempt.
     pub attempt: u32,
@@ -117,7 +120,7 @@ pub struct Run {
 
 /// A place in the text of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Mark {
+pub struct TextPosition {
     /// The run.
     pub run: Run,
     /// How many characters came before.
@@ -128,27 +131,31 @@ pub struct Mark {
 #[derive(Debug, Default)]
 struct TextSoFar {
     /// Where the text begins that is kept.
-    from: Mark,
+    from: TextPosition,
     text: String,
     /// Its end.
-    at: Mark,
+    at: TextPosition,
 }
 
 /// A reader of the text of a task's attempts.
 #[derive(Debug)]
-pub struct Following {
+pub struct TextReader {
     so_far: watch::Receiver<TextSoFar>,
     /// Keeps the text while it is read.
     _text: Arc<LiveText>,
 }
 
-impl Following {
+impl TextReader {
     /// At most so many bytes of the text after a mark, the characters before them, and the mark at their
     /// end; `None` if nothing is new. The text of another run is returned from its beginning, as far as it
     /// is kept.
-    pub fn after(&mut self, mark: Mark, most: usize) -> Option<(u64, String, Mark)> {
+    pub fn after(
+        &mut self,
+        mark: TextPosition,
+        most: usize,
+    ) -> Option<(u64, String, TextPosition)> {
         let so_far = self.so_far.borrow_and_update();
-        let mark = if mark.run == so_far.at.run { mark } else { Mark::default() };
+        let mark = if mark.run == so_far.at.run { mark } else { TextPosition::default() };
         if mark.bytes >= so_far.at.bytes {
             return None;
         }
@@ -162,7 +169,7 @@ impl Following {
         let piece = text[..text.floor_char_boundary(most)].to_owned();
         let characters = offset + piece.chars().count() as u64;
         let bytes = mark.bytes.max(from.bytes) + piece.len() as u64;
-        let at = Mark { run: so_far.at.run, characters, bytes };
+        let at = TextPosition { run: so_far.at.run, characters, bytes };
         drop(so_far);
         // The rest is news, too.
         self.so_far.mark_changed();
@@ -188,7 +195,7 @@ mod tests {
     }
 
     /// The texts that a reader who stands at `mark` is given.
-    fn read(following: &mut Following, mark: &mut Mark) -> Option<(u64, String)> {
+    fn read(following: &mut TextReader, mark: &mut TextPosition) -> Option<(u64, String)> {
         let (offset, text, at) = following.after(*mark, usize::MAX)?;
         *mark = at;
         Some((offset, text))
@@ -200,7 +207,7 @@ mod tests {
         let worker = texts.of(KEY.0, KEY.1);
         push(&worker, 1, "Zwölf ");
         push(&worker, 1, "Boxkämpfer");
-        let (mut late, mut mark) = (texts.of(KEY.0, KEY.1).follow(), Mark::default());
+        let (mut late, mut mark) = (texts.of(KEY.0, KEY.1).follow(), TextPosition::default());
         assert_eq!(read(&mut late, &mut mark), Some((0, "Zwölf Boxkämpfer".to_owned())));
         assert_eq!(read(&mut late, &mut mark), None);
         push(&worker, 1, " jagen");
@@ -212,7 +219,8 @@ mod tests {
     fn a_long_text_is_read_in_pieces() {
         let text = Arc::new(Texts::default()).of(KEY.0, KEY.1);
         push(&text, 1, "Zwölf Boxkämpfer");
-        let (mut reader, mut mark, mut pieces) = (text.follow(), Mark::default(), Vec::new());
+        let (mut reader, mut mark, mut pieces) =
+            (text.follow(), TextPosition::default(), Vec::new());
         while let Some((offset, piece, at)) = reader.after(mark, 4) {
             pieces.push((offset, piece, reader.so_far.has_changed().is_ok_and(|more| more)));
             mark = at;
@@ -232,7 +240,7 @@ mod tests {
     fn a_new_run_begins_from_nothing_and_an_old_one_is_not_heard() {
         let texts = Arc::new(Texts::default());
         let text = texts.of(KEY.0, KEY.1);
-        let (mut reader, mut mark) = (text.follow(), Mark::default());
+        let (mut reader, mut mark) = (text.follow(), TextPosition::default());
         push(&text, 1, "one");
         assert_eq!(read(&mut reader, &mut mark), Some((0, "one".to_owned())));
         push(&text, 2, "two");
@@ -246,7 +254,7 @@ mod tests {
     fn a_text_beyond_its_budget_loses_its_beginning_and_its_offset_says_so() {
         let texts = Arc::new(Texts::default());
         let text = texts.of(KEY.0, KEY.1);
-        let (mut reader, mut mark) = (text.follow(), Mark::default());
+        let (mut reader, mut mark) = (text.follow(), TextPosition::default());
         let long = "x".repeat(OF_ONE);
         push(&text, 1, &long);
         assert_eq!(read(&mut reader, &mut mark).map(|read| read.1.len()), Some(OF_ONE));
@@ -254,13 +262,13 @@ mod tests {
         assert_eq!(read(&mut reader, &mut mark), Some((OF_ONE as u64, "end".to_owned())));
         let mut late = text.follow();
         assert_eq!(
-            late.after(Mark::default(), usize::MAX).map(|read| (read.0, read.1)),
+            late.after(TextPosition::default(), usize::MAX).map(|read| (read.0, read.1)),
             Some((OF_ONE as u64, "end".to_owned()))
         );
         push(&text, 1, &"y".repeat(OF_ONE + 1));
         assert_eq!(texts.held.load(Ordering::Relaxed), 0);
         push(&text, 1, "!");
-        let read = late.after(Mark::default(), usize::MAX).map(|read| (read.0, read.1));
+        let read = late.after(TextPosition::default(), usize::MAX).map(|read| (read.0, read.1));
         assert_eq!(read, Some((2 * OF_ONE as u64 + 4, "!".to_owned())));
     }
 

@@ -1,10 +1,10 @@
 //! One shard's timers: which task, execution, approval or delivery asked to be woken when.
 //!
 //! Instants are of the wall clock, because they are stored; it is looked at least once a second, so
-//! that a jump is noticed. One per shard, spawned by the system and rebuilt from what is unfinished.
-//! Deliberately absent: what happens at the instant. Whoever is woken decides.
+//! that a jump is noticed. One per shard, spawned by the system and rebuilt from the unfinished items.
+//! Deliberately absent: the reaction at the instant. The woken actor decides.
 
-mod agenda;
+mod deadlines;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::shard::TaskAddress;
 use crate::supervisor::DirectoryOf;
 use crate::task::{self, TaskKind};
 
-use agenda::Agenda;
+use deadlines::Deadlines;
 
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
-/// Who can be woken.
+/// The actor to wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum TimerKey {
     /// A task.
@@ -41,7 +41,7 @@ pub(crate) enum TimerKey {
     Schedule(schedule::Address),
 }
 
-/// What timers are told.
+/// A message to the timers.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Wake it at this instant, and not at any earlier named one.
@@ -60,7 +60,7 @@ pub(crate) enum Message {
 pub(crate) struct Timers;
 
 pub(crate) struct State {
-    agenda: Agenda,
+    deadlines: Deadlines,
     clock: Arc<dyn Clock>,
     tasks: Arc<DirectoryOf<TaskKind>>,
     executions: Arc<DirectoryOf<ExecutionKind>>,
@@ -73,7 +73,7 @@ pub(crate) struct State {
 impl State {
     /// Sees to it that the clock is looked at in time.
     fn doze(&mut self, myself: &ActorRef<Message>) {
-        let Some(next) = self.agenda.next() else {
+        let Some(next) = self.deadlines.next() else {
             return;
         };
         let now = self.clock.now();
@@ -111,8 +111,17 @@ impl Actor for Timers {
         _: ActorRef<Message>,
         (clock, tasks, executions, approvals, deliveries, schedules): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        let agenda = Agenda::default();
-        Ok(State { agenda, clock, tasks, executions, approvals, deliveries, schedules, nap: None })
+        let deadlines = Deadlines::default();
+        Ok(State {
+            deadlines,
+            clock,
+            tasks,
+            executions,
+            approvals,
+            deliveries,
+            schedules,
+            nap: None,
+        })
     }
 
     async fn handle(
@@ -122,16 +131,16 @@ impl Actor for Timers {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Set(key, at) => state.agenda.set(key, at),
-            Message::Forget(key) => state.agenda.forget(key),
+            Message::Set(key, at) => state.deadlines.set(key, at),
+            Message::Forget(key) => state.deadlines.forget(key),
             #[cfg(test)]
             Message::Count(reply) => {
-                let _ = reply.send(state.agenda.len());
+                let _ = reply.send(state.deadlines.len());
             }
             Message::Look => {
                 state.nap = None;
                 let now = state.clock.now();
-                while let Some(key) = state.agenda.due(now) {
+                while let Some(key) = state.deadlines.due(now) {
                     match key {
                         TimerKey::Task(task) => state.tasks.send(task, task::Message::TimePassed),
                         TimerKey::Execution(execution) => {

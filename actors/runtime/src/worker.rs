@@ -1,4 +1,4 @@
-//! A worker's actor: its leases, its connection and what is said on it (PROTOCOL.md 11).
+//! A worker's actor: its leases, its connection and the messages on it (PROTOCOL.md 11).
 //!
 //! Spawned when a worker registers, or at a start for the workers that running tasks name; it outlives
 //! its connection, and stops when the worker is lost and was last heard of an hour ago. Deliberately
@@ -52,7 +52,7 @@ pub(crate) struct WorkerItem {
     view: Arc<Mutex<View>>,
     link: Option<Link>,
     links: u64,
-    /// The slots of the leases that the worker holds, and what it streams under each.
+    /// The slots of the leases that the worker holds, and the text that it streams under each.
     slots: HashMap<LeaseToken, (SlotPermit, Option<Output>)>,
 }
 
@@ -85,10 +85,10 @@ impl WorkerItem {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the worker something; while it is away there is nobody to tell.
-    fn tell(&self, told: WorkerCommand) {
+    /// Sends a command to the worker; drops it while the worker is away.
+    fn send(&self, command: WorkerCommand) {
         if let Some(link) = &self.link {
-            let _ = link.outgoing.send(told);
+            let _ = link.outgoing.send(command);
         }
     }
 
@@ -139,19 +139,19 @@ impl Item for WorkerItem {
                 let lease = assignment.lease;
                 item.view().worker.assign(lease, held.node.ports.clock.moment());
                 item.slots.insert(lease, (slot, Some(Output::of(&assignment.task))));
-                item.tell(WorkerCommand::Assign(assignment));
+                item.send(WorkerCommand::Assign(assignment));
             }
             Message::Watch(lease) => {
                 item.view().worker.adopt(lease, held.node.ports.clock.moment());
             }
             Message::Revoke(lease, reason) => {
                 if item.release(lease) {
-                    item.tell(WorkerCommand::Cancel(lease, reason));
+                    item.send(WorkerCommand::Cancel(lease, reason));
                 }
             }
             Message::ResultHandled(lease, of, result) => {
                 item.release(lease);
-                item.tell(WorkerCommand::Ack(lease, of, result));
+                item.send(WorkerCommand::Ack(lease, of, result));
             }
             Message::ResultLost => {
                 let link = item.links;
@@ -160,7 +160,7 @@ impl Item for WorkerItem {
             Message::Flush(said) => drop(said),
             Message::Drain => {
                 held.drain();
-                held.item.tell(WorkerCommand::Drain(held.node.settings.drain_deadline));
+                held.item.send(WorkerCommand::Drain(held.node.settings.drain_deadline));
             }
             Message::Close => item.unlink(),
             Message::Look => held.look(),
@@ -239,7 +239,7 @@ impl Held<WorkerItem> {
         match said {
             WorkerMessage::Heartbeat(leases, unreadable) => {
                 let answer = self.item.view().worker.renew(&leases, self.node.ports.clock.moment());
-                self.item.tell(WorkerCommand::Leases(answer, unreadable));
+                self.item.send(WorkerCommand::Leases(answer, unreadable));
             }
             WorkerMessage::Delta(lease, text) => self.delta(lease, text),
             WorkerMessage::Completed(lease, output, completion) => {
@@ -293,7 +293,7 @@ impl Held<WorkerItem> {
         self.publish("worker.draining");
     }
 
-    /// A lease is over, which its task is told.
+    /// Ends a lease and notifies its task.
     fn give_back(&mut self, lease: LeaseToken, why: task::Message) {
         self.item.release(lease);
         let address = TaskAddress { environment: self.address.environment, task: lease.task };

@@ -111,7 +111,7 @@ impl Bench {
         assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
     }
 
-    fn tell(&self, what: &str) {
+    fn report(&self, what: &str) {
         let (disk, live) = (on_disk(self.directory.path()), self.live);
         let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         println!(
@@ -217,35 +217,35 @@ fn main() {
             let until = Duration::from_secs(second).saturating_sub(bench.began.elapsed());
             std::thread::sleep(until);
             if second % 10 == 0 {
-                bench.tell(&format!("{} long texts came", bench.next));
+                bench.report(&format!("{} long texts came", bench.next));
             }
         }
         return;
     }
     (0..lots).for_each(|_| bench.step(true, false));
-    bench.tell("as they came");
+    bench.report("as they came");
     bench.rest(5);
-    bench.tell("after a rest");
+    bench.report("after a rest");
     for round in 1..=12 {
         (0..lots).for_each(|_| bench.step(true, true));
-        bench.tell(&format!("all replaced, {round} times"));
+        bench.report(&format!("all replaced, {round} times"));
     }
     bench.rest(5);
-    bench.tell("after a rest");
+    bench.report("after a rest");
     (0..lots * 9 / 10).for_each(|_| bench.step(false, true));
-    bench.tell("nine in ten removed");
+    bench.report("nine in ten removed");
     bench.rest(20);
-    bench.tell("after a rest");
+    bench.report("after a rest");
     (0..lots * 9 / 10).for_each(|_| bench.step(true, false));
-    bench.tell("as many as before");
+    bench.report("as many as before");
     (0..lots * 9 / 10).for_each(|_| bench.step(false, true));
     let Bench { runtime, store, directory, next, there, live, began } = bench;
     drop(store);
     let store = open(directory.path());
     let mut bench = Bench { runtime, store, directory, next, there, live, began };
-    bench.tell("nine in ten removed, reopened");
+    bench.report("nine in ten removed, reopened");
     for round in 1..=3 {
         (0..lots / 10).for_each(|_| bench.step(true, true));
-        bench.tell(&format!("the rest replaced, {round} times"));
+        bench.report(&format!("the rest replaced, {round} times"));
     }
 }

@@ -10,7 +10,7 @@
 //! (see [`deferred`]). Of two operations on one key in a group only the later one is written.
 //!
 //! After a write or a sync has failed nothing is known about the disk: every ticket of the group says so,
-//! the owner of the process is told once, and the thread ends, which answers all later batches.
+//! the owner of the process is notified once, and the thread ends, which answers all later batches.
 //!
 //! Deliberately absent: the way of bytes to the disk (see [`Engine`]).
 
@@ -93,19 +93,19 @@ pub(crate) struct Job {
 struct Tail {
     to: Option<mpsc::UnboundedSender<Vec<Record>>>,
     /// The newest number of each log that was sent, where several processes append to the logs.
-    told: Option<BTreeMap<LogId, u64>>,
+    published: Option<BTreeMap<LogId, u64>>,
 }
 
 impl Tail {
     /// Sends records in order. Leaves out those that were sent, and those after a gap, which
-    /// [`Shared::tell`] closes.
+    /// [`Shared::publish`] closes.
     fn send(&mut self, mut records: Vec<Record>) {
-        if let Some(told) = &mut self.told {
+        if let Some(published) = &mut self.published {
             records.retain(|record| {
-                let told = told.entry(record.log).or_default();
-                let is_next = record.sequence == *told + 1;
+                let published = published.entry(record.log).or_default();
+                let is_next = record.sequence == *published + 1;
                 if is_next {
-                    *told = record.sequence;
+                    *published = record.sequence;
                 }
                 is_next
             });
@@ -151,25 +151,28 @@ impl Shared {
 
     /// Begins to look after gaps: other processes append to the logs too, which are now at `newest`.
     pub(crate) fn expect_others(&self, newest: BTreeMap<LogId, u64>) {
-        self.tail.lock().expect("no holder panics").told = Some(newest);
+        self.tail.lock().expect("no holder panics").published = Some(newest);
     }
 
     /// The newest number of a log that the tail was sent.
-    pub(crate) fn told(&self, log: LogId) -> u64 {
+    pub(crate) fn published(&self, log: LogId) -> u64 {
         let tail = self.tail.lock().expect("no holder panics");
-        tail.told.as_ref().and_then(|told| told.get(&log).copied()).unwrap_or_default()
+        tail.published
+            .as_ref()
+            .and_then(|published| published.get(&log).copied())
+            .unwrap_or_default()
     }
 
     /// Goes on after a record: those up to it were trimmed before they could be sent.
     pub(crate) fn skip(&self, log: LogId, to: u64) {
-        if let Some(told) = &mut self.tail.lock().expect("no holder panics").told {
-            let told = told.entry(log).or_default();
-            *told = to.max(*told);
+        if let Some(published) = &mut self.tail.lock().expect("no holder panics").published {
+            let published = published.entry(log).or_default();
+            *published = to.max(*published);
         }
     }
 
     /// Sends records, also of other processes, that a reader has found.
-    pub(crate) fn tell(&self, records: Vec<Record>) {
+    pub(crate) fn publish(&self, records: Vec<Record>) {
         self.tail.lock().expect("no holder panics").send(records);
     }
 
@@ -282,7 +285,7 @@ impl<E: Engine> Committer<E> {
         if records.is_empty() {
             return;
         }
-        self.shared.tell(records);
+        self.shared.publish(records);
     }
 }
 

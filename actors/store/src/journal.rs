@@ -13,9 +13,9 @@
 //!
 //! Integers are little-endian; groups are numbered without gaps, over both files and all openings. The
 //! CRC covers the directory's salt, the number and the ops, so that no text of a client passes for a
-//! group. A group is written after the one before it was synced. So a valid group behind a broken one, or
-//! after a gap, says that acknowledged data is damaged; a broken group at the end is what a power cut
-//! leaves.
+//! group. A group is written after the one before it was synced. So a valid group behind a broken one,
+//! or after a gap, says that acknowledged data is damaged; a broken group at the end is the trace that
+//! a power cut leaves.
 //!
 //! Deliberately absent: the meaning of rows, and their way to sled (see `sled/checkpoint.rs`).
 

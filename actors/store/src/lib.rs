@@ -4,7 +4,7 @@
 //! (which a [`Query`] finds) and logs (append-only, numbered in the order of commits). It knows nothing of
 //! tasks, of actors or of HTTP: [`table::Table`] and its users give the bytes a meaning.
 //!
-//! Deliberately absent: transactions that read (every key has one writer, which knows what it wrote), and
+//! Deliberately absent: transactions that read (every key has one writer, which knows its last value), and
 //! any wall clock but that of the archive's records.
 
 pub mod batch;

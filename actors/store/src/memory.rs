@@ -156,7 +156,7 @@ impl Store for MemoryStore {
         let mut database = self.database();
         let newest = database.disk.newest();
         let process = &mut database.processes[self.process];
-        (process.tail, process.told) = (Some(sender), newest);
+        (process.tail, process.published) = (Some(sender), newest);
         receiver
     }
 

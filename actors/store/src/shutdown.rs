@@ -4,7 +4,7 @@
 //! callboard-state  [boot id] while a process has the directory; [closed <length of db>] afterwards
 //! ```
 //!
-//! Deliberately absent: the repair of what a crash left (see `repair.rs`).
+//! Deliberately absent: the repair after a crash (see `repair.rs`).
 
 use std::fs::{self, File};
 use std::io;

@@ -18,10 +18,11 @@
 //! 8. `db` is open from before sled opens it until after sled has closed it, and is synced through that
 //!    descriptor: Linux reports to it every failed sync, those of sled's own thread too (`opening.rs`).
 //!
-//! sled also takes damage for the end of its log, or skips it. So the number of the newest commit stands
-//! in a file of its own (`mark.rs`), and what sled is about to replay is checked first (`scrub.rs`).
+//! sled also takes damage for the end of its log, or skips it. So the number of the newest commit
+//! stands in a file of its own (`mark.rs`), and the part of the log that sled is about to replay is
+//! checked first (`scrub.rs`).
 //!
-//! sled survived power cuts without the journal, too, which is for speed and for telling damage
+//! sled survived power cuts without the journal, too, which is for speed and for distinguishing damage
 //! (docs/adr/0001-journal.md). Only this module and `floor.rs`, its baseline in benchmarks, name sled.
 //! Deliberately absent: sled's transactions, its further trees (a batch is atomic within one only) and its
 //! `flush_async` (many at once hang for good).

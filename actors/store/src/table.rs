@@ -70,7 +70,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         Self { upgrade: Some(upgrade), ..self }
     }
 
-    /// The same, with compressed rows: `dictionary` holds what they have in common, and never changes.
+    /// The same, with compressed rows: `dictionary` holds their common parts, and never changes.
     #[must_use]
     pub const fn compressed_with(self, dictionary: &'static [u8]) -> Self {
         Self { dictionary: Some(dictionary), ..self }

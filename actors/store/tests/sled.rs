@@ -170,7 +170,7 @@ fn garbage_is_an_error_and_no_panic() {
 #[test]
 fn broken_files_that_can_be_made_again_are() {
     let directory = used(300);
-    // sled writes its snapshot when it opens what is there.
+    // sled writes its snapshot when it opens an existing directory.
     drop(open(directory.path()).unwrap());
     let mut broken = 0;
     for file in fs::read_dir(directory.path()).unwrap() {

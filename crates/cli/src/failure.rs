@@ -128,7 +128,7 @@ impl Failure {
     }
 
     /// Says on standard error why.
-    pub(super) fn tell(&self) {
+    pub(super) fn print(&self) {
         let text = self.words();
         if !text.is_empty() {
             // Nobody may be left to read it.
@@ -140,7 +140,7 @@ impl Failure {
     pub(super) fn words(&self) -> String {
         match self {
             Self::OutputClosed | Self::Interrupted => String::new(),
-            Self::Refused(refusal) => told(refusal),
+            Self::Refused(refusal) => refusal_text(refusal),
             Self::Unreachable { server, reason } => {
                 format!("the server {server} cannot be reached: {}", escaped(reason))
             }
@@ -182,7 +182,7 @@ impl From<Error> for Failure {
     }
 }
 
-fn told(refusal: &ApiError) -> String {
+fn refusal_text(refusal: &ApiError) -> String {
     let mut text = escaped(&refusal.message);
     if text.is_empty() {
         text = format!("the server answered {}", refusal.status);
@@ -265,25 +265,25 @@ mod tests {
     fn who_was_first_is_told() {
         let details = json!({"decidedBy": "usr_1", "decidedAt": "2026-11-21T10:00:00.000Z"});
         let error = json!({"code": "ALREADY_DECIDED", "message": "too late", "details": details});
-        let told = told(&ApiError::read(409, &json!({"error": error})));
-        assert_eq!(told, "too late (ALREADY_DECIDED, by usr_1 at 2026-11-21T10:00:00.000Z)");
+        let text = refusal_text(&ApiError::read(409, &json!({"error": error})));
+        assert_eq!(text, "too late (ALREADY_DECIDED, by usr_1 at 2026-11-21T10:00:00.000Z)");
     }
 
     #[test]
     fn an_identifier_of_another_kind_is_told_with_the_command_for_it() {
-        let told = |message: &str| {
+        let text = |message: &str| {
             let error = json!({"code": "NOT_FOUND", "message": message});
-            told(&ApiError::read(404, &json!({"error": error})))
+            refusal_text(&ApiError::read(404, &json!({"error": error})))
         };
         assert_eq!(
-            told("task dt_plan_1 does not exist"),
+            text("task dt_plan_1 does not exist"),
             "task dt_plan_1 does not exist: it is the identifier of a plan; use callboard plans show \
              dt_plan_1 (NOT_FOUND)"
         );
         let known = "task dt_task_1 does not exist (NOT_FOUND)";
-        assert_eq!(told("task dt_task_1 does not exist"), known);
+        assert_eq!(text("task dt_task_1 does not exist"), known);
         assert_eq!(
-            told("template mine-v1 does not exist"),
+            text("template mine-v1 does not exist"),
             "template mine-v1 does not exist (NOT_FOUND)"
         );
     }
@@ -298,7 +298,7 @@ mod tests {
             "meta": {"requestId": "r1"},
         });
         assert_eq!(
-            told(&ApiError::read(400, &body)),
+            refusal_text(&ApiError::read(400, &body)),
             "a circle (CIRCULAR_DEPENDENCY, request r1)\n  steps: a circle (CIRCULAR_DEPENDENCY)\n  \
              name: \\u{1b}[2J (VALIDATION_ERROR)"
         );

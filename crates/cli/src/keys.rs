@@ -92,8 +92,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
     let text = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
     if access.output == Format::Table {
         // The key alone, so that it can be sent into a file.
-        let told = [text("id"), text("role"), format!("until {}", text("expiresAt"))].join(", ");
-        note(&format!("{told}; it is shown only once"));
+        let summary = [text("id"), text("role"), format!("until {}", text("expiresAt"))].join(", ");
+        note(&format!("{summary}; it is shown only once"));
         return print(&format!("{}\n", text("key")));
     }
     access.output.item(&key, |_| String::new())

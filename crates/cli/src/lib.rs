@@ -44,7 +44,7 @@ mod webhooks;
 pub mod worker;
 mod workers;
 
-pub use login::Loan;
+pub use login::TemporaryLogin;
 pub use templates::ValidateTemplate;
 
 use access::{Access, Remote};
@@ -147,7 +147,7 @@ fn exit(outcome: &Result<(), Failure>) -> u8 {
     match outcome {
         Ok(()) => 0,
         Err(failure) => {
-            failure.tell();
+            failure.print();
             failure.exit_code()
         }
     }

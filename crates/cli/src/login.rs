@@ -50,7 +50,7 @@ struct Locked<'a> {
 
 /// A login that a program stored for as long as its server runs.
 #[derive(Debug)]
-pub struct Loan {
+pub struct TemporaryLogin {
     store: Store,
     server: String,
     email: String,
@@ -58,7 +58,7 @@ pub struct Loan {
     before: Option<String>,
 }
 
-impl Loan {
+impl TemporaryLogin {
     /// Stores the answer to a sign-in at `server` as `callboard auth login` does: later commands use it.
     /// Other logins stay.
     ///

@@ -119,13 +119,13 @@ pub(super) fn verdict(kind: &str, item: &Value) -> Result<(), Failure> {
     }
     let (code, message) = (text(&item["error"]["code"]), text(&item["error"]["message"]));
     let why = if message.is_empty() { code.clone() } else { format!("{message} ({code})") };
-    let mut told = format!("{kind} {id} is {status}");
+    let mut ending = format!("{kind} {id} is {status}");
     if !why.is_empty() {
-        told = format!("{told}: {why}");
+        ending = format!("{ending}: {why}");
     }
     Err(match code.as_str() {
-        "TASK_TIMEOUT" | "EXECUTION_TIMEOUT" => Failure::TimedOut(told),
-        _ => Failure::WorkFailed(told),
+        "TASK_TIMEOUT" | "EXECUTION_TIMEOUT" => Failure::TimedOut(ending),
+        _ => Failure::WorkFailed(ending),
     })
 }
 

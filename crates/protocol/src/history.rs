@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use callboard_domain::approval::history::Version;
 use callboard_domain::approval::{Action, Details, Entry, Salt};
-use callboard_domain::task::Why;
+use callboard_domain::task::HoldReason;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -246,7 +246,7 @@ impl EntryBody {
                 why: more
                     .why
                     .as_ref()
-                    .map(|why| named(&Why::ALL, Why::as_str, why, "why"))
+                    .map(|why| named(&HoldReason::ALL, HoldReason::as_str, why, "why"))
                     .transpose()?,
                 confidence: self.confidence,
                 threshold: more.threshold,

@@ -152,13 +152,13 @@ fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens
         confidence_source: Some(completion.confidence_source.into()),
         finish_reason: completion.finish_reason,
         service_tier: completion.service_tier,
-        limits: told(completion.limits),
+        limits: limits_of(completion.limits),
         judge: judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) }),
     })
 }
 
 /// What the provider told of its limits, if anything.
-fn told(limits: Reported) -> Option<Box<Reported>> {
+fn limits_of(limits: Reported) -> Option<Box<Reported>> {
     (!limits.is_none()).then(|| Box::new(limits))
 }
 

@@ -260,7 +260,7 @@ impl State {
             tracing::warn!("the server sent a frame that this worker doesn't know");
             return;
         };
-        tell(&frame);
+        log_frame(&frame);
         if let ToWorker::Error { error } = &frame
             && error.code == "FORBIDDEN"
         {
@@ -321,7 +321,7 @@ impl State {
 }
 
 /// Logs the life of leases, by their tasks and never by their texts.
-fn tell(frame: &ToWorker) {
+fn log_frame(frame: &ToWorker) {
     match frame {
         ToWorker::Registered(registered) => {
             let (kept, lost) = (registered.kept.len(), registered.lost.len());

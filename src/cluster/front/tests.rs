@@ -44,14 +44,14 @@ fn current_while(router: Router, current: Arc<AtomicBool>) -> Role {
 
 /// A node that tells what it was asked, and from where.
 fn echo() -> Router {
-    let told = |ConnectInfo(caller): ConnectInfo<SocketAddr>, request: Request| async move {
+    let echo = |ConnectInfo(caller): ConnectInfo<SocketAddr>, request: Request| async move {
         let noted = request.headers().contains_key(FORWARDED);
         let target = request.uri().to_string();
         let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.expect("a body");
         let body = String::from_utf8_lossy(&body).into_owned();
         (StatusCode::CREATED, format!("{caller} {noted} {target} {body}"))
     };
-    Router::new().route("/echo", post(told)).route("/socket", any(socket))
+    Router::new().route("/echo", post(echo)).route("/socket", any(socket))
 }
 
 /// A socket that returns every byte.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use callboard_domain::Error;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::{State, Task};
-use callboard_runtime::accounts::Right;
+use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::events::{StreamItem, Subscription};
 use callboard_runtime::read::TaskDetail;
 use callboard_runtime::tables::Subject;
@@ -50,7 +50,7 @@ pub(super) struct Follow {
     environment: Environment,
     task: TaskId,
     subscription: Subscription,
-    right: Right,
+    right: PermissionWatch,
     deadline: Instant,
     stopping: watch::Receiver<bool>,
     /// It ended before it was followed.
@@ -64,7 +64,7 @@ impl Follow {
         environment: Environment,
         task: TaskId,
         subscription: Subscription,
-        right: Right,
+        right: PermissionWatch,
     ) -> Self {
         let deadline = Instant::now() + app.chat_wait;
         let stopping = app.stopping.subscribe();
@@ -77,7 +77,7 @@ impl Follow {
     }
 
     /// The caller's right to submit.
-    pub(super) fn right(&self) -> Right {
+    pub(super) fn right(&self) -> PermissionWatch {
         self.right.clone()
     }
 

@@ -102,7 +102,7 @@ impl Chat {
     }
 
     fn end(&mut self, end: &End) {
-        self.ready.push_back(super::told(self.follow.task(), end).to_string());
+        self.ready.push_back(super::end_body(self.follow.task(), end).to_string());
         self.is_over = true;
     }
 }

@@ -110,7 +110,7 @@ async fn refusal(method: &str, path: &str, body: &'static str) -> (u16, String, 
     (answer.status, text("code"), text("message"))
 }
 
-fn told(status: u16, code: &str, message: &str) -> (u16, String, String) {
+fn error(status: u16, code: &str, message: &str) -> (u16, String, String) {
     (status, code.to_owned(), message.to_owned())
 }
 
@@ -143,24 +143,24 @@ async fn a_given_request_id_comes_back() {
 async fn every_refusal_is_in_the_envelope() {
     assert_eq!(
         refusal("POST", "/api/tasks", "{}").await,
-        told(400, "VALIDATION_ERROR", "prompt is required")
+        error(400, "VALIDATION_ERROR", "prompt is required")
     );
     assert_eq!(
         refusal("POST", "/api/tasks", "").await,
-        told(400, "INVALID_JSON", "the body is not valid JSON: it is empty")
+        error(400, "INVALID_JSON", "the body is not valid JSON: it is empty")
     );
     assert_eq!(
         refusal("GET", "/api/tasks?x=1", "").await,
-        told(400, "VALIDATION_ERROR", "x is an unknown field; allowed: limit, offset")
+        error(400, "VALIDATION_ERROR", "x is an unknown field; allowed: limit, offset")
     );
     assert_eq!(
         refusal("GET", "/api/tasks/dt_task_x", "").await,
-        told(404, "NOT_FOUND", "task dt_task_x does not exist")
+        error(404, "NOT_FOUND", "task dt_task_x does not exist")
     );
-    let nothing = told(404, "NOT_FOUND", "no route matches this path");
+    let nothing = error(404, "NOT_FOUND", "no route matches this path");
     assert_eq!(refusal("GET", "/api/nothing", "").await, nothing);
     assert_eq!(refusal("GET", "/api/tasks/%ff", "").await, nothing);
-    let inside = told(500, "INTERNAL_ERROR", "internal error");
+    let inside = error(500, "INTERNAL_ERROR", "internal error");
     assert_eq!(refusal("GET", "/api/panics", "").await, inside);
     assert_eq!(refusal("GET", "/api/short", "").await, inside);
 }

@@ -5,7 +5,7 @@
 use axum::response::sse::Event;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::{State as TaskState, Task};
-use callboard_runtime::texts::{Following, Mark, Run};
+use callboard_runtime::texts::{Run, TextPosition, TextReader};
 use futures_util::future::select_all;
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ pub(super) type StepKey = (String, Option<u16>);
 pub(super) struct Text {
     pub(super) task: TaskId,
     pub(super) step: Option<StepKey>,
-    following: Following,
-    sent: Mark,
+    following: TextReader,
+    sent: TextPosition,
     /// The version of the task that the client knows of.
     version: u64,
     /// A run has begun that the client knows of.
@@ -36,7 +36,7 @@ impl Text {
             task: task.spec.id,
             step: task.spec.origin.step.as_ref().map(|(_, id)| (id.clone(), task.spec.origin.item)),
             following: app.handle.follow_text(environment, task.spec.id),
-            sent: Mark::default(),
+            sent: TextPosition::default(),
             version: task.version,
             has_begun: task.started_at.is_some(),
         }
@@ -44,7 +44,7 @@ impl Text {
 
     /// The text so far of a task that was read just now, if it is there from its beginning.
     pub(super) fn so_far(&mut self, task: &Task) -> Option<String> {
-        let (offset, text, at) = self.following.after(Mark::default(), usize::MAX)?;
+        let (offset, text, at) = self.following.after(TextPosition::default(), usize::MAX)?;
         // The text of a run that the task's row does not show yet comes as a delta, and so does one
         // whose beginning is not kept.
         let is_running = matches!(task.state, TaskState::Running { .. });

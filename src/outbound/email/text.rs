@@ -6,17 +6,17 @@
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::MailCause;
-use callboard_domain::task::Why;
-use callboard_runtime::ports::Letter;
+use callboard_domain::task::HoldReason;
+use callboard_runtime::ports::ReviewerMail;
 
 /// The subject: whose output waits.
-pub(super) fn subject(letter: &Letter) -> String {
+pub(super) fn subject(letter: &ReviewerMail) -> String {
     format!("Review: {}", waiting(letter))
 }
 
 /// The text, with the address of the page that shows the item.
-pub(super) fn body(letter: &Letter, link: &str) -> String {
-    let Letter { task, since, expires_at, .. } = letter;
+pub(super) fn body(letter: &ReviewerMail, link: &str) -> String {
+    let ReviewerMail { task, since, expires_at, .. } = letter;
     let mut text = format!(
         "Hello {},\n\n\
          the output of {} waits for a decision.\n{}\n\n\
@@ -45,7 +45,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-fn waiting(letter: &Letter) -> String {
+fn waiting(letter: &ReviewerMail) -> String {
     match (&letter.step, &letter.template) {
         (Some((_, step)), Some(template)) => {
             format!("step {} of {}", one_line(step), one_line(template))
@@ -66,16 +66,16 @@ const fn cause(cause: MailCause) -> &'static str {
     }
 }
 
-fn held(letter: &Letter) -> String {
+fn held(letter: &ReviewerMail) -> String {
     let below = below(letter.confidence, letter.threshold);
     match letter.why {
-        Why::Required => match below {
+        HoldReason::Required => match below {
             Some(below) => format!("a review is required, and {below}"),
             None => "a review is required".into(),
         },
-        Why::BelowThreshold => below.unwrap_or_else(|| "its confidence is too low".into()),
-        Why::NoConfidence => "it came without a confidence".into(),
-        Why::Sampled => "it would have passed, and was picked as a sample".into(),
+        HoldReason::BelowThreshold => below.unwrap_or_else(|| "its confidence is too low".into()),
+        HoldReason::NoConfidence => "it came without a confidence".into(),
+        HoldReason::Sampled => "it would have passed, and was picked as a sample".into(),
     }
 }
 
@@ -128,37 +128,37 @@ Execution: dt_exec_00000000000000000000000200
 ";
         assert_eq!(body(&letter(), "https://callboard.example.com/review/X"), expected);
         assert_eq!(subject(&letter()), "Review: step summarize of doc-review-v1");
-        let alone = Letter { step: None, template: None, ..letter() };
+        let alone = ReviewerMail { step: None, template: None, ..letter() };
         assert_eq!(subject(&alone), "Review: task dt_task_00000000000000000000000100");
         assert!(!body(&alone, "X").contains("Execution"));
     }
 
     #[test]
     fn every_cause_and_every_reason_has_its_words() {
-        let with = |letter: Letter| body(&letter, "X");
-        let escalated = with(Letter { cause: MailCause::Escalated, ..letter() });
+        let with = |letter: ReviewerMail| body(&letter, "X");
+        let escalated = with(ReviewerMail { cause: MailCause::Escalated, ..letter() });
         assert!(escalated.contains("Nobody has decided yet, so it was escalated to you."));
-        let expired = with(Letter { cause: MailCause::Expired, ..letter() });
+        let expired = with(ReviewerMail { cause: MailCause::Expired, ..letter() });
         assert!(expired.contains("The time is over"));
         let why = |why, confidence| {
-            let text = with(Letter { why, confidence, ..letter() });
+            let text = with(ReviewerMail { why, confidence, ..letter() });
             text.lines().nth(5).expect("a sixth line").replace("Why it is held: ", "")
         };
         assert_eq!(
-            why(Why::Required, Some(0.71)),
+            why(HoldReason::Required, Some(0.71)),
             "a review is required, and confidence 0.71 is below 0.85"
         );
-        assert_eq!(why(Why::Required, Some(0.9)), "a review is required");
-        assert_eq!(why(Why::NoConfidence, None), "it came without a confidence");
+        assert_eq!(why(HoldReason::Required, Some(0.9)), "a review is required");
+        assert_eq!(why(HoldReason::NoConfidence, None), "it came without a confidence");
         assert_eq!(
-            why(Why::Sampled, Some(0.9)),
+            why(HoldReason::Sampled, Some(0.9)),
             "it would have passed, and was picked as a sample"
         );
         assert_eq!(
-            why(Why::BelowThreshold, Some(0.849_96)),
+            why(HoldReason::BelowThreshold, Some(0.849_96)),
             "confidence 0.84996 is below 0.85",
             "never 0.85 is below 0.85"
         );
-        assert_eq!(why(Why::BelowThreshold, Some(0.0)), "confidence 0 is below 0.85");
+        assert_eq!(why(HoldReason::BelowThreshold, Some(0.0)), "confidence 0 is below 0.85");
     }
 }

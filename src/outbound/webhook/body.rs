@@ -10,7 +10,7 @@ use std::io::Write;
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_runtime::ports::Notice;
+use callboard_runtime::ports::WebhookContent;
 use ring::hmac;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ struct Usage {
 }
 
 /// The body.
-pub(super) fn body(notice: &Notice, secret: &WebhookSecret) -> Vec<u8> {
+pub(super) fn body(notice: &WebhookContent, secret: &WebhookSecret) -> Vec<u8> {
     let payload = Payload {
         event: notice.event.as_str(),
         task_id: Text(notice.task),
@@ -85,12 +85,12 @@ pub(super) mod tests {
     const VECTORS: &str = include_str!("../../../docs/webhooks/vectors.json");
 
     /// A webhook of the documentation.
-    pub(in super::super) fn notice(output: Option<&str>) -> Notice {
+    pub(in super::super) fn notice(output: Option<&str>) -> WebhookContent {
         let (event, status) = match output {
             Some(_) => (EventName::TaskCompleted, Status::Completed),
             None => (EventName::TaskFailed, Status::Failed),
         };
-        Notice {
+        WebhookContent {
             delivery: DeliveryId::from_u128(7 << 10),
             environment: Environment::Live,
             url: "https://example.com/hook".into(),

@@ -1,5 +1,5 @@
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Fate, Record};
+use callboard_domain::approval::{GateOutcome, Record};
 use callboard_domain::calibration::Counts;
 use serde_json::{json, to_value};
 
@@ -28,7 +28,7 @@ fn statistics_have_the_members_of_the_specification() {
     assert_eq!(to_value(StatisticsBody::from(&summary)).unwrap(), expected);
 }
 
-fn record(confidence: Option<f64>, fate: Fate) -> Record {
+fn record(confidence: Option<f64>, fate: GateOutcome) -> Record {
     Record {
         template: Some("t-v1".into()),
         step: Some("s".into()),
@@ -47,10 +47,10 @@ fn a_calibration_tells_deciles_and_thresholds() {
     let (by, at) = ("usr_a".to_owned(), Timestamp::default());
     let mut counts = Counts::default();
     for record in [
-        record(Some(1.0), Fate::Passed),
-        record(Some(0.35), Fate::Rejected { by: by.clone(), at }),
-        record(None, Fate::Approved { by, at, edited: true }),
-        record(None, Fate::Cancelled),
+        record(Some(1.0), GateOutcome::Passed),
+        record(Some(0.35), GateOutcome::Rejected { by: by.clone(), at }),
+        record(None, GateOutcome::Approved { by, at, edited: true }),
+        record(None, GateOutcome::Cancelled),
     ] {
         counts.replace(None, &record);
     }

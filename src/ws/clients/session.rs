@@ -16,7 +16,7 @@ use callboard_runtime::events::StreamItem;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::http::Fed;
+use crate::http::FeedItem;
 use crate::wire::events::{cursor, shared, written};
 
 /// How many subscriptions a socket may have.
@@ -68,7 +68,7 @@ enum Waiting {
     Close(u16, &'static str),
 }
 
-struct Sub {
+struct ActiveSubscription {
     number: u64,
     /// The client's name for it.
     name: String,
@@ -83,7 +83,7 @@ struct Sub {
 
 /// A client's socket.
 pub(super) struct Session {
-    subs: Vec<Sub>,
+    subs: Vec<ActiveSubscription>,
     waiting: VecDeque<Waiting>,
     events: usize,
     bytes: usize,
@@ -145,7 +145,14 @@ impl Session {
     pub(super) fn subscribed(&mut self, number: u64, name: String, at: u64, resume: Option<u64>) {
         let quoted = Value::from(name.as_str());
         let before = format!(r#""type":"event","sub":{quoted},"#);
-        self.subs.push(Sub { number, name, before, prev: resume, at, is_live: false });
+        self.subs.push(ActiveSubscription {
+            number,
+            name,
+            before,
+            prev: resume,
+            at,
+            is_live: false,
+        });
     }
 
     /// A subscription ends; none of its events is sent any more.
@@ -172,14 +179,14 @@ impl Session {
     }
 
     /// An item of a subscription. One that finds too many others waiting is dropped.
-    pub(super) fn fed(&mut self, number: u64, fed: Fed, now: Instant) {
+    pub(super) fn fed(&mut self, number: u64, fed: FeedItem, now: Instant) {
         let Some(sub) = self.subs.iter_mut().find(|sub| sub.number == number) else { return };
         match fed {
-            Fed::Live => sub.is_live = true,
-            Fed::Item(StreamItem::Gap(_, to)) => {
+            FeedItem::Live => sub.is_live = true,
+            FeedItem::Item(StreamItem::Gap(_, to)) => {
                 self.waiting.push_back(Waiting::Gap(number, to, "expired"));
             }
-            Fed::Item(item) => {
+            FeedItem::Item(item) => {
                 let bytes = shared(&item).len();
                 if self.events >= MAX_EVENTS || self.bytes + bytes > MAX_BYTES {
                     self.slow_since.get_or_insert(now);

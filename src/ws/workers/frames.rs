@@ -204,8 +204,8 @@ fn shown(lease: &str) -> String {
 }
 
 /// The frame for what the worker is told; none for the end of the connection.
-pub(super) fn told(told: WorkerCommand) -> Option<ToWorker> {
-    Some(match told {
+pub(super) fn to_frame(command: WorkerCommand) -> Option<ToWorker> {
+    Some(match command {
         WorkerCommand::Assign(assignment) => ToWorker::Assign(Box::new(assign(*assignment))),
         WorkerCommand::Leases(leases, unreadable) => ToWorker::Leases {
             renewed: texts(&leases.renewed),

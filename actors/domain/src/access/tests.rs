@@ -1,4 +1,4 @@
-//! SPEC.md's table, spelled out again from its text, and what a caller may do with it.
+//! SPEC.md's table, spelled out again from its text, and the permissions that follow for a caller.
 
 use super::*;
 

@@ -3,12 +3,12 @@
 //! ```text
 //!   5 failures a minute of one address at one account    that address waits out the minute there
 //!   20 failures a minute of one address                  that address waits out the minute everywhere
-//!   5 failures a minute at one account, whatever the     an address that is new to the account waits
+//!   5 failures a minute at one account, from any         an address that is new to the account waits
 //!   addresses, those aside that it is used from          1 s, doubling with each failure, up to 1 min
 //! ```
 //!
 //! In the first two cases a right password is refused as well. In the third, the address comes back
-//! after the wait that it was told and is admitted, whatever others did meanwhile: there is no turn
+//! after the announced wait and is admitted, independently of other callers: there is no turn
 //! that an attacker could take. An address from which the account signed in lately is not new.
 //!
 //! Attempts run side by side and take a while, so attempts in flight count as failures: otherwise a

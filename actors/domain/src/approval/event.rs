@@ -1,37 +1,37 @@
-//! What happens to an approval, what is to be done, and why something changes nothing.
+//! The events of an approval, its effects, and its refusals.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Details};
+use super::{Assignee, Details};
 use crate::Timestamp;
 use crate::digest::Digest;
 use crate::id::{DeliveryId, TaskId, UserId};
 
-/// What happened to an approval.
+/// An event of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A reviewer looks at it.
     Claimed {
-        /// Who.
+        /// The user or key.
         by: Decider,
     },
     /// A reviewer has turned away.
     Released {
-        /// Who.
+        /// The user or key.
         by: Decider,
     },
     /// A reviewer lets the output pass.
     Approved {
-        /// Who.
+        /// The user or key.
         by: Decider,
         /// The hash of the text that replaces the output.
         edit: Option<Digest>,
-        /// The hash of what was said to it.
+        /// The hash of the reviewer's comment.
         comment: Option<Digest>,
     },
     /// A reviewer does not let the output pass.
     Rejected {
-        /// Who.
+        /// The user or key.
         by: Decider,
         /// The hash of the reason.
         reason: Digest,
@@ -40,17 +40,17 @@ pub enum Event {
     },
     /// Its task was cancelled or failed.
     TaskEnded {
-        /// By whom.
+        /// The user or key.
         by: String,
     },
     /// The clock passed an instant that it had asked to be woken at.
     TimePassed {
         /// An admin, to be asked now.
-        asked: Asked,
+        asked: Assignee,
     },
 }
 
-/// Who decides, as it is recorded.
+/// The decider, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decider {
     /// The user's or the key's identifier.
@@ -64,7 +64,7 @@ pub struct Decider {
 }
 
 impl Decider {
-    /// Who is shown as having decided.
+    /// The name that is shown as the decider's.
     #[must_use]
     pub fn name(&self) -> &str {
         self.reviewer.as_deref().unwrap_or(&self.account)
@@ -75,7 +75,7 @@ impl Decider {
     }
 }
 
-/// What the runtime is to do.
+/// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Wake it at this instant, instead of any instant asked for before.
@@ -91,13 +91,13 @@ pub enum Effect {
 /// A mail to a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
-    /// Of the delivery.
+    /// The identifier of the delivery.
     pub id: DeliveryId,
-    /// What it is about.
+    /// The task under review.
     pub task: TaskId,
-    /// To whom.
+    /// The recipient.
     pub to: UserId,
-    /// Why.
+    /// The cause.
     pub cause: MailCause,
 }
 
@@ -118,18 +118,18 @@ pub enum MailCause {
 pub enum Refusal {
     /// Somebody was first.
     AlreadyDecided {
-        /// Who.
+        /// The user or key.
         by: String,
-        /// When.
+        /// The instant.
         at: Timestamp,
     },
     /// Its task was cancelled.
     Cancelled,
     /// Another reviewer looks at it.
     ClaimedBy {
-        /// Who.
+        /// The user or key.
         by: String,
-        /// Until when.
+        /// The end of the claim.
         until: Timestamp,
     },
     /// Nobody has claimed it.

@@ -21,7 +21,7 @@ use crate::digest::Digest;
 use crate::event::EventName;
 use crate::id::{ExecutionId, TaskId, UserId};
 use crate::names::names;
-use crate::task::Why;
+use crate::task::HoldReason;
 
 pub use crate::chain::{Broken, Chain, Fault};
 
@@ -136,7 +136,7 @@ pub struct Entry {
 pub struct Details {
     /// The reason for the hold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<Why>,
+    pub why: Option<HoldReason>,
     /// The model's confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,

@@ -1,4 +1,4 @@
-//! What became of an output that a gate looked at: the track record of a confidence.
+//! The outcome of an output at its gate: the track record of a confidence.
 //!
 //! One record for each output, whether it was held or passed; kept for good, so that thresholds can
 //! be judged by what reviewers decided (PROTOCOL.md 6). Deliberately absent: sums over
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{Approval, Outcome, State};
 use crate::Timestamp;
 use crate::confidence::Source;
-use crate::task::{Completion, Task, Why};
+use crate::task::{Completion, HoldReason, Task};
 
-/// What became of one output.
+/// The outcome of one output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The template that the step belongs to.
@@ -35,18 +35,18 @@ pub struct Record {
     /// When the gate looked at it.
     #[serde(rename = "o")]
     pub since: Timestamp,
-    /// Whether it was escalated.
+    /// True if it was escalated.
     #[serde(rename = "e", default, skip_serializing_if = "std::ops::Not::not")]
     pub escalated: bool,
-    /// What became of it.
+    /// The outcome.
     #[serde(rename = "f")]
-    pub fate: Fate,
+    pub fate: GateOutcome,
 }
 
-/// What became of an output that a gate looked at.
+/// The outcome of an output at its gate, so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum GateOutcome {
     /// It passed, and nobody looked at it.
     Passed,
     /// It waits.
@@ -56,18 +56,18 @@ pub enum Fate {
     },
     /// A reviewer let it pass.
     Approved {
-        /// Who.
+        /// The reviewer.
         by: String,
-        /// When.
+        /// The instant.
         at: Timestamp,
-        /// Whether with another text.
+        /// True if the reviewer replaced the text.
         edited: bool,
     },
     /// A reviewer, or the clock, did not let it pass.
     Rejected {
-        /// Who.
+        /// The reviewer.
         by: String,
-        /// When.
+        /// The instant.
         at: Timestamp,
     },
     /// The task ended before a decision.
@@ -88,7 +88,7 @@ impl Record {
             sampled: false,
             since: now,
             escalated: false,
-            fate: Fate::Passed,
+            fate: GateOutcome::Passed,
         })
     }
 }
@@ -97,7 +97,7 @@ impl Record {
     /// True while the output waits for a decision.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        matches!(self.fate, Fate::Open { .. })
+        matches!(self.fate, GateOutcome::Open { .. })
     }
 }
 
@@ -108,12 +108,12 @@ impl From<&Approval> for Record {
             (Some(decision), _) => {
                 let (by, at) = (decision.by.name().to_owned(), decision.at);
                 match decision.outcome {
-                    Outcome::Approved { edited } => Fate::Approved { by, at, edited },
-                    Outcome::Rejected { .. } => Fate::Rejected { by, at },
+                    Outcome::Approved { edited } => GateOutcome::Approved { by, at, edited },
+                    Outcome::Rejected { .. } => GateOutcome::Rejected { by, at },
                 }
             }
-            (None, State::Cancelled) => Fate::Cancelled,
-            (None, state) => Fate::Open { expired: state == State::Expired },
+            (None, State::Cancelled) => GateOutcome::Cancelled,
+            (None, state) => GateOutcome::Open { expired: state == State::Expired },
         };
         Self {
             template: origin.template.clone(),
@@ -121,7 +121,7 @@ impl From<&Approval> for Record {
             confidence: approval.opening.confidence,
             method: approval.opening.method,
             model: Some(approval.task.model.clone()),
-            sampled: approval.opening.why == Why::Sampled,
+            sampled: approval.opening.why == HoldReason::Sampled,
             since: approval.opening.since,
             escalated: approval.escalated_at.is_some(),
             fate,

@@ -1,4 +1,4 @@
-//! Who is asked, who decides, and what is asked of a model again (PROTOCOL.md 6).
+//! The choice of a reviewer, the recorded decider, and the prompt of a retry (PROTOCOL.md 6).
 //!
 //! Deliberately absent: how many items each reviewer has, which the runtime counts; and who may decide
 //! at all, which is [`crate::access`]'s.
@@ -12,29 +12,33 @@ use crate::error::{Error, Rule};
 use crate::id::UserId;
 use crate::task::Spec;
 
-/// Among whom a reviewer is looked for.
+/// The users from whom a reviewer is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ReviewerPool {
     /// Operators and admins.
     Anybody,
     /// Admins, but not this user, who had it before.
     AdminBut(Option<UserId>),
 }
 
-/// Who is asked: of those who may decide, the one with the fewest open items; of several, the one
-/// with the oldest account. Keys are no reviewers.
+/// The chosen reviewer: of the users who may decide, the one with the fewest open items; of several,
+/// the one with the oldest account. Keys are no reviewers.
 #[must_use]
-pub fn choose(users: &[User], wanted: Wanted, open: impl Fn(UserId) -> usize) -> Option<UserId> {
+pub fn choose(
+    users: &[User],
+    wanted: ReviewerPool,
+    open: impl Fn(UserId) -> usize,
+) -> Option<UserId> {
     let may = |user: &&User| match wanted {
-        Wanted::Anybody => matches!(user.role, Role::Admin | Role::Operator),
-        Wanted::AdminBut(before) => user.role == Role::Admin && Some(user.id) != before,
+        ReviewerPool::Anybody => matches!(user.role, Role::Admin | Role::Operator),
+        ReviewerPool::AdminBut(before) => user.role == Role::Admin && Some(user.id) != before,
     };
     let load = |user: &&User| (open(user.id), user.created_at, user.id);
     users.iter().filter(may).min_by_key(load).map(|user| user.id)
 }
 
-/// Who decides, when the request names `claimed` as `reviewerId`: a session speaks for itself, an
-/// admin's also for other users; what a key claims is recorded beside it.
+/// The decider of a request that names `claimed` as `reviewerId`: a session speaks for itself, an
+/// admin's also for other users; the name that a key claims is recorded beside it.
 ///
 /// # Errors
 /// [`Error::Forbidden`] when a session that is no admin's names another, [`Error::Invalid`] when an
@@ -86,7 +90,7 @@ pub fn check_four_eyes(
     Ok(())
 }
 
-/// What the model is asked after a rejection: the reviewer's prompt, or the one before, and the
+/// The prompt after a rejection: the reviewer's prompt, or the one before, and the
 /// reason. Both are taken as text, never as a template.
 #[must_use]
 pub fn prompt_again(before: &str, given: Option<&str>, reason: &str) -> String {
@@ -120,11 +124,11 @@ mod tests {
         let users = [user(1, Viewer), user(2, Operator), user(3, Admin), user(4, Worker)];
         let id = |number: u128| Some(UserId::from_u128(number << 10));
         let nobody_busy = |wanted| choose(&users, wanted, |_| 0);
-        assert_eq!(nobody_busy(Wanted::Anybody), id(2));
+        assert_eq!(nobody_busy(ReviewerPool::Anybody), id(2));
         let busy = |user| usize::from(Some(user) == id(2));
-        assert_eq!(choose(&users, Wanted::Anybody, busy), id(3));
-        assert_eq!(nobody_busy(Wanted::AdminBut(None)), id(3));
-        assert_eq!(nobody_busy(Wanted::AdminBut(id(3))), None);
+        assert_eq!(choose(&users, ReviewerPool::Anybody, busy), id(3));
+        assert_eq!(nobody_busy(ReviewerPool::AdminBut(None)), id(3));
+        assert_eq!(nobody_busy(ReviewerPool::AdminBut(id(3))), None);
     }
 
     #[test]

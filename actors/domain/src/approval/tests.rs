@@ -37,9 +37,9 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
     })
 }
 
-fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
-    let held = Held {
-        why: Why::BelowThreshold,
+fn opened(policy: Policy, asked: Assignee) -> Step<Approval> {
+    let held = HeldOutput {
+        why: HoldReason::BelowThreshold,
         confidence: Some(0.71),
         method: None,
         output: "the output",
@@ -48,8 +48,8 @@ fn opened(policy: Policy, asked: Asked) -> Step<Approval> {
     Approval::opened(spec(Channels { email: true, dashboard: false }), &held, policy, asked, NOW)
 }
 
-const fn asked(reviewer: UserId) -> Asked {
-    Asked { reviewer: Some(reviewer), by_mail: true }
+const fn asked(reviewer: UserId) -> Assignee {
+    Assignee { reviewer: Some(reviewer), by_mail: true }
 }
 
 const fn mail(to: UserId, cause: MailCause) -> Effect {
@@ -99,10 +99,10 @@ fn it_opens_with_a_reviewer_who_is_written_to() {
 
 #[test]
 fn where_nobody_can_be_told_the_history_says_so() {
-    let nobody = opened(POLICY, Asked::default());
+    let nobody = opened(POLICY, Assignee::default());
     assert_eq!(nobody.next.state, State::Pending);
     assert_eq!(actions(&nobody), [Action::Pending, Action::NotificationSkipped]);
-    let no_server = opened(POLICY, Asked { reviewer: Some(ANN), by_mail: false });
+    let no_server = opened(POLICY, Assignee { reviewer: Some(ANN), by_mail: false });
     let expected = [Action::Pending, Action::Assigned, Action::NotificationSkipped];
     assert_eq!(actions(&no_server), expected);
 }
@@ -143,8 +143,8 @@ fn it_goes_to_an_admin_then_expires_and_can_still_be_decided() {
     let escalated = open.at(passed(ADMIN), HALF);
     assert_eq!(actions(&escalated), [Action::Escalated]);
     let details = &escalated.facts[0].details;
-    let told = (details.from, details.to, details.after_ms);
-    assert_eq!(told, (Some(ANN), Some(ADMIN), Some(30_000)));
+    let escalation = (details.from, details.to, details.after_ms);
+    assert_eq!(escalation, (Some(ANN), Some(ADMIN), Some(30_000)));
     let expected =
         [Effect::Assign(Some(ADMIN)), Effect::WakeAt(END), mail(ADMIN, MailCause::Escalated)];
     assert_eq!(escalated.effects, expected);
@@ -219,7 +219,7 @@ fn a_keys_claim_to_speak_for_somebody_is_recorded_beside_the_key() {
 }
 
 /// A history of some length, and how it ends.
-fn told() -> (Vec<Entry>, Chain) {
+fn history() -> (Vec<Entry>, Chain) {
     let first = opened(POLICY, asked(ANN));
     let second = first.next.at(passed(ADMIN), HALF);
     let third = second.next.at(rejected("usr_a", Some(RETRY)), END);
@@ -228,7 +228,7 @@ fn told() -> (Vec<Entry>, Chain) {
 
 #[test]
 fn the_chain_names_the_first_entry_that_was_tampered_with() {
-    let (whole, chain) = told();
+    let (whole, chain) = history();
     assert_eq!((whole.len(), chain.verify(TASK, &whole)), (5, Ok(())));
     let broken = |number, fault| Err(Broken { number, fault });
     let tampered = |change: &dyn Fn(&mut Vec<Entry>)| {
@@ -256,7 +256,7 @@ fn the_chain_names_the_first_entry_that_was_tampered_with() {
 
 #[test]
 fn the_hashed_text_is_sorted_compact_json_of_texts() {
-    let entry = &told().0[0];
+    let entry = &history().0[0];
     let expected = format!(
         concat!(
             r#"{{"action":"pending","actor":"system","confidence":"0.71","number":"1","#,
@@ -291,7 +291,7 @@ proptest! {
         rejects: bool,
         somebody: bool,
     ) {
-        let asked = if somebody { asked(ANN) } else { Asked::default() };
+        let asked = if somebody { asked(ANN) } else { Assignee::default() };
         let first = opened(Policy { rejects, ..POLICY }, asked);
         let (mut approval, mut entries) = (first.next, first.facts);
         let (mut now, mut decisions) = (NOW, 0);

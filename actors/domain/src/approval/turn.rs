@@ -1,11 +1,11 @@
-//! One step of an approval in the making: the state that is to follow, what is told of it in the history,
+//! One step of an approval in the making: the next state, its entries in the history,
 //! and the mails that it orders.
 //!
 //! Deliberately absent: which event leads to what. That is the machine's `match`.
 
 use super::{
-    Action, Approval, Asked, CLAIM, Claim, Decider, Decision, Details, Effect, Entry, MAX_TOLD,
-    MailCause, Opening, Outcome, SYSTEM, State, TIMED_OUT, history::Version,
+    Action, Approval, Assignee, CLAIM, Claim, Decider, Decision, Details, Effect, Entry,
+    MAX_RECORDED, MailCause, Outcome, ReviewRequest, SYSTEM, State, TIMED_OUT, history::Version,
 };
 use crate::Timestamp;
 use crate::digest::Digest;
@@ -31,15 +31,15 @@ impl Turn {
         Step { next: self.next, facts: self.entries, effects: self.effects }
     }
 
-    pub(super) fn tell(&mut self, action: Action, actor: &str, details: Details) {
+    pub(super) fn record(&mut self, action: Action, actor: &str, details: Details) {
         let Approval { task, salt, chain, .. } = &mut self.next;
         let version = if salt.is_some() { Version::Salted } else { Version::Plain };
         let entry = chain.append(version, task.id, action, self.now, actor, details);
         self.entries.push(entry);
     }
 
-    pub(super) fn opened(&mut self, asked: Asked) {
-        let Opening { why, confidence, threshold, shown, expires_at, .. } = self.next.opening;
+    pub(super) fn opened(&mut self, asked: Assignee) {
+        let ReviewRequest { why, confidence, threshold, shown, expires_at, .. } = self.next.opening;
         let step = self.next.task.origin.step.clone();
         let (execution, step) = step.unzip();
         let details = Details {
@@ -53,12 +53,12 @@ impl Turn {
             until: Some(expires_at),
             ..Details::default()
         };
-        self.tell(Action::Pending, SYSTEM, details);
+        self.record(Action::Pending, SYSTEM, details);
         if let Some(reviewer) = asked.reviewer {
             self.next.state = State::Assigned;
             self.next.assignee = Some(reviewer);
             let details = Details { to: Some(reviewer), ..Details::default() };
-            self.tell(Action::Assigned, SYSTEM, details);
+            self.record(Action::Assigned, SYSTEM, details);
         }
         self.effects.push(Effect::WakeAt(self.next.opening.escalates_at));
         self.effects.push(Effect::Assign(self.next.assignee));
@@ -70,9 +70,9 @@ impl Turn {
         let renewed = self.next.claimed(self.now).is_some();
         self.next.claim = Some(Claim { by: by.name().to_owned(), until });
         // Renewing a claim is no news: a reviewer who reads for an hour fills no history.
-        if !renewed && self.next.chain.length < MAX_TOLD {
+        if !renewed && self.next.chain.length < MAX_RECORDED {
             let details = Details { until: Some(until), ..by.details() };
-            self.tell(Action::Claimed, &by.account, details);
+            self.record(Action::Claimed, &by.account, details);
         }
     }
 
@@ -83,16 +83,16 @@ impl Turn {
     pub(super) fn approved(&mut self, by: Decider, edit: Option<Digest>, comment: Option<Digest>) {
         let shown = Some(self.next.opening.shown);
         let details = Details { shown, edit, comment, ..by.details() };
-        self.tell(Action::Approved, &by.account, details);
+        self.record(Action::Approved, &by.account, details);
         self.decided(State::Approved, by, Outcome::Approved { edited: edit.is_some() });
     }
 
     pub(super) fn rejected(&mut self, by: Decider, reason: Digest, retry: Option<TaskId>) {
         let shown = Some(self.next.opening.shown);
         let details = Details { shown, comment: Some(reason), ..by.details() };
-        self.tell(Action::Rejected, &by.account, details);
+        self.record(Action::Rejected, &by.account, details);
         if retry.is_some() {
-            self.tell(Action::Retried, &by.account, Details { retry, ..Details::default() });
+            self.record(Action::Retried, &by.account, Details { retry, ..Details::default() });
         }
         self.decided(State::Rejected, by, Outcome::Rejected { retry });
     }
@@ -103,7 +103,7 @@ impl Turn {
     }
 
     pub(super) fn cancelled(&mut self, by: &str) {
-        self.tell(Action::Cancelled, by, Details::default());
+        self.record(Action::Cancelled, by, Details::default());
         self.ended(State::Cancelled);
     }
 
@@ -114,8 +114,8 @@ impl Turn {
         self.effects.push(Effect::Assign(None));
     }
 
-    pub(super) fn escalated(&mut self, asked: Asked, cause: MailCause) {
-        let Opening { since, escalates_at, expires_at, .. } = self.next.opening;
+    pub(super) fn escalated(&mut self, asked: Assignee, cause: MailCause) {
+        let ReviewRequest { since, escalates_at, expires_at, .. } = self.next.opening;
         let (after, reason) = match cause {
             MailCause::Assigned | MailCause::Escalated => (escalates_at, "nobody has decided yet"),
             MailCause::Expired => (expires_at, "timeoutAt has passed"),
@@ -129,7 +129,7 @@ impl Turn {
             after_ms: Some(u64::try_from(after.since(since).as_millis()).unwrap_or(u64::MAX)),
             ..Details::default()
         };
-        self.tell(Action::Escalated, SYSTEM, details);
+        self.record(Action::Escalated, SYSTEM, details);
         self.next.escalated_at = self.next.escalated_at.or(Some(self.now));
         self.next.assignee = to;
         self.effects.push(Effect::Assign(to));
@@ -140,8 +140,8 @@ impl Turn {
         self.notify(asked, cause);
     }
 
-    pub(super) fn expired(&mut self, asked: Asked) {
-        self.tell(Action::Expired, SYSTEM, Details::default());
+    pub(super) fn expired(&mut self, asked: Assignee) {
+        self.record(Action::Expired, SYSTEM, Details::default());
         if self.next.opening.rejects {
             let by = Decider { account: SYSTEM.into(), reviewer: None, bulk: None };
             return self.rejected(by, self.next.commit(TIMED_OUT), None);
@@ -152,7 +152,7 @@ impl Turn {
     }
 
     /// Writes to the assignee, or says in the history why not.
-    fn notify(&mut self, asked: Asked, cause: MailCause) {
+    fn notify(&mut self, asked: Assignee, cause: MailCause) {
         if !self.next.opening.notify.email {
             return;
         }
@@ -163,6 +163,6 @@ impl Turn {
         };
         let details =
             Details { reason: Some(skipped.into()), to: self.next.assignee, ..Details::default() };
-        self.tell(Action::NotificationSkipped, SYSTEM, details);
+        self.record(Action::NotificationSkipped, SYSTEM, details);
     }
 }

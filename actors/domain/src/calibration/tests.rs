@@ -5,7 +5,7 @@ use crate::Timestamp;
 
 const AT: Timestamp = Timestamp::from_millis(1_000);
 
-fn record(confidence: impl Into<Option<f64>>, fate: Fate) -> Record {
+fn record(confidence: impl Into<Option<f64>>, fate: GateOutcome) -> Record {
     Record {
         template: Some("t-v1".into()),
         step: Some("s".into()),
@@ -23,20 +23,20 @@ fn sampled(record: Record) -> Record {
     Record { sampled: true, ..record }
 }
 
-fn approved() -> Fate {
-    Fate::Approved { by: "usr_a".into(), at: AT, edited: false }
+fn approved() -> GateOutcome {
+    GateOutcome::Approved { by: "usr_a".into(), at: AT, edited: false }
 }
 
-fn edited() -> Fate {
-    Fate::Approved { by: "usr_a".into(), at: AT, edited: true }
+fn edited() -> GateOutcome {
+    GateOutcome::Approved { by: "usr_a".into(), at: AT, edited: true }
 }
 
-fn rejected() -> Fate {
-    Fate::Rejected { by: "usr_a".into(), at: AT }
+fn rejected() -> GateOutcome {
+    GateOutcome::Rejected { by: "usr_a".into(), at: AT }
 }
 
-fn timed_out() -> Fate {
-    Fate::Rejected { by: SYSTEM.into(), at: AT }
+fn timed_out() -> GateOutcome {
+    GateOutcome::Rejected { by: SYSTEM.into(), at: AT }
 }
 
 fn fold(records: impl IntoIterator<Item = Record>) -> Counts {
@@ -85,13 +85,13 @@ fn fates_are_told_by_decile_and_those_without_a_confidence_apart() {
         record(0.85, edited()),
         sampled(record(0.9, rejected())),
         sampled(record(0.95, approved())),
-        record(1.0, Fate::Passed),
-        record(0.99, Fate::Open { expired: false }),
-        sampled(record(0.99, Fate::Open { expired: true })),
+        record(1.0, GateOutcome::Passed),
+        record(0.99, GateOutcome::Open { expired: false }),
+        sampled(record(0.99, GateOutcome::Open { expired: true })),
         record(0.91, timed_out()),
-        record(0.92, Fate::Cancelled),
+        record(0.92, GateOutcome::Cancelled),
         record(None, rejected()),
-        record(None, Fate::Passed),
+        record(None, GateOutcome::Passed),
     ]);
     let found = counts.view(&Query::default());
     let mut expected = [Outcomes::default(); 10];
@@ -165,7 +165,7 @@ fn a_deciles_rate_stands_for_its_unreviewed_outputs() {
     // 1 of 10 reviewed was rejected; 40 passed: 4 expected, at most 40 × 0.4042 = 16.166.
     let records = times(9, record(0.85, approved()))
         .chain(times(1, record(0.85, rejected())))
-        .chain(times(40, record(0.87, Fate::Passed)))
+        .chain(times(40, record(0.87, GateOutcome::Passed)))
         .chain(times(5, record(0.3, rejected())));
     let found = tried(&fold(records), 80);
     assert_eq!((found.reviews, found.reviews_saved, found.unreviewed), (5, 10, 40));
@@ -180,7 +180,7 @@ fn sampled_reviews_stand_for_what_passed_and_the_others_do_not() {
     // All 8 held below some threshold were rejected, none of the 10 sampled ones was.
     let records = times(8, record(0.81, rejected()))
         .chain(times(10, sampled(record(0.88, approved()))))
-        .chain(times(90, record(0.88, Fate::Passed)));
+        .chain(times(90, record(0.88, GateOutcome::Passed)));
     let found = tried(&fold(records), 85);
     assert_eq!((found.rejections_missed, found.reviews_saved, found.unreviewed), (0, 10, 90));
     assert_eq!((found.missed_share.low, found.missed_share.expected), (0.0, Some(0.0)));
@@ -189,8 +189,8 @@ fn sampled_reviews_stand_for_what_passed_and_the_others_do_not() {
 
 #[test]
 fn a_decile_that_nobody_reviewed_leaves_no_expectation() {
-    let records = times(2, record(0.95, Fate::Passed))
-        .chain(times(3, record(0.75, Fate::Cancelled)))
+    let records = times(2, record(0.95, GateOutcome::Passed))
+        .chain(times(3, record(0.75, GateOutcome::Cancelled)))
         .chain(times(1, record(0.75, approved())))
         .chain(times(4, record(0.5, rejected())));
     let counts = fold(records);
@@ -205,7 +205,8 @@ fn a_decile_that_nobody_reviewed_leaves_no_expectation() {
 
 #[test]
 fn a_share_of_no_rejections_is_unknown_unless_nothing_can_be_missed() {
-    let records = times(20, record(0.9, approved())).chain(times(5, record(0.9, Fate::Passed)));
+    let records =
+        times(20, record(0.9, approved())).chain(times(5, record(0.9, GateOutcome::Passed)));
     let found = tried(&fold(records), 50).missed_share;
     assert_eq!(found, MissRate { low: 0.0, expected: None, high: 1.0 });
     let nothing = tried(&Counts::default(), 50).missed_share;
@@ -217,7 +218,7 @@ fn hidden_rejections_below_a_threshold_lower_the_share_that_it_misses() {
     // At 0.9, the 10 that passed at 0.5 would be held: up to 10 × 0.7935 more are caught.
     let records = times(1, record(0.95, rejected()))
         .chain(times(1, record(0.55, approved())))
-        .chain(times(10, record(0.5, Fate::Passed)));
+        .chain(times(10, record(0.5, GateOutcome::Passed)));
     let found = tried(&fold(records), 90).missed_share;
     close(found.low, 1.0 / (1.0 + 7.935));
     assert_eq!((found.expected, found.high), (Some(1.0), 1.0));
@@ -228,7 +229,7 @@ fn invented_steps_do_not_fill_the_memory_and_are_still_counted() {
     let step =
         |number: usize, fate| Record { step: Some(format!("s{number}")), ..record(0.5, fate) };
     let mut counts = Counts::default();
-    let open = Fate::Open { expired: false };
+    let open = GateOutcome::Open { expired: false };
     for number in 0..=MAX_SERIES {
         counts.replace(None, &step(number, open.clone()));
     }
@@ -243,13 +244,13 @@ fn invented_steps_do_not_fill_the_memory_and_are_still_counted() {
 
 fn records() -> impl Strategy<Value = Record> {
     let fate = prop_oneof![
-        Just(Fate::Passed),
-        any::<bool>().prop_map(|expired| Fate::Open { expired }),
+        Just(GateOutcome::Passed),
+        any::<bool>().prop_map(|expired| GateOutcome::Open { expired }),
         Just(approved()),
         Just(edited()),
         Just(rejected()),
         Just(timed_out()),
-        Just(Fate::Cancelled),
+        Just(GateOutcome::Cancelled),
     ];
     let confidence = proptest::option::of(prop_oneof![0.0..=1.0_f64, Just(1.0), Just(0.8)]);
     (fate, confidence, any::<bool>())

@@ -1,7 +1,7 @@
 //! The evaluation of a condition on the values of an execution.
 //!
 //! Every node burns fuel, and more by the data that it reads, so an evaluation ends after a known
-//! work whatever the condition and its data are. What a condition makes (joined strings and lists)
+//! work for any condition and data. The values that a condition makes (joined strings and lists)
 //! is bounded too. An error beside `&&` and `||` counts only if the other side does not decide, as
 //! in CEL; the end of the fuel always counts.
 
@@ -304,7 +304,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
         }
     }
 
-    /// Counts what is about to be made.
+    /// Counts a value that is about to be made.
     fn makes(&mut self, bytes: usize) -> Result<(), Error> {
         self.made = self.made.saturating_add(bytes);
         if self.made > MAX_MADE {

@@ -346,7 +346,7 @@ fn function(name: &str) -> Option<Function> {
     })
 }
 
-/// The check refuses what the lowering does not know.
+/// The check refuses every construct that the lowering does not know.
 fn invalid() -> String {
     "is not valid CEL".to_owned()
 }

@@ -1,4 +1,4 @@
-//! What a task or a step asks for as its confidence (PROTOCOL.md 16, `confidence`).
+//! The confidence that a task or a step asks for (PROTOCOL.md 16, `confidence`).
 //!
 //! Deliberately absent: the calls, which the worker makes in the lease of the answer.
 
@@ -51,7 +51,7 @@ impl Default for Method {
     }
 }
 
-/// What is asked for: in the source of a definition, in a stored row and in a worker's frame.
+/// The requested confidence: in the source of a definition, in a stored row and in a worker's frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
@@ -67,7 +67,7 @@ pub struct Ask {
     /// The model that judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_model: Option<String>,
-    /// What the judge goes by.
+    /// The judge's criteria.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rubric: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! A dry run under `options.maxCost`: the step at which the budget would end the run.
 //!
-//! Steps that run before are assumed to cost what is likely, as the real ones are charged. Deliberately
-//! absent: retries, and the order of parallel steps, which changes nothing but the time.
+//! Earlier steps are assumed to cost their likely amount, as real steps are charged their real cost.
+//! Deliberately absent: retries, and the order of parallel steps, which changes nothing but the time.
 
 use std::collections::BTreeSet;
 

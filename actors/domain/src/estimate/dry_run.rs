@@ -125,9 +125,9 @@ pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
     texts.map(|text| text.weight(scope)).fold(0, usize::saturating_add) <= BRIEF_WEIGHT
 }
 
-/// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of what the prompts before it
-/// left. `past` returns the medians of a step's id and a model, `reused` tells of a step's id if a fork
-/// takes its output over.
+/// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of the bytes that earlier
+/// prompts left. `past` returns the medians of a step's id and a model, `reused` is true for a step's
+/// id if a fork takes its output over.
 ///
 /// # Errors
 /// The id of the first step whose prompt cannot be rendered with this input, and the reason.

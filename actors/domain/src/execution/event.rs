@@ -1,4 +1,4 @@
-//! What happens to an execution, what is told of it, what is to be done, and why something changes
+//! The events of an execution, its facts, its effects, and the refusals of an event that changes
 //! nothing.
 
 use super::items::Expansion;
@@ -10,14 +10,14 @@ use crate::id::TaskId;
 use crate::task::{Ending, FailureKind, OutputFault};
 use crate::usage::Usage;
 
-/// What happened to an execution.
+/// An event of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The condition of a ready step was evaluated and its prompt rendered.
     Decided {
         /// The step.
         step: u16,
-        /// What came of it.
+        /// The result.
         decision: StepDecision,
     },
     /// The prompt of an item was rendered, or cannot be.
@@ -26,30 +26,30 @@ pub enum Event {
         step: u16,
         /// The item.
         item: u16,
-        /// What came of it.
+        /// The result.
         decision: ItemDecision,
     },
     /// The task of a step is completed.
     StepCompleted {
         /// The step.
         step: u16,
-        /// How the task went.
+        /// The usage and the times of the task.
         report: Report,
     },
     /// The task of a step failed for good.
     StepFailed {
         /// The step.
         step: u16,
-        /// How the task went.
+        /// The usage and the times of the task.
         report: Report,
-        /// Why.
+        /// The reason.
         ending: Ending,
     },
     /// A reviewer rejected the output of a step.
     StepRejected {
         /// The step.
         step: u16,
-        /// How the task went.
+        /// The usage and the times of the task.
         report: Report,
         /// The reviewer's reason.
         ending: Ending,
@@ -60,14 +60,14 @@ pub enum Event {
     StepCancelled {
         /// The step.
         step: u16,
-        /// How the task went.
+        /// The usage and the times of the task.
         report: Report,
     },
     /// The task of a step with an output schema answered, and the output does not count.
     OutputMismatched {
         /// The step.
         step: u16,
-        /// How the task went.
+        /// The usage and the times of the task.
         report: Report,
         /// The fault of the output.
         fault: OutputFault,
@@ -84,7 +84,7 @@ pub enum Event {
     GivenUp,
 }
 
-/// What is to become of a ready step.
+/// The decision on a ready step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepDecision {
     /// It runs, as this task, which is stored in the same commit if [`super::StepState::task`] says
@@ -92,7 +92,7 @@ pub enum StepDecision {
     Run {
         /// The fresh task.
         task: TaskId,
-        /// What it costs at most; `None` if the model has no price.
+        /// The worst-case cost; `None` if the model has no price.
         worst_cost: Option<Money>,
     },
     /// It is a wait: it goes on with its signal, or fails after so many milliseconds, if it says so.
@@ -108,26 +108,26 @@ pub enum StepDecision {
     Expand(Expansion),
 }
 
-/// What is to become of an item.
+/// The decision on an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemDecision {
     /// It runs, as this task, as with [`StepDecision::Run`].
     Run {
         /// The fresh task.
         task: TaskId,
-        /// What it costs at most; `None` if the model has no price.
+        /// The worst-case cost; `None` if the model has no price.
         worst_cost: Option<Money>,
     },
     /// Its prompt can't be rendered.
     Fail(Ending),
 }
 
-/// The task that tries again what a reviewer rejected.
+/// The task that replaces a rejected one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// The fresh task.
     pub task: TaskId,
-    /// What it costs at most; `None` if the model has no price.
+    /// The worst-case cost; `None` if the model has no price.
     pub worst_cost: Option<Money>,
 }
 
@@ -138,11 +138,11 @@ pub struct Report {
     pub task: TaskId,
     /// The item that it is of, if its step has items.
     pub item: Option<u16>,
-    /// When it first ran.
+    /// The instant of its first start.
     pub started_at: Option<Timestamp>,
     /// The number of its last attempt.
     pub attempt: u32,
-    /// What it used.
+    /// Its usage.
     pub usage: Usage,
     /// The confidence in its output.
     pub confidence: Option<f64>,
@@ -153,7 +153,7 @@ pub struct Report {
 }
 
 /// A fact for the event log (PROTOCOL.md 10). That a step started, backs off or waits for a
-/// reviewer is told by its task.
+/// reviewer is reported by its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
     /// It waits for the instant at which it begins.
@@ -262,13 +262,13 @@ impl Fact {
     }
 }
 
-/// What the runtime is to do.
+/// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Evaluate the step's condition, render its prompt or its next item's, and say what came of it.
     Decide(u16),
-    /// See to it that the task is worked on and that its end is told here; if it ended already,
-    /// tell it now.
+    /// See to it that the task is worked on and that its end is reported here; if it ended already,
+    /// report it now.
     Watch {
         /// The step.
         step: u16,
@@ -284,7 +284,7 @@ pub enum Effect {
         /// Its task.
         task: TaskId,
     },
-    /// Cancel the task and tell its end here; if it ended already, tell how.
+    /// Cancel the task and report its end here; if it ended already, report that end.
     CancelTask {
         /// The step.
         step: u16,

@@ -1,4 +1,4 @@
-//! An execution's head row: what was asked for, and how far the whole is.
+//! An execution's head row: the request and the state of the whole.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct Spec {
     /// How long each run may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What all its runs may cost together.
+    /// The cap on the cost of all its runs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
     /// The step whose output is checked against the output schema.
@@ -72,9 +72,9 @@ pub struct Template {
 /// The head row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// What was asked for; never changes.
+    /// The request; never changes.
     pub spec: Arc<Spec>,
-    /// How far it is.
+    /// The state.
     pub state: State,
     /// Transitions since creation: the version of the resource in events.
     pub version: u64,
@@ -82,12 +82,12 @@ pub struct Head {
     pub run: u32,
     /// When it first ran; when it was asked for, while it waits for its `startAt`.
     pub started_at: Timestamp,
-    /// When the current run ends, whatever its steps do.
+    /// The deadline of the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// What was used.
+    /// The usage.
     pub budget: Budget,
-    /// What it fails of: the first failure of the run, or what ended the whole.
+    /// The reason of its failure: the first failure of the run, or the reason that ended the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cause>,
 }
@@ -101,7 +101,7 @@ impl Head {
     }
 }
 
-/// What an execution fails of.
+/// The reason why an execution fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// The code and the message.
@@ -124,17 +124,17 @@ pub enum State {
     Running,
     /// All steps ended well.
     Completed {
-        /// Since when.
+        /// The instant of its end.
         at: Timestamp,
     },
     /// A step did not end well, or time or the server failed it.
     Failed {
-        /// Since when.
+        /// The instant of its end.
         at: Timestamp,
     },
     /// Somebody cancelled it.
     Cancelled {
-        /// Since when.
+        /// The instant of its end.
         at: Timestamp,
     },
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::Rows;
 use super::tally::Tally;
-use super::{Execution, Live, Stage, StepState};
+use super::{DispatchState, Execution, Stage, StepState};
 use crate::budget::{Fit, Money};
 use crate::graph::{ITEM_WORDS, StepSet};
 use crate::id::TaskId;
@@ -28,7 +28,7 @@ use crate::names::names;
 /// The most items of a list.
 pub const MAX_ITEMS: u16 = 1_000;
 
-/// What a step's row says of its items.
+/// The part of a step's row about its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MapState {
     /// The length of the list.
@@ -100,9 +100,9 @@ pub struct Expansion {
 pub struct ItemCounts {
     /// All items.
     pub total: u32,
-    /// With an output.
+    /// It has an output.
     pub completed: u32,
-    /// With a worker.
+    /// A worker holds its task.
     pub running: u32,
     /// Not dispatched yet, or in a queue, in backoff, or with a reviewer.
     pub pending: u32,
@@ -121,9 +121,9 @@ names! {
     ItemStatus {
         /// Not dispatched yet, or in a queue, in backoff, or with a reviewer.
         Pending = "pending",
-        /// With a worker.
+        /// A worker holds its task.
         Running = "running",
-        /// With an output.
+        /// It has an output.
         Completed = "completed",
         /// Failed for good.
         Failed = "failed",
@@ -137,13 +137,13 @@ names! {
 impl ItemStatus {
     /// The status of an item of this row; `has_ended` is of its step, `live` of its task.
     #[must_use]
-    pub fn of(row: &StepState, has_ended: bool, live: Option<Live>) -> Self {
+    pub fn of(row: &StepState, has_ended: bool, live: Option<DispatchState>) -> Self {
         match row.stage {
             Stage::Waiting | Stage::Ready | Stage::Skipped if has_ended => Self::Cancelled,
             Stage::Waiting | Stage::Ready | Stage::Skipped => Self::Pending,
             Stage::Dispatched | Stage::Awaiting => match live {
-                Some(Live::Pending | Live::AwaitingApproval) => Self::Pending,
-                Some(Live::Running) | None => Self::Running,
+                Some(DispatchState::Pending | DispatchState::AwaitingApproval) => Self::Pending,
+                Some(DispatchState::Running) | None => Self::Running,
             },
             Stage::Completed => Self::Completed,
             Stage::Failed => Self::Failed,
@@ -254,7 +254,7 @@ impl Execution {
         })
     }
 
-    /// What of the step or of its item is decided next; the first due step first.
+    /// The next step or item to decide; the first due step comes first.
     #[must_use]
     pub fn next_due(&self) -> Option<Due> {
         let step = self.due().first()?;
@@ -288,7 +288,7 @@ impl Execution {
         self.has_place(step) && self.item(step, item).is_some_and(waits)
     }
 
-    /// True if the item's worst case does not fit beside what is set aside for others that run.
+    /// True if the item's worst case does not fit beside the reservations of running items.
     #[must_use]
     pub fn item_waits_for_budget(&self, step: u16, item: u16) -> bool {
         let held = self.item(step, item).and_then(|row| row.held);
@@ -303,7 +303,7 @@ impl Execution {
         let mut budget = self.head.budget.clone();
         budget.release(share);
         match budget.fit(self.head.spec.max_cost, worst) {
-            // What is set aside for items of lists is given back by nobody while no task runs.
+            // While no task runs, nobody releases the reservations for items of lists.
             Fit::Later(_) if self.out().next().is_none() => (share, Fit::Never),
             fit @ (Fit::Now(_) | Fit::Later(_) | Fit::Never | Fit::Unpriced) => (share, fit),
         }
@@ -330,10 +330,14 @@ impl Execution {
         })
     }
 
-    /// How many items of a step are how far; `None` if it has none. `live` tells how far a task is, and
+    /// The number of a step's items in each state; `None` if it has none. `live` gives a task's state, and
     /// is asked only if the items were read ([`Self::with_items`]).
     #[must_use]
-    pub fn item_counts(&self, step: u16, live: impl Fn(TaskId) -> Live) -> Option<ItemCounts> {
+    pub fn item_counts(
+        &self,
+        step: u16,
+        live: impl Fn(TaskId) -> DispatchState,
+    ) -> Option<ItemCounts> {
         let row = self.step(step)?;
         let map = row.map.as_ref()?;
         let waiting = map.items - map.completed - map.bad() - map.dispatched;
@@ -350,9 +354,9 @@ impl Execution {
         };
         for (_, _, task) in self.items_out().filter(|(of, ..)| *of == step) {
             match live(task) {
-                Live::Running => counts.running += 1,
-                Live::Pending => counts.pending += 1,
-                Live::AwaitingApproval => {
+                DispatchState::Running => counts.running += 1,
+                DispatchState::Pending => counts.pending += 1,
+                DispatchState::AwaitingApproval => {
                     counts.pending += 1;
                     counts.awaiting_approval += 1;
                 }
@@ -362,8 +366,8 @@ impl Execution {
     }
 }
 
-/// The most bytes of a step's output that are put together from its items. A prompt and what is parsed of
-/// an output are no longer, so what is beyond is never used.
+/// The most bytes of a step's output that are put together from its items. A prompt and the parsed part of
+/// an output are no longer, so the rest is never used.
 pub const MAX_OUTPUT: usize = (1 << 20) + 1;
 
 /// The output of a step: the JSON array of its items' outputs, null for those that have none. An output
@@ -381,7 +385,7 @@ impl Default for ItemOutputs {
 }
 
 impl ItemOutputs {
-    /// Adds the next item's output. False if the array is too long now; what follows is not needed.
+    /// Adds the next item's output. False if the array is too long now; later items are not needed.
     pub fn push(&mut self, output: Option<&str>) -> bool {
         if self.array.len() > 1 {
             self.array.push(',');

@@ -1,7 +1,7 @@
 //! Random executions in a random world, against a naive reference.
 //!
 //! The world has tasks that end as they like, clients that cancel and retry, a clock, and a server
-//! that dies between any two transitions and comes back with what it had committed. Everything is
+//! that dies between any two transitions and comes back with its last commit. Everything is
 //! driven by effects alone, so that one that is missing leaves the execution stuck.
 //!
 //! A failure prints its seed; `CALLBOARD_SEED=… cargo test` at build time runs that one alone.
@@ -39,10 +39,10 @@ struct World {
     graph: Arc<Graph>,
     /// For each step the signal that it waits for, if it is a wait.
     waits: Vec<Option<u64>>,
-    /// The commit in the making, and what the reference says of it.
+    /// The commit in the making, and the reference's view of it.
     open: Step<Execution>,
     naive: Naive,
-    /// What is on the disk.
+    /// The state on the disk.
     head: String,
     rows: BTreeMap<u16, String>,
     items: BTreeMap<(u16, u16), String>,
@@ -51,7 +51,7 @@ struct World {
     tasks: BTreeMap<TaskId, Fake>,
     fresh: Vec<TaskId>,
     applied: BTreeSet<(u16, OutputSource)>,
-    /// What is in memory only.
+    /// The state in memory only.
     todo: BTreeSet<u16>,
     inbox: Vec<Event>,
     alarm: Option<Timestamp>,
@@ -383,9 +383,9 @@ impl World {
         );
         assert_eq!(ours.wakes_at(), theirs.wakes_at());
         let progress = ours.progress(|task| match task.as_u128() >> 10 & 3 {
-            0 => Live::Pending,
-            1 => Live::AwaitingApproval,
-            _ => Live::Running,
+            0 => DispatchState::Pending,
+            1 => DispatchState::AwaitingApproval,
+            _ => DispatchState::Running,
         });
         let failed = steps.iter().filter(|(stage, _)| bad(*stage)).count();
         let sum = progress.completed + progress.running + progress.pending + progress.skipped;
@@ -409,7 +409,8 @@ impl World {
             });
             let (shown, said): (Vec<_>, Vec<_>) = (shown.collect(), said.collect());
             assert_eq!(shown, said, "the items of step {step}");
-            let counts = self.open.next.item_counts(*step, |_| Live::Running).expect("a list");
+            let counts =
+                self.open.next.item_counts(*step, |_| DispatchState::Running).expect("a list");
             let of = |stage| u32::try_from(said.iter().filter(|is| **is == stage).count());
             assert_eq!(Ok(counts.completed), of(Stage::Completed));
             assert_eq!(Ok(counts.failed + counts.rejected), {
@@ -463,7 +464,7 @@ impl World {
             }
             self.perform(effect);
         }
-        // What one commit had no room for follows.
+        // The next commit takes the rest.
         self.todo.extend(self.committed.due().iter().filter(|_| self.committed.has_due()));
         if self.chance.percent(2) {
             self.crash();
@@ -487,7 +488,7 @@ impl World {
         }
     }
 
-    /// What was not committed never happened, and what was only in memory is gone.
+    /// An uncommitted transition never happened, and the state in memory is gone.
     fn crash(&mut self) {
         for task in std::mem::take(&mut self.fresh) {
             self.tasks.remove(&task);
@@ -564,7 +565,7 @@ fn a_thousand_items_end_as_the_reference_says_with_a_crash_after_every_commit() 
     (world.chained, world.always_dies, world.retries) = (97, true, 2);
     world.happens(&Event::Decided { step: 0, decision: StepDecision::Expand(list) });
     let ended = world.live(40_000);
-    let counts = ended.item_counts(0, |_| Live::Running).expect("a list");
+    let counts = ended.item_counts(0, |_| DispatchState::Running).expect("a list");
     assert_eq!((counts.total, counts.running + counts.pending), (1_000, 0));
     assert!(counts.completed > 300, "{counts:?}");
     drop(say);

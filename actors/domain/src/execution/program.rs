@@ -246,7 +246,7 @@ impl Program {
         Some(Evaluation::Run(Box::new(request), step.retry()))
     }
 
-    /// The list of a step, and what its items cost at most. `None` if that takes more than the effort
+    /// The list of a step, and the worst-case cost of its items. `None` if that takes more than the effort
     /// allows.
     fn expand(
         &self,
@@ -391,13 +391,13 @@ fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {
 
 /// Where the output of a step is stored; `None` unless it is completed.
 #[must_use]
-pub fn made(execution: &Execution, step: u16) -> Option<Made> {
+pub fn made(execution: &Execution, step: u16) -> Option<OutputLocation> {
     let row = execution.step(step).filter(|row| row.stage == Stage::Completed)?;
     if row.map.is_none() {
-        return row.output_source().map(Made::One);
+        return row.output_source().map(OutputLocation::One);
     }
     let completed = |row: &StepState| row.task.filter(|_| row.stage == Stage::Completed);
-    Some(Made::Items(execution.items(step).map(|(_, row)| completed(row)).collect()))
+    Some(OutputLocation::Items(execution.items(step).map(|(_, row)| completed(row)).collect()))
 }
 
 struct AtStart<'a>(&'a Program);
@@ -482,7 +482,7 @@ pub struct Outputs {
 
 /// Where the output of a completed step is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Made {
+pub enum OutputLocation {
     /// With one task or signal.
     One(OutputSource),
     /// One task for each item; `None` for an item without an output.
@@ -533,7 +533,7 @@ impl Outputs {
 
     /// The completed dependencies of `step` whose outputs are not remembered, and where they are
     /// stored. Forgets all other outputs first if those remembered take more than 256 KiB.
-    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, Made)> {
+    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, OutputLocation)> {
         let runs =
             |step: &u16| execution.step(*step).is_some_and(|row| row.stage == Stage::Dispatched);
         self.lists.retain(|step, _| runs(step));

@@ -1,4 +1,4 @@
-//! How many steps are how far, as the wire tells it (PROTOCOL.md 4).
+//! The number of steps in each state, as on the wire (PROTOCOL.md 4).
 
 use super::Execution;
 use super::step::Stage;
@@ -9,9 +9,9 @@ use crate::id::TaskId;
 pub struct Progress {
     /// All steps.
     pub total: u32,
-    /// With an output.
+    /// They have an output.
     pub completed: u32,
-    /// With a worker.
+    /// A worker holds their tasks.
     pub running: u32,
     /// Not there yet: waiting for others, for budget, in a queue, in backoff, for a reviewer, or for a signal.
     pub pending: u32,
@@ -25,9 +25,9 @@ pub struct Progress {
     pub awaiting_approval: u32,
 }
 
-/// How far the task of a dispatched step is.
+/// The state of a dispatched step's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Live {
+pub enum DispatchState {
     /// In its queue or in backoff.
     Pending,
     /// Its output waits for a reviewer.
@@ -37,10 +37,10 @@ pub enum Live {
 }
 
 impl Execution {
-    /// The counts; `live` tells how far a task is and is asked about those that are out only. A step
+    /// The counts; `live` gives the state of a task and is called for dispatched tasks only. A step
     /// whose items run counts as one running step.
     #[must_use]
-    pub fn progress(&self, live: impl Fn(TaskId) -> Live) -> Progress {
+    pub fn progress(&self, live: impl Fn(TaskId) -> DispatchState) -> Progress {
         let count = |stage| self.tally.at(stage).len();
         let mut progress = Progress {
             total: u32::try_from(self.graph.len()).unwrap_or(u32::MAX),
@@ -54,9 +54,9 @@ impl Execution {
         };
         for (_, task) in self.steps_out() {
             match live(task) {
-                Live::Running => progress.running += 1,
-                Live::Pending => progress.pending += 1,
-                Live::AwaitingApproval => {
+                DispatchState::Running => progress.running += 1,
+                DispatchState::Pending => progress.pending += 1,
+                DispatchState::AwaitingApproval => {
                     progress.pending += 1;
                     progress.awaiting_approval += 1;
                 }

@@ -1,4 +1,4 @@
-//! The steps' rows, cheap to copy: a copy shares what it does not change.
+//! The steps' rows, cheap to copy: a copy shares its unchanged rows.
 //!
 //! ```text
 //!   [ ▪ ▪ ▪ … ]            one pointer per 32 steps: cloned whole
@@ -6,7 +6,7 @@
 //!     │      └▶ row        cloned when it changes
 //! ```
 //!
-//! Which rows two states do not share is what a commit has to write.
+//! A commit writes the rows that two states do not share.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Signals: what a wait step waits for, kept by the execution until its steps have used it.
+//! Signals for wait steps, kept by the execution until its steps have used them.
 //!
 //! ```text
 //!   signal ─▶ steps of its name:  Waiting, Ready ─▶ kept in the row, used when the wait begins
@@ -25,7 +25,7 @@ pub const MAX_PAYLOAD: usize = 256 << 10;
 pub struct Signal {
     /// The identifier, under which the payload is stored.
     pub id: SignalId,
-    /// When it was accepted.
+    /// The instant of its acceptance.
     pub at: Timestamp,
     /// The idempotency key that came with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct Sent {
 }
 
 impl Signal {
-    /// What its JSON takes at most, in bytes.
+    /// The most bytes of its JSON.
     pub(super) fn json_bound(&self) -> usize {
         // `{"id":"dt_sig_…","at":…,"key":{"k":"…","b":"…"}}`
         let key = self.key.map_or(0, |_| 8 + 14 + 2 * 64);

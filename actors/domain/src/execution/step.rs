@@ -27,7 +27,7 @@ pub const MAX_MESSAGE: usize = 1_000;
 /// How many tasks of one step may be on their way to an end that nobody waits for.
 pub const MAX_STOPPING: usize = 16;
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -78,10 +78,10 @@ impl Stage {
     }
 }
 
-/// A step's row: how far it is, and what is shown of it.
+/// A step's row: its state, and the fields that are shown.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepState {
-    /// How far it is.
+    /// The state.
     pub stage: Stage,
     /// How often it was dispatched, in all runs of the execution.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -98,7 +98,7 @@ pub struct StepState {
     /// The number of the last attempt of the task; known once it ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// What all its tasks used.
+    /// The usage of all its tasks.
     #[serde(default, skip_serializing_if = "is_unused")]
     pub usage: Usage,
     /// The confidence in its output.
@@ -113,7 +113,7 @@ pub struct StepState {
     /// Why it did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
-    /// What was wrong with its first output, for the prompt of the second try.
+    /// The fault of its first output, for the prompt of the second try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<String>,
     /// The token limit of the next try, after an output that was cut at the limit.
@@ -122,7 +122,7 @@ pub struct StepState {
     /// The worst case that waits for budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Money>,
-    /// What is set aside for its task.
+    /// The reservation for its task.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub reserved: Money,
     /// Tasks that it let go of and whose end is not known yet.
@@ -145,14 +145,14 @@ pub struct StepState {
 /// Where the output of a completed step is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutputSource {
-    /// With a task.
+    /// It has a task.
     Task(TaskId),
     /// With the signal that a wait was given.
     Signal(SignalId),
 }
 
 impl StepState {
-    /// What its JSON takes at most, in bytes; for one without messages hardly more than it does take.
+    /// An upper bound on the bytes of its JSON; close to the real size without messages.
     #[must_use]
     pub fn json_bound(&self) -> usize {
         let usage = if is_unused(&self.usage) {
@@ -227,9 +227,9 @@ impl StepState {
     }
 }
 
-/// What a task's identifier takes as JSON, in bytes.
+/// The bytes of a task's identifier as JSON.
 const TASK: usize = 36;
-/// What a number with a fraction takes at most.
+/// The most bytes of a number with a fraction.
 const FLOAT: usize = 24;
 
 const fn digits(number: u64) -> usize {
@@ -239,7 +239,7 @@ const fn digits(number: u64) -> usize {
     }
 }
 
-/// What a text takes as JSON, without its quotes.
+/// The bytes of a text as JSON, without its quotes.
 fn written(text: &str) -> usize {
     text.chars().map(json_bytes).sum()
 }
@@ -252,7 +252,7 @@ fn json_bytes(character: char) -> usize {
     }
 }
 
-/// What a text that was [`clipped`] takes at most as JSON.
+/// The most bytes of a [`clipped`] text as JSON.
 fn longest(text: &str) -> usize {
     (6 * text.len()).min(MAX_MESSAGE)
 }

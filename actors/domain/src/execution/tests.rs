@@ -316,7 +316,7 @@ fn a_rejected_step_counts_as_failed() {
     assert_eq!(step.next.stages(), [Rejected, Cancelled, Cancelled]);
     assert_eq!(step.facts[0], Fact::StepFailed(0));
     assert_eq!(step.next.cause(), Some((EndingCode::Rejected, Some(0))));
-    assert_eq!(step.next.progress(|_| Live::Running).failed, 1);
+    assert_eq!(step.next.progress(|_| DispatchState::Running).failed, 1);
 }
 
 #[test]
@@ -359,7 +359,8 @@ fn a_commit_that_ends_it_tells_no_progress() {
 fn progress_asks_the_tasks_that_are_out_and_sums_to_the_total() {
     let execution = execution(DIAMOND).after([run(0), completed(0), run(1), run(2)]);
     let held = task(1, 1);
-    let live = |task| if task == held { Live::AwaitingApproval } else { Live::Running };
+    let live =
+        |task| if task == held { DispatchState::AwaitingApproval } else { DispatchState::Running };
     let expected = Progress {
         total: 4,
         completed: 1,

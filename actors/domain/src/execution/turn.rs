@@ -1,4 +1,4 @@
-//! One transition in the making: the state that is to follow, and what is told and ordered.
+//! One transition in the making: the next state, its facts and its effects.
 //!
 //! Deliberately absent: which event leads to what. That is the machine's `match`.
 
@@ -193,7 +193,7 @@ impl Turn {
         }
     }
 
-    /// The end of a task that the step had let go of: only what it cost still counts.
+    /// The end of a task that the step had released: only its cost still counts.
     pub(super) fn swept(&mut self, step: u16, report: &Report, retry: Option<Retry>) {
         if let Some(item) = report.item {
             return self.item_swept(step, item, report, retry);
@@ -210,7 +210,7 @@ impl Turn {
         }
     }
 
-    /// Nothing runs from here on, whatever the reason.
+    /// Nothing runs from here on.
     pub(super) fn called_off(&mut self, code: EndingCode, message: &str, state: State) {
         let ending = Ending { code, message: message.into() };
         self.next.head.error = Some(Cause { ending: ending.clone(), step: None });
@@ -259,7 +259,7 @@ impl Turn {
     }
 
     /// The transition, with what follows from it by itself: the end of the whole, and orders for
-    /// what has become due.
+    /// the steps that have become due.
     pub(super) fn done(mut self) -> Step<Execution> {
         if self.next.head.state == State::Running {
             if self.next.tally.open().is_empty() {
@@ -280,7 +280,7 @@ impl Turn {
         Step { next: self.next, facts: self.facts, effects: self.effects }
     }
 
-    /// Moves the step on. Whatever it waited for is over.
+    /// Moves the step on and ends its waits.
     fn enter(&mut self, step: u16, stage: Stage) -> &mut StepState {
         let row = self.next.rows.at(step);
         self.next.tally.moved(step, row.stage, stage);

@@ -32,7 +32,7 @@ impl Demand {
     }
 }
 
-/// What the results of a model tell about the next call.
+/// Expectations about the next call, from a model's results.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Estimator {
     /// Real tokens of a prompt for each estimated one.

@@ -1,4 +1,4 @@
-//! The limits that a provider's headers tell, and the use by others that follows from them.
+//! The limits in a provider's headers, and the use by others that follows from them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::window::Load;
 use crate::rate::WINDOW_MS;
 use crate::worker::Monotonic;
 
-/// One limit as the provider told it last.
+/// One limit as the provider reported it last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Allowance {
@@ -39,7 +39,7 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// True if nothing was told.
+    /// True if nothing was reported.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -58,14 +58,14 @@ impl Reported {
 
 /// The use of a model by others with the same credentials: an amount, and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Foreign {
+pub(super) struct ExternalUse {
     pub(super) requests: Option<(u64, Monotonic)>,
     pub(super) input: Option<(u64, Monotonic)>,
     pub(super) output: Option<(u64, Monotonic)>,
     pub(super) tokens: Option<(u64, Monotonic)>,
 }
 
-impl Foreign {
+impl ExternalUse {
     /// By how much the provider has less left than `own` use leaves.
     pub(super) fn of(reported: &Reported, limits: ModelLimits, own: Load, now: Monotonic) -> Self {
         let of = |allowance: Option<Allowance>, limit: Option<u64>, own: u64| {

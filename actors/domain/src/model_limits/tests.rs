@@ -243,7 +243,7 @@ proptest! {
         }
     }
 
-    /// Whatever happens to calls, the number in flight is right, and a model without calls opens.
+    /// After any history of calls, the number in flight is right, and a model without calls opens.
     #[test]
     fn every_end_gives_back_its_place(
         ends in prop::collection::vec((0_u8..5, prop::option::of(0_u64..90_000), 0_u64..5_000), 0..60),

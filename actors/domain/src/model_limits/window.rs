@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::reported::Foreign;
+use super::reported::ExternalUse;
 use super::{Demand, ModelLimits};
 use crate::rate::WINDOW_MS;
 use crate::worker::Monotonic;
@@ -103,7 +103,7 @@ impl Window {
     pub(super) fn room_at(
         &self,
         limits: ModelLimits,
-        foreign: &Foreign,
+        foreign: &ExternalUse,
         demand: Demand,
         now: Monotonic,
     ) -> Monotonic {
@@ -149,7 +149,7 @@ impl Window {
     }
 }
 
-/// One limit, and what a call needs of it.
+/// One limit, and a call's need of it.
 #[derive(Clone, Copy)]
 struct Metric {
     limit: u64,

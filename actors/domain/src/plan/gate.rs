@@ -250,7 +250,7 @@ mod tests {
                 (found, _) => panic!("{found:?} for {run:?} of {template:?}"),
             }
         }
-        // A step that always needs an approval is held whatever is listed.
+        // A step that always needs an approval is held in spite of any list.
         let steps = [step("a", false), step("b", true)];
         let list = hitl(Some(&["a"]), Some(0.6));
         assert_eq!(HitlSource::check_not_less(Some(&list), Some(&threshold), &steps), Ok(()));

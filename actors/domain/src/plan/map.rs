@@ -19,7 +19,7 @@ pub const MAX_ITEM_NAME: usize = 64;
 pub const DEFAULT_ITEM: &str = "item";
 
 names! {
-    /// What the failure of an item does to its step.
+    /// The effect of an item's failure on its step.
     OnItemError {
         /// The step fails at once.
         Fail = "fail",
@@ -43,7 +43,7 @@ pub struct MapSource {
     /// The most tasks at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u16>,
-    /// What the failure of an item does to the step.
+    /// The effect of an item's failure on the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_item_error: Option<OnItemError>,
     /// The share of the items that must complete, 0 to 1.

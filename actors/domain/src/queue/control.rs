@@ -100,7 +100,7 @@ impl Throttle {
     /// Passes if a lease may be given out while `running` tasks of the queue run.
     ///
     /// # Errors
-    /// What is waited for.
+    /// The obstacle.
     pub fn check(&mut self, running: u32, now: Timestamp) -> Result<(), Wait> {
         if self.settings.paused {
             return Err(Wait::Paused);
@@ -117,7 +117,7 @@ impl Throttle {
     /// Counts a lease that [`Self::check`] let pass.
     pub fn leased(&mut self, now: Timestamp) {
         if self.settings.requests_per_minute.is_some() {
-            // The log counts whatever its limit is.
+            // The log counts under any limit.
             let _ = self.leases.admit(u32::MAX, now);
         }
     }

@@ -7,7 +7,7 @@
 //!     yes ─▶ the key whose turn it is, among those of its priority, sends its task with the smallest rank
 //! ```
 //!
-//! So the ranks decide how often a priority is served, and the keys share what it gets. Turns are
+//! So the ranks decide how often a priority is served, and the keys share its turns. Turns are
 //! stride scheduling: each lease moves its key on by 1 / weight, and the key that moved least is next.
 //! A key that comes back to a priority begins where the others are: it can neither save up turns nor
 //! win any by being empty for a moment. Deliberately absent: tasks without flow control, which
@@ -62,9 +62,9 @@ struct Key {
     lanes: BTreeSet<LaneId>,
 }
 
-/// A task that was taken, with what it counts for.
+/// A task taken from the queue, with the limits that it counts against.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct Dequeued {
     /// The task.
     pub task: TaskId,
     /// The model.
@@ -88,13 +88,13 @@ pub(super) struct Keyed {
 }
 
 /// The conditions of a lease.
-pub(super) struct May<'a> {
+pub(super) struct LeaseConditions<'a> {
     pub(super) runs: &'a dyn Fn(&str) -> bool,
     pub(super) starts: &'a dyn Fn(&str) -> bool,
     pub(super) has_room: &'a dyn Fn(&str, u32) -> bool,
 }
 
-impl May<'_> {
+impl LeaseConditions<'_> {
     fn pass(&self, lane: &Lane) -> bool {
         let has_room = |(key, limit): &(String, u32)| (self.has_room)(key, *limit);
         (self.runs)(&lane.model)
@@ -161,13 +161,13 @@ impl Keyed {
     }
 
     /// The smallest rank of a task that may start.
-    pub(super) fn first(&self, may: &May<'_>) -> Option<Rank> {
+    pub(super) fn first(&self, may: &LeaseConditions<'_>) -> Option<Rank> {
         let heads = self.heads.iter();
         heads.into_iter().find(|(_, id)| may.pass(&self.lanes[id].lane)).map(|(rank, _)| *rank)
     }
 
     /// Takes the task whose turn it is; `first` has the smallest rank of those that may start.
-    pub(super) fn take(&mut self, first: Rank, may: &May<'_>) -> Option<Taken> {
+    pub(super) fn take(&mut self, first: Rank, may: &LeaseConditions<'_>) -> Option<Dequeued> {
         let (id, _) = self.entries.get(&first.1)?;
         let lane = Arc::clone(&self.lanes[id].lane);
         let mut task = first.1;
@@ -179,7 +179,7 @@ impl Keyed {
         }
         let (lane, flow) = self.remove_served(task)?;
         let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
-        Some(Taken { task, model, limited, flow: Some(flow) })
+        Some(Dequeued { task, model, limited, flow: Some(flow) })
     }
 
     /// Removes a task that is leased, and moves its key on.

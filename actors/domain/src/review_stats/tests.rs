@@ -9,7 +9,7 @@ fn days_ago(days: u64) -> Timestamp {
     Timestamp::from_millis(NOON.as_millis() - days * DAY_MS)
 }
 
-fn record(since: Timestamp, fate: Fate) -> Record {
+fn record(since: Timestamp, fate: GateOutcome) -> Record {
     Record {
         template: None,
         step: None,
@@ -28,11 +28,11 @@ fn after_ms(since: Timestamp, wait: u64) -> Timestamp {
 }
 
 fn approved(by: &str, since: Timestamp, wait: u64) -> Record {
-    record(since, Fate::Approved { by: by.into(), at: after_ms(since, wait), edited: false })
+    record(since, GateOutcome::Approved { by: by.into(), at: after_ms(since, wait), edited: false })
 }
 
 fn rejected(by: &str, since: Timestamp, wait: u64) -> Record {
-    record(since, Fate::Rejected { by: by.into(), at: after_ms(since, wait) })
+    record(since, GateOutcome::Rejected { by: by.into(), at: after_ms(since, wait) })
 }
 
 fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Totals {
@@ -57,10 +57,10 @@ fn what_is_told_is_what_was_counted_by_hand() {
     let confident = |confidence, record| Record { confidence: Some(confidence), ..record };
     let escalated = |record| Record { escalated: true, ..record };
     let records = [
-        record(NOON, Fate::Open { expired: false }),
-        escalated(record(days_ago(3), Fate::Open { expired: true })),
-        record(days_ago(1), Fate::Cancelled),
-        record(NOON, Fate::Passed),
+        record(NOON, GateOutcome::Open { expired: false }),
+        escalated(record(days_ago(3), GateOutcome::Open { expired: true })),
+        record(days_ago(1), GateOutcome::Cancelled),
+        record(NOON, GateOutcome::Passed),
         confident(0.9, approved("usr_a", NOON, 1_000)),
         confident(0.4, rejected("usr_a", NOON, 2_000)),
         approved("usr_b", days_ago(1), 4_000),
@@ -104,10 +104,10 @@ fn ten_reviewers_are_told_those_with_the_most_decisions_first() {
     let by = |name: &str| approved(name, NOON, 1);
     let names = ["l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a", "l"];
     let records: Vec<_> = names.iter().map(|name| by(name)).collect();
-    let told: Vec<_> = fold(&records).view(NOON).top_reviewers;
-    let ids: Vec<_> = told.iter().map(|reviewer| reviewer.id.as_str()).collect();
+    let reviewers: Vec<_> = fold(&records).view(NOON).top_reviewers;
+    let ids: Vec<_> = reviewers.iter().map(|reviewer| reviewer.id.as_str()).collect();
     assert_eq!(ids, ["l", "a", "b", "c", "d", "e", "f", "g", "h", "i"]);
-    assert_eq!(told[0].approvals, 2);
+    assert_eq!(reviewers[0].approvals, 2);
 }
 
 #[test]
@@ -117,27 +117,27 @@ fn long_past_days_are_forgotten_and_those_asked_for_are_not() {
         statistics.replace(None, &approved("usr_a", days_ago(ago), 1));
     }
     assert_eq!((statistics.days.len(), statistics.view(NOON).decided), (KEPT_DAYS, 30));
-    // What is said of a forgotten day later changes nothing.
-    let old = record(days_ago(400), Fate::Open { expired: true });
+    // A later change of a forgotten day has no effect.
+    let old = record(days_ago(400), GateOutcome::Open { expired: true });
     let before = statistics.clone();
     statistics.replace(None, &old);
-    statistics.replace(Some(&old), &Record { fate: Fate::Cancelled, ..old.clone() });
+    statistics.replace(Some(&old), &Record { fate: GateOutcome::Cancelled, ..old.clone() });
     assert_eq!(statistics, before);
     // A clock that was far ahead for a moment costs one of the days to spare.
     statistics.replace(None, &approved("usr_a", Timestamp::MAX, 0));
     assert_eq!(statistics.view(NOON), before.view(NOON));
 }
 
-fn fates() -> impl Strategy<Value = (Fate, u64)> {
+fn fates() -> impl Strategy<Value = (GateOutcome, u64)> {
     let who = prop_oneof![Just("usr_a"), Just("usr_b"), Just(SYSTEM)];
     (0..6_u8, who, 0..2 * DAY_MS, any::<bool>()).prop_map(|(kind, by, wait, flag)| {
         let (by, at) = (by.to_owned(), Timestamp::default());
         let fate = match kind {
-            0 => Fate::Passed,
-            1 | 2 => Fate::Open { expired: flag },
-            3 => Fate::Approved { by, at, edited: flag },
-            4 => Fate::Rejected { by, at },
-            _ => Fate::Cancelled,
+            0 => GateOutcome::Passed,
+            1 | 2 => GateOutcome::Open { expired: flag },
+            3 => GateOutcome::Approved { by, at, edited: flag },
+            4 => GateOutcome::Rejected { by, at },
+            _ => GateOutcome::Cancelled,
         };
         (fate, wait)
     })
@@ -148,7 +148,7 @@ fn records() -> impl Strategy<Value = Record> {
     (fates(), 0..35 * DAY_MS, confidence, any::<bool>()).prop_map(
         |((mut fate, wait), ago, confidence, escalated)| {
             let since = Timestamp::from_millis(NOON.as_millis() - ago);
-            if let Fate::Approved { at, .. } | Fate::Rejected { at, .. } = &mut fate {
+            if let GateOutcome::Approved { at, .. } | GateOutcome::Rejected { at, .. } = &mut fate {
                 *at = after_ms(since, wait);
             }
             Record { confidence, escalated, ..record(since, fate) }

@@ -19,7 +19,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// How many there are.
+    /// Their number.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.tasks.len() + self.executions.len()

@@ -75,11 +75,11 @@ fn what_is_no_timetable_is_refused() {
     };
     for cron in ["", "* * * *", "* * * * * *", "60 * * * *", "x", "*/0 * * * *", &"1,".repeat(200)]
     {
-        assert!(matches!(compile(cron, "UTC"), Some(Unfit::Cron(_))), "{cron:?}");
+        assert!(matches!(compile(cron, "UTC"), Some(TimetableError::Cron(_))), "{cron:?}");
     }
-    assert_eq!(compile("0 0 30 2 *", "UTC"), Some(Unfit::Never));
+    assert_eq!(compile("0 0 30 2 *", "UTC"), Some(TimetableError::Never));
     for zone in ["", "Mars/Olympus", "../etc/passwd", "UTC\0", &"a".repeat(100)] {
-        assert_eq!(compile("* * * * *", zone), Some(Unfit::Zone), "{zone:?}");
+        assert_eq!(compile("* * * * *", zone), Some(TimetableError::Zone), "{zone:?}");
     }
     assert_eq!(compile("30 9 * * MON-FRI", "America/New_York"), None);
     assert_eq!(compile("@daily", "Asia/Kolkata"), None);
@@ -196,7 +196,7 @@ proptest! {
         prop_assert_eq!(backwards, forwards);
     }
 
-    /// Whatever the clock does, no occurrence runs twice, with `all` none is left out in fewer than a
+    /// Under any clock, no occurrence runs twice, with `all` none is left out in fewer than a
     /// hundred, and none runs before its time.
     #[test]
     fn no_jump_of_the_clock_repeats_an_occurrence(

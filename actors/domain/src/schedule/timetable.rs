@@ -34,7 +34,7 @@ pub enum Timetable {
 
 /// Why there is no such timetable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum TimetableError {
     /// The cron expression cannot be read.
     #[error("must be a cron expression of five fields, such as 30 9 * * MON-FRI: {0}")]
     Cron(String),
@@ -51,26 +51,30 @@ impl Timetable {
     ///
     /// # Errors
     /// The expression or the time zone is not known.
-    pub fn compile(timing: &Timing) -> Result<Self, Unfit> {
+    pub fn compile(timing: &Timing) -> Result<Self, TimetableError> {
         match timing {
             Timing::At(at) => Ok(Self::At(*at)),
             Timing::Cron { cron, zone } => {
                 let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte);
                 if zone.is_empty() || zone.len() > 64 || !zone.bytes().all(is_name) {
-                    return Err(Unfit::Zone);
+                    return Err(TimetableError::Zone);
                 }
-                let zone = TimeZone::get(zone).map_err(|_| Unfit::Zone)?;
+                let zone = TimeZone::get(zone).map_err(|_| TimetableError::Zone)?;
                 if cron.len() > MAX_CRON {
-                    return Err(Unfit::Cron(format!("it has more than {MAX_CRON} bytes")));
+                    return Err(TimetableError::Cron(format!("it has more than {MAX_CRON} bytes")));
                 }
                 let parser = CronParser::builder()
                     .seconds(Seconds::Disallowed)
                     .year(Year::Disallowed)
                     .build();
-                let cron = parser.parse(cron).map_err(|error| Unfit::Cron(error.to_string()))?;
+                let cron =
+                    parser.parse(cron).map_err(|error| TimetableError::Cron(error.to_string()))?;
                 let table = Self::Cron(Box::new(cron), zone);
                 // Leap days are eight years apart at most.
-                table.next_after(Timestamp::from_millis(0)).map(|_| table).ok_or(Unfit::Never)
+                table
+                    .next_after(Timestamp::from_millis(0))
+                    .map(|_| table)
+                    .ok_or(TimetableError::Never)
             }
         }
     }
@@ -96,12 +100,12 @@ impl Timetable {
 
     /// The instants after `after` and up to `until`, the last first.
     pub fn backwards(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = Timestamp> {
-        Backwards { table: self, from: None, until, after, last: None }
+        BackwardIter { table: self, from: None, until, after, last: None }
     }
 }
 
 /// The walk back over the instants of a timetable.
-struct Backwards<'t> {
+struct BackwardIter<'t> {
     table: &'t Timetable,
     from: Option<DateTime>,
     until: Timestamp,
@@ -109,7 +113,7 @@ struct Backwards<'t> {
     last: Option<Timestamp>,
 }
 
-impl Iterator for Backwards<'_> {
+impl Iterator for BackwardIter<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
@@ -123,7 +127,7 @@ impl Iterator for Backwards<'_> {
     }
 }
 
-impl Backwards<'_> {
+impl BackwardIter<'_> {
     /// The instant before the last one.
     fn before(&mut self, cron: &Cron, zone: &TimeZone) -> Option<Timestamp> {
         for _ in 0..2 * MAX_REPEATED {

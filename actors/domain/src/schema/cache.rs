@@ -1,7 +1,7 @@
 //! The compiled schemas that were used last.
 //!
 //! A schema is compiled when a value is first checked against it, and again after many others were
-//! used since: what schemas take in memory does not grow with their number. Deliberately absent: any
+//! used since: the memory of schemas does not grow with their number. Deliberately absent: any
 //! effect. A schema that is not here is compiled again.
 
 use std::sync::{Arc, Mutex, PoisonError};

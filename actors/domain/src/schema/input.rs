@@ -18,12 +18,12 @@ use crate::problem::{Code, Problem, shortened};
 const DEEPEST: usize = 2 * MAX_DEPTH;
 
 /// The filling of an input with defaults.
-pub(super) struct Filling<'s, 'f> {
+pub(super) struct DefaultFiller<'s, 'f> {
     pub(super) root: &'s Value,
     pub(super) fuel: &'f mut Fuel,
 }
 
-impl Filling<'_, '_> {
+impl DefaultFiller<'_, '_> {
     /// Adds the default of each absent property.
     pub(super) fn fill(
         &mut self,

@@ -25,12 +25,13 @@ pub(super) const MAX_NAME_PATTERN: usize = 32 * 1024;
 /// The scratch memory that a pattern keeps between two texts, in bytes.
 const KEPT_SCRATCH: usize = 32 * 1024;
 
-type Made<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
+type KeywordResult<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
 
 /// The keyword `pattern`; `patterns` are those of the whole schema.
 pub(super) fn pattern(
     patterns: Arc<Mutex<Patterns>>,
-) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync {
+) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> KeywordResult<'a> + Send + Sync
+{
     move |_, value, _| {
         let text = value.as_str().unwrap_or_default();
         let compiled =

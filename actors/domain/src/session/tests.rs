@@ -116,7 +116,7 @@ fn a_used_token_is_known_however_long_ago_it_was_replaced() {
 
 #[test]
 fn a_token_that_was_never_made_but_is_of_the_family_revokes_it() {
-    // Who knows the family's half has seen one of its tokens.
+    // A caller that knows the family's half has seen one of its tokens.
     assert!(session().at(Duration::ZERO, presented(77, 78)).expect("heard").is_finished());
 }
 

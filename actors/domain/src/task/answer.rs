@@ -1,4 +1,4 @@
-//! An answer that does not count as a task's output, and what another attempt does about it
+//! An answer that does not count as a task's output, and its correction by another attempt
 //! (PROTOCOL.md 16, `outputSchema`).
 //!
 //! ```text
@@ -22,7 +22,7 @@ pub(super) const CORRECTION: &str =
 pub enum OutputFault {
     /// The output does not match the schema; the text is for the model to read.
     Mismatch(String),
-    /// The model stopped at the token limit, so the output is not whole, whatever it looks like.
+    /// The model stopped at the token limit, so the output is not whole, even if it looks so.
     Truncated {
         /// The limit of another attempt; `None` if no other limit would help.
         max_tokens: Option<u64>,
@@ -40,7 +40,7 @@ pub struct Amendment {
     pub max_tokens: Option<u64>,
 }
 
-/// What remains of answers that did not count, while the task is tried again.
+/// The rest of answers that did not count, while the task is tried again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Correction {
     /// The changes to the next attempt.
@@ -60,7 +60,7 @@ impl OutputFault {
         Self::Truncated { max_tokens: next }
     }
 
-    /// What ends the task if the fault is final.
+    /// The reason that ends the task if the fault is final.
     #[must_use]
     pub fn ending(&self) -> Ending {
         match self {

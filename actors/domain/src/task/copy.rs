@@ -26,7 +26,7 @@ impl Task {
             route: of.route,
             ..Self::submitted(spec).next
         };
-        Step::to(task).tell(Fact::Created).tell(Fact::Completed)
+        Step::to(task).report(Fact::Created).report(Fact::Completed)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a task, what is told of it, what is to be done, and why something changes nothing.
+//! The events of a task, its facts, its effects, and its refusals.
 
 use super::{Chance, Completion, Failure, LeaseId, OutputFault, Status};
 use crate::Timestamp;
@@ -6,7 +6,7 @@ use crate::event::EventName;
 use crate::id::WorkerId;
 use crate::retry::Jitter;
 
-/// What happened to a task.
+/// An event of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A worker with a free place was found.
@@ -20,7 +20,7 @@ pub enum Event {
     Completed {
         /// The lease it answers under.
         lease: LeaseId,
-        /// What the answer came with.
+        /// The usage and the other data of the answer.
         completion: Completion,
         /// Whether it is in the sample, should there be one.
         chance: Chance,
@@ -39,7 +39,7 @@ pub enum Event {
     AttemptFailed {
         /// The lease it answers under.
         lease: LeaseId,
-        /// Why.
+        /// The reason.
         failure: Failure,
         /// The random part of the wait.
         jitter: Jitter,
@@ -49,7 +49,7 @@ pub enum Event {
         /// The lease that ran out.
         lease: LeaseId,
     },
-    /// The server went down before the holder of `lease` was told of it.
+    /// The server went down before the holder of `lease` received it.
     Undelivered {
         /// The lease that nobody works under.
         lease: LeaseId,
@@ -66,7 +66,7 @@ pub enum Event {
     },
     /// A reviewer does not let the output pass.
     Rejected {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An operator gives it another priority.
@@ -121,7 +121,7 @@ impl Fact {
     }
 }
 
-/// What the runtime is to do.
+/// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Put it into its queue; nothing changes if it is there.
@@ -134,21 +134,21 @@ pub enum Effect {
         lease: LeaseId,
         /// The worker.
         worker: WorkerId,
-        /// When the attempt ends.
+        /// The deadline of the attempt.
         deadline: Timestamp,
     },
     /// Watch over a lease that was given out before a restart, with a full term.
     Watch {
         /// The lease.
         lease: LeaseId,
-        /// Who held it.
+        /// The lease that held it.
         worker: WorkerId,
     },
     /// Tell the worker to stop, and count its place as free.
     Revoke {
         /// The lease that is over.
         lease: LeaseId,
-        /// Who held it.
+        /// The lease that held it.
         worker: WorkerId,
         /// Why, in a word for the `cancel` frame.
         reason: &'static str,

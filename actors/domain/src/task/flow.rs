@@ -1,6 +1,6 @@
 //! Flow control of tasks: keys that few tasks share at a time, and keys that take turns (PROTOCOL.md 16).
 //!
-//! A concurrency key bounds the tasks that run with it; its conflict rule says what becomes of one more
+//! A concurrency key bounds the tasks that run with it; its conflict rule decides about one more
 //! task. A fairness key takes turns with others of the same priority, by weight
 //! ([`crate::queue`]). Both are texts of the caller's choice, shared by all accounts of an environment.
 //! Deliberately absent: the count of running tasks, and the order of a queue.
@@ -87,7 +87,7 @@ impl FlowSource {
         *self == Self::default()
     }
 
-    /// The members of this source, and those of `defaults` for what it leaves out.
+    /// The members of this source, and those of `defaults` for the members that it leaves out.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl FlowSource {
         (concurrency.is_some() || fairness.is_some()).then_some(Flow { concurrency, fairness })
     }
 
-    /// The keys that are missing beside members which mean nothing without them, with what is wrong.
+    /// The keys that are missing beside members which mean nothing without them, each with its fault.
     #[must_use]
     pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let mut missing = Vec::new();

@@ -1,6 +1,6 @@
 //! Which outputs wait for a reviewer (PROTOCOL.md 6).
 //!
-//! Deliberately absent: what becomes of an output that waits, which is [`crate::approval`]; and which
+//! Deliberately absent: the review of a held output, which is [`crate::approval`]; and which
 //! steps of a plan have a gate, which is [`crate::plan::gate_of`].
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Gate {
     /// The share of the outputs that nothing else holds which is held all the same, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sample_rate: f64,
-    /// How reviewers are told.
+    /// The channels by which reviewers are notified.
     #[serde(default, skip_serializing_if = "Channels::is_none")]
     pub notify: Channels,
 }
@@ -43,11 +43,11 @@ pub enum Hold {
     Never,
 }
 
-/// Why an output is held.
+/// The reason why a gate holds an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// Somebody must see it, whatever the confidence.
+pub enum HoldReason {
+    /// A review is required at any confidence.
     Required,
     /// The confidence is below the threshold.
     BelowThreshold,
@@ -57,7 +57,7 @@ pub enum Why {
     Sampled,
 }
 
-impl Why {
+impl HoldReason {
     /// Every reason.
     pub const ALL: [Self; 4] =
         [Self::Required, Self::BelowThreshold, Self::NoConfidence, Self::Sampled];
@@ -74,7 +74,7 @@ impl Why {
     }
 }
 
-/// How reviewers are told of an item (SPEC.md, "HITL notification channels").
+/// The channels by which reviewers are notified of an item (SPEC.md, "HITL notification channels").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
@@ -87,7 +87,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Whether nobody is told.
+    /// True if nobody is notified.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         !self.email && !self.dashboard
@@ -100,7 +100,7 @@ impl Channels {
     }
 }
 
-/// What a task's `hitl` field asks for (SPEC.md, Task HITL configuration).
+/// The review that a task's `hitl` field asks for (SPEC.md, Task HITL configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Asks {
     /// Whether somebody must see the output.
@@ -111,7 +111,7 @@ pub struct Asks {
     pub timeout_ms: Option<u64>,
     /// The share of the other outputs that is held all the same.
     pub sample_rate: Option<f64>,
-    /// How reviewers are told.
+    /// The channels by which reviewers are notified.
     pub notify: Channels,
 }
 
@@ -163,17 +163,17 @@ impl Gate {
 
     /// Why an output of this confidence is held; `None` if it passes.
     #[must_use]
-    pub fn holds(&self, confidence: Option<f64>, chance: Chance) -> Option<Why> {
+    pub fn holds(&self, confidence: Option<f64>, chance: Chance) -> Option<HoldReason> {
         let held = match (self.hold, confidence) {
-            (Hold::Always, _) => Some(Why::Required),
-            (Hold::Below, None) if !self.pass_unknown => Some(Why::NoConfidence),
+            (Hold::Always, _) => Some(HoldReason::Required),
+            (Hold::Below, None) if !self.pass_unknown => Some(HoldReason::NoConfidence),
             (Hold::Below, Some(confidence)) => {
                 let threshold = self.threshold.unwrap_or(Self::DEFAULT_THRESHOLD);
-                (confidence < threshold).then_some(Why::BelowThreshold)
+                (confidence < threshold).then_some(HoldReason::BelowThreshold)
             }
             (Hold::Below, None) | (Hold::Never, _) => None,
         };
-        held.or_else(|| chance.falls_into(self.sample_rate).then_some(Why::Sampled))
+        held.or_else(|| chance.falls_into(self.sample_rate).then_some(HoldReason::Sampled))
     }
 }
 
@@ -192,22 +192,25 @@ mod tests {
         let held = |asks: Asks, confidence| {
             Gate::of_task(asks, false).and_then(|gate| gate.holds(confidence, LAST))
         };
-        assert_eq!(held(gate(Some(true), None, None), Some(1.0)), Some(Why::Required));
-        assert_eq!(held(gate(None, None, None), Some(0.84)), Some(Why::BelowThreshold));
+        assert_eq!(held(gate(Some(true), None, None), Some(1.0)), Some(HoldReason::Required));
+        assert_eq!(held(gate(None, None, None), Some(0.84)), Some(HoldReason::BelowThreshold));
         assert_eq!(held(gate(None, None, None), Some(0.85)), None);
-        assert_eq!(held(gate(None, None, None), None), Some(Why::NoConfidence));
+        assert_eq!(held(gate(None, None, None), None), Some(HoldReason::NoConfidence));
         assert_eq!(held(gate(Some(false), None, None), Some(0.1)), None);
-        assert_eq!(held(gate(Some(false), Some(0.5), None), Some(0.4)), Some(Why::BelowThreshold));
+        assert_eq!(
+            held(gate(Some(false), Some(0.5), None), Some(0.4)),
+            Some(HoldReason::BelowThreshold)
+        );
     }
 
     #[test]
     fn a_sample_is_drawn_from_what_would_pass() {
         let gate = Gate::of_task(gate(None, Some(0.5), Some(0.25)), true).expect("a gate");
         let quarter = u32::MAX / 4;
-        assert_eq!(gate.holds(Some(0.9), Chance(quarter)), Some(Why::Sampled));
+        assert_eq!(gate.holds(Some(0.9), Chance(quarter)), Some(HoldReason::Sampled));
         assert_eq!(gate.holds(Some(0.9), Chance(quarter + 1)), None);
-        assert_eq!(gate.holds(None, Chance(0)), Some(Why::Sampled));
-        assert_eq!(gate.holds(Some(0.1), Chance(0)), Some(Why::BelowThreshold));
+        assert_eq!(gate.holds(None, Chance(0)), Some(HoldReason::Sampled));
+        assert_eq!(gate.holds(Some(0.1), Chance(0)), Some(HoldReason::BelowThreshold));
         assert!(Chance(u32::MAX).falls_into(1.0) && !Chance(0).falls_into(0.0));
     }
 

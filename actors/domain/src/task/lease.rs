@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for LeaseId {
 }
 
 /// A lease as workers see it: the random bits and, so that any node can find the task without
-/// remembering what it gave out, the task. Opaque to workers.
+/// remembering its leases, the task. Opaque to workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeaseToken {
     /// The task.

@@ -1,4 +1,4 @@
-//! How attempts and tasks end, and what they are called on the wire.
+//! The ends of attempts and tasks, and their names on the wire.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::usage::Usage;
 pub enum Status {
     /// Not with a worker: ready, waiting for the next attempt, or for a reviewer.
     Pending,
-    /// With a worker.
+    /// A worker holds it.
     Running,
     /// Final: the output is there.
     Completed,
@@ -50,10 +50,10 @@ impl Status {
     }
 }
 
-/// What a model's answer came with, besides its text.
+/// A model's answer, besides its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Tokens and money.
+    /// The tokens and the cost.
     pub usage: Usage,
     /// The worker's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,16 +80,16 @@ impl Completion {
     }
 }
 
-/// What the calls of another model used, which judged an answer.
+/// The usage of the calls to another model that judged an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeUsage {
     /// The judge's model.
     pub model: String,
-    /// Tokens and money.
+    /// The tokens and the cost.
     pub usage: Usage,
 }
 
-/// Why an attempt failed.
+/// The failure of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The code and the worker's own words.
@@ -100,7 +100,7 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
-/// What ended a task or an attempt (PROTOCOL.md 2).
+/// The reason that ended a task or an attempt (PROTOCOL.md 2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// The code.
@@ -125,7 +125,7 @@ pub enum EndingCode {
     RenderFailed,
     /// The condition could not be evaluated, or is neither true nor false.
     ConditionFailed,
-    /// The output does not match what was asked for.
+    /// The output does not match its schema.
     OutputInvalid,
     /// The output was cut at the token limit.
     OutputTruncated,
@@ -133,7 +133,7 @@ pub enum EndingCode {
     DependencyFailed,
     /// The execution took longer than `options.timeoutMs`.
     ExecutionTimeout,
-    /// Its worst case does not fit into what the execution may still cost.
+    /// Its worst case does not fit into the rest of the execution's budget.
     BudgetExceeded,
     /// A reviewer rejected the output.
     Rejected,
@@ -183,7 +183,7 @@ impl EndingCode {
         }
     }
 
-    /// What a worker may say; anything else it says is a provider's error.
+    /// The code of a worker's report; any unknown code is a provider's error.
     #[must_use]
     pub fn of_worker(code: &str) -> Self {
         match code {

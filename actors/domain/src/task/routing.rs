@@ -27,7 +27,7 @@ names! {
         Unavailable = "unavailable",
         /// The attempt took too long.
         Timeout = "timeout",
-        /// The output is not what was asked for.
+        /// The output does not match its schema.
         OutputInvalid = "output_invalid",
     }
 }

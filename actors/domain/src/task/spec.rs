@@ -1,4 +1,4 @@
-//! What a task was asked to be, checked and with its defaults filled in.
+//! A task's request, checked and with its defaults filled in.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Spec {
     pub priority: u8,
     /// How long one attempt may take, in milliseconds.
     pub timeout_ms: u64,
-    /// For filtering.
+    /// Labels for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The most tokens to answer with.
@@ -42,7 +42,7 @@ pub struct Spec {
     /// 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Who is told of the end.
+    /// The URL that receives a webhook at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// Whether a reviewer must see the output.
@@ -51,7 +51,7 @@ pub struct Spec {
     /// How often an attempt is made.
     #[serde(default, skip_serializing_if = "Policy::is_default")]
     pub retry: Policy,
-    /// Where it comes from.
+    /// The origin.
     #[serde(default, skip_serializing_if = "Origin::is_alone")]
     pub origin: Origin,
     /// True if the output must match a schema: that in its inputs, or that of its step.
@@ -117,13 +117,13 @@ pub struct Request {
     pub priority: u8,
     /// How long one attempt may take, in milliseconds.
     pub timeout_ms: u64,
-    /// For filtering.
+    /// Labels for filtering.
     pub tags: Vec<String>,
     /// The most tokens to answer with.
     pub max_tokens: Option<u64>,
     /// 0 to 1.
     pub temperature: Option<f64>,
-    /// Who is told of the end.
+    /// The URL that receives a webhook at the end.
     pub callback_url: Option<String>,
     /// Whether a reviewer must see the output.
     pub gate: Option<Gate>,
@@ -190,7 +190,7 @@ impl Request {
 /// The texts that a task was created with: written once, beside the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inputs {
-    /// What the model is asked; the last user message.
+    /// The prompt; the last user message.
     pub prompt: String,
     /// The first system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -214,7 +214,7 @@ fn a_gate_holds_the_output_that_it_was_made_for() {
     let task = task.running(LEASE_1);
     let low = task.on(answered(LEASE_1, Some(0.4)));
     assert_eq!(low.facts, [Fact::AwaitingApproval]);
-    let why = Why::BelowThreshold;
+    let why = HoldReason::BelowThreshold;
     assert_eq!(low.next.state, State::AwaitingApproval { since: NOW, why });
     assert_eq!(task.on(answered(LEASE_1, Some(0.6))).facts, [Fact::Completed]);
 }

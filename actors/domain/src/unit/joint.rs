@@ -217,7 +217,7 @@ impl<'p> Joint<'p> {
     /// Adds a task's end that a unit of its own has committed.
     pub fn task_ended(&mut self, task: &Task) {
         if let Some(event) = self.program.step_of(task).and_then(|step| end_of(task, step, None)) {
-            // The execution refuses if it was told before.
+            // The execution refuses if it heard of the end before.
             let _ = self.happened(event);
         }
     }

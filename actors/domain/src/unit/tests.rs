@@ -44,8 +44,8 @@ impl Sources for Fake {
         Salt::of(5)
     }
 
-    fn ask(&mut self, _: &Spec, _: Wanted) -> Asked {
-        Asked { reviewer: Some(ANN), by_mail: true }
+    fn ask(&mut self, _: &Spec, _: ReviewerPool) -> Assignee {
+        Assignee { reviewer: Some(ANN), by_mail: true }
     }
 
     fn policy(&self) -> Policy {
@@ -371,7 +371,7 @@ fn checked(schema: Option<&Schema>, task: &Task, event: Event) -> (Event, Option
     }
 }
 
-/// Plays an event of the newest task, and decides what is due; returns the unit.
+/// Plays an event of the newest task, and decides everything that is due; returns the unit.
 fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit {
     let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
     let mut joint = Joint::of(program, state, NOW);

@@ -1,4 +1,4 @@
-//! What is counted: the rules by themselves, rows and lists, and the whole runtime on the memory
+//! The counted cases: the rules by themselves, rows and lists, and the whole runtime on the memory
 //! store.
 //!
 //! Deliberately absent: a clock and chance, which would make every run another one. Time stands, and
@@ -42,7 +42,7 @@ use tokio::sync::mpsc;
 /// Something that is counted.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// How often it runs.
+    /// The number of runs.
     pub(crate) times: usize,
     /// How many operations one run is.
     pub(crate) operations: usize,
@@ -310,7 +310,7 @@ struct Whole {
     _system: System,
     handle: Handle,
     link: WorkerLink,
-    told: mpsc::UnboundedReceiver<WorkerCommand>,
+    commands: mpsc::UnboundedReceiver<WorkerCommand>,
 }
 
 impl Whole {
@@ -362,10 +362,10 @@ impl Whole {
             models: vec!["*".into()],
             concurrency: 16,
         };
-        let (outgoing, told) = mpsc::unbounded_channel();
+        let (outgoing, commands) = mpsc::unbounded_channel();
         let connected = handle.connect_worker(&owner(), profile, None, outgoing).await;
         let (link, _) = connected.expect("it is let in");
-        Self { _system: system, handle, link, told }
+        Self { _system: system, handle, link, commands }
     }
 
     async fn submit(&self, queue: &str) -> TaskId {
@@ -395,7 +395,7 @@ impl Whole {
     async fn answer(&mut self, tasks: usize) {
         let mut left = tasks;
         while left > 0 {
-            match self.told.recv().await.expect("it is connected") {
+            match self.commands.recv().await.expect("it is connected") {
                 WorkerCommand::Assign(assignment) => {
                     self.link.say(WorkerMessage::Completed(
                         assignment.lease,

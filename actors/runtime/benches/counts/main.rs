@@ -6,8 +6,8 @@
 //! cargo bench --profile counts -p callboard-runtime --bench counts -- --update  writes expected.toml
 //! ```
 //!
-//! Each case runs twice under valgrind, the second time twice as often: what the runs differ by is
-//! what the operations cost, and nothing of the start. Deliberately absent: waiting, syncing and the
+//! Each case runs twice under valgrind, the second time twice as often: the difference of the runs is
+//! the cost of the operations, without the start. Deliberately absent: waiting, syncing and the
 //! kernel's work, which are no instructions of ours.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode};
 
 use cases::{CASES, Case};
 
-/// What a count may exceed the expected one by. Hash maps are seeded by chance, which moves counts by
+/// The tolerated excess over the expected count. Hash maps are seeded by chance, which moves counts by
 /// less than half of it.
 const TOLERANCE: f64 = 0.03;
 const CASE: &str = "--case";

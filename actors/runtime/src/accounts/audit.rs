@@ -5,7 +5,7 @@
 //!   any other action ─▶ pending ─▶ all that wait, one commit ─▶ the asker is answered
 //! ```
 //!
-//! Deliberately absent: what is recorded (the actor and the edge decide), and the bound on refused
+//! Deliberately absent: the choice of entries (the actor and the edge decide), and the bound on refused
 //! sign-ins ([`RefusalBudget`]).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -203,7 +203,7 @@ impl Register {
         self.read().users.values().any(|user| user.role == Role::Admin)
     }
 
-    /// The key of this digest. The digest of a secret of 190 bits tells nothing by the time that
+    /// The key of this digest. The digest of a secret of 190 bits reveals nothing by the time that
     /// its look-up takes.
     pub(crate) fn key(&self, digest: &Digest) -> Option<Arc<KnownKey>> {
         self.read().keys.get(digest.as_bytes()).cloned()
@@ -231,7 +231,7 @@ impl Register {
         self.read().sessions.all().cloned().collect()
     }
 
-    /// Who an open session is of.
+    /// The user of an open session.
     pub(crate) fn user_of_session(&self, id: SessionId) -> Option<UserId> {
         self.read().sessions.get(id).map(|session| session.user)
     }

@@ -1,11 +1,11 @@
 //! Whom a credential stands for now, and for how long an open stream may go on.
 //!
 //! ```text
-//!   a key revoked, a role changed, a session ended ─▶ Register ─▶ every Right looks again
-//!   the end of the credential's time ─────────────────────────▶ its Right looks again
+//!   a key revoked, a role changed, a session ended ─▶ Register ─▶ every watch looks again
+//!   the end of the credential's time ─────────────────────────▶ its watch looks again
 //! ```
 //!
-//! Deliberately absent: what a stream does about it.
+//! Deliberately absent: the reaction of a stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(crate) fn caller_of_session(
     Ok(Caller { expires_at, ..of_user(&user, Some(session.id)) })
 }
 
-/// The caller that an account is now, whatever its credential.
+/// The caller that an account is now, with any credential.
 pub(crate) fn caller_of(
     register: &Register,
     account: Account,
@@ -108,7 +108,7 @@ pub(super) fn user_is_gone() -> Error {
 
 /// A caller's right to one action, which an open stream or socket holds.
 #[derive(Clone)]
-pub struct Right {
+pub struct PermissionWatch {
     node: Arc<Node>,
     account: Account,
     session: Option<SessionId>,
@@ -119,13 +119,13 @@ pub struct Right {
     known: Option<Caller>,
 }
 
-impl std::fmt::Debug for Right {
+impl std::fmt::Debug for PermissionWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Right").field("account", &self.account).finish_non_exhaustive()
+        f.debug_struct("PermissionWatch").field("account", &self.account).finish_non_exhaustive()
     }
 }
 
-impl Right {
+impl PermissionWatch {
     pub(crate) fn new(node: Arc<Node>, caller: &Caller, action: Action) -> Self {
         let changes = node.accounts.changes();
         let Caller { account, session, expires_at, .. } = *caller;

@@ -1,6 +1,6 @@
 //! Sessions: begun, renewed, revoked, forgotten. The rule is [`callboard_domain::session`].
 //!
-//! A revoked session has no row: it is taken away in the commit that revokes it, and what is not
+//! A revoked session has no row: it is taken away in the commit that revokes it, and a session that is not
 //! there is over. Deliberately absent: access tokens, which the edge signs.
 
 use std::sync::Arc;
@@ -26,11 +26,11 @@ const PAGE: usize = 1_000;
 /// A session that was begun or renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedIn {
-    /// Who signed in, as it is now.
+    /// The user who signed in, as it is now.
     pub user: User,
-    /// What the access token names.
+    /// The session that the access token names.
     pub session: SessionId,
-    /// What the session is renewed with; told here and never again.
+    /// The refresh token, returned only here.
     pub refresh_token: RefreshToken,
 }
 

@@ -1,4 +1,5 @@
-//! Users: made, changed, deleted. What a change takes away ends with it, in the same commit.
+//! Users: made, changed, deleted. A change ends the sessions and keys that it invalidates in the same
+//! commit.
 
 use callboard_domain::access::Action as Permission;
 use callboard_domain::account::{Change, User, keep_an_admin};

@@ -19,7 +19,7 @@ const NUMBER: u8 = Environment::Live.number();
 const PAGE: usize = 1_000;
 
 impl Budgets {
-    /// Reads the budgets, and what was spent.
+    /// Reads the budgets and their spent amounts.
     pub(crate) async fn load(&self, node: &Node) -> Result<(), Error> {
         let (store, now, mut after) = (node.store(), node.now(), None);
         loop {

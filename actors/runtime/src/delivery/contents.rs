@@ -1,4 +1,4 @@
-//! What a delivery says as things stand, read when it is sent; or why there is nothing to say.
+//! The content of a delivery, read when it is sent; or the reason why it has none.
 
 use callboard_domain::approval::Mail;
 use callboard_domain::delivery::Webhook;
@@ -8,16 +8,16 @@ use callboard_domain::task::{State, Task};
 use callboard_store::Error;
 
 use crate::node::Node;
-use crate::ports::{Letter, Notice};
+use crate::ports::{ReviewerMail, WebhookContent};
 use crate::read;
 use crate::tables::approvals;
 
-/// What a mail says; otherwise the reason why nobody is to be told.
+/// The content of a mail; otherwise the reason why nobody needs it.
 pub(super) async fn letter(
     node: &Node,
     environment: Environment,
     mail: &Mail,
-) -> Result<Result<Letter, &'static str>, Error> {
+) -> Result<Result<ReviewerMail, &'static str>, Error> {
     let Some(user) = node.accounts.user(mail.to) else {
         return Ok(Err("the reviewer's account was deleted"));
     };
@@ -28,7 +28,7 @@ pub(super) async fn letter(
         return Ok(Err("the output does not wait for this reviewer any more"));
     }
     let (origin, opening) = (&approval.task.origin, &approval.opening);
-    Ok(Ok(Letter {
+    Ok(Ok(ReviewerMail {
         delivery: mail.id,
         to: user.email,
         name: user.name,
@@ -44,13 +44,13 @@ pub(super) async fn letter(
     }))
 }
 
-/// What a webhook says: the task as it ended. Retention keeps a task whose webhook is pending, so only
+/// The content of a webhook: the task as it ended. Retention keeps a task whose webhook is pending, so only
 /// a redelivery can come too late.
 pub(super) async fn notice(
     node: &Node,
     environment: Environment,
     webhook: &Webhook,
-) -> Result<Result<Notice, &'static str>, Error> {
+) -> Result<Result<WebhookContent, &'static str>, Error> {
     let store = &*node.shard(webhook.task.partition()).store;
     let Some(detail) = read::task(store, environment, webhook.task).await? else {
         return Ok(Err("retention removed the task"));
@@ -59,7 +59,7 @@ pub(super) async fn notice(
         return Ok(Err("the task has not ended"));
     };
     let Task { state, result, .. } = &detail.task;
-    Ok(Ok(Notice {
+    Ok(Ok(WebhookContent {
         delivery: webhook.id,
         environment,
         url: webhook.url.clone(),

@@ -31,7 +31,7 @@ const KIB: usize = 128 << 10;
 /// Up to so many bytes, an output needs no share of them.
 const SHORT: usize = 64 << 10;
 
-/// The permits, and who waits for one.
+/// The permits, and the deliveries that wait for one.
 pub(crate) struct SendPermits {
     turns: Mutex<Turns<Address>>,
     memory: Arc<Semaphore>,
@@ -89,7 +89,7 @@ impl SendPermits {
 
 impl Drop for SendPermit {
     fn drop(&mut self) {
-        // The lock is free again when anybody is told.
+        // The lock is free again before any waiter is notified.
         let next = self.permits.turns().give_back(&self.host);
         if let Some((host, address)) = next {
             let permit = Self { host, permits: Arc::clone(&self.permits) };
@@ -100,7 +100,7 @@ impl Drop for SendPermit {
     }
 }
 
-/// Who holds a permit, and who waits: by host, in the order in which they came.
+/// The held permits, and the waiting deliveries by host, in the order of their arrival.
 struct Turns<A> {
     free: usize,
     per_host: usize,

@@ -23,9 +23,9 @@ use ractor::ActorProcessingErr;
 use super::read_outputs;
 use crate::node::Node;
 use crate::sources::NodeSources;
-use crate::tables::{self, Found, executions, items};
+use crate::tables::{self, LoadedTask, executions, items};
 
-/// The execution that a fork comes from, with what it had completed when it was read.
+/// The execution that a fork comes from, with the steps that it had completed when it was read.
 pub(crate) struct Original {
     execution: Execution,
     compiled: Arc<CompiledPlan>,
@@ -207,7 +207,7 @@ async fn same(
     id: TaskId,
     request: &Request,
 ) -> Result<Option<(Task, String)>, ActorProcessingErr> {
-    let readable = |found: Option<Found>| found.filter(|found| found.task.erased_at.is_none());
+    let readable = |found: Option<LoadedTask>| found.filter(|found| found.task.erased_at.is_none());
     let Some(mut found) = readable(tables::task(store, environment, id).await?) else {
         return Ok(None);
     };

@@ -1,6 +1,6 @@
 //! A client's signal on its way into a unit of its execution.
 //!
-//! Deliberately absent: what a signal does, which [`callboard_domain::execution::signal`] says.
+//! Deliberately absent: the effect of a signal, which [`callboard_domain::execution::signal`] says.
 
 use callboard_domain::Error;
 use callboard_domain::execution::program::Outputs;

@@ -19,12 +19,12 @@ use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, STOPPING, unreadable, within};
 use crate::accounts::{
-    self, KnownKey, Message, NewKey, NewUser, PasswordChange, Right, SignedIn, UserChange,
+    self, KnownKey, Message, NewKey, NewUser, PasswordChange, PermissionWatch, SignedIn, UserChange,
 };
 use crate::read;
 
 impl Handle {
-    /// Who an API key stands for, if it is valid now.
+    /// The account of an API key, if the key is valid now.
     ///
     /// # Errors
     /// [`Error::InvalidToken`], [`Error::TokenExpired`].
@@ -32,7 +32,7 @@ impl Handle {
         accounts::caller_of_key(&self.node.accounts, digest, self.node.now())
     }
 
-    /// Who a session stands for: the user as it is now.
+    /// The user of a session, as it is now.
     ///
     /// # Errors
     /// [`Error::InvalidToken`] if the session is over or not this user's, or its signing key or the user is gone.
@@ -42,8 +42,8 @@ impl Handle {
 
     /// A caller's right to an action, for a stream or socket that outlives its request.
     #[must_use]
-    pub fn right(&self, caller: &Caller, action: Action) -> Right {
-        Right::new(Arc::clone(&self.node), caller, action)
+    pub fn right(&self, caller: &Caller, action: Action) -> PermissionWatch {
+        PermissionWatch::new(Arc::clone(&self.node), caller, action)
     }
 
     /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions"); `user` is the
@@ -184,7 +184,7 @@ impl Handle {
         keys
     }
 
-    /// Makes an API key. Its text is told here and never again.
+    /// Makes an API key. Its text is returned only here.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no such kind of key, [`Error::Unavailable`].
@@ -235,7 +235,7 @@ impl Handle {
     }
 
     /// Writes a refused sign-in to the audit log, unless there are too many: then it is counted,
-    /// and one entry a minute tells of all of them.
+    /// and one entry a minute counts all of them.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

@@ -19,20 +19,20 @@ const MAX_PROMPT: usize = 1 << 20;
 /// A reviewer lets an output pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approve {
-    /// Who.
+    /// The deciding user or key.
     pub by: Decider,
     /// The text that replaces the output.
     pub modified_output: Option<String>,
-    /// What is said to it.
+    /// The comment.
     pub comment: Option<String>,
 }
 
 /// A reviewer does not let an output pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
-    /// Who.
+    /// The deciding user or key.
     pub by: Decider,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Whether it is tried again.
     pub retry: bool,
@@ -107,7 +107,7 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits,
     /// [`Error::Forbidden`] for the submitter's own approval where that is not allowed,
-    /// [`Error::Invalid`] if the edit is not what the template's outputSchema asks for,
+    /// [`Error::Invalid`] if the edit does not match the template's outputSchema,
     /// [`Error::Unavailable`].
     pub async fn approve(
         &self,
@@ -127,7 +127,8 @@ impl Handle {
             edit = repaired.or(edit);
         }
         let decision = Decision::Approve { by, edit, comment };
-        self.tell(environment, task, |reply| Message::Decide(Box::new(decision), reply)).await
+        self.call_approval(environment, task, |reply| Message::Decide(Box::new(decision), reply))
+            .await
     }
 
     /// Does not let a held output pass: the task is rejected, and tried again as another task if
@@ -150,7 +151,8 @@ impl Handle {
         let prompt = || retry_prompt.map_or(NextPrompt::AsBefore, NextPrompt::Given);
         let retry = retry.then(prompt);
         let decision = Decision::Reject { by, reason, retry };
-        self.tell(environment, task, |reply| Message::Decide(Box::new(decision), reply)).await
+        self.call_approval(environment, task, |reply| Message::Decide(Box::new(decision), reply))
+            .await
     }
 
     /// Tells other reviewers for five minutes that somebody looks at it; it bars nobody.
@@ -165,7 +167,7 @@ impl Handle {
         by: Decider,
     ) -> Result<Approval, Error> {
         self.held(environment, task).await?;
-        self.tell(environment, task, |reply| Message::Claim(by, reply)).await
+        self.call_approval(environment, task, |reply| Message::Claim(by, reply)).await
     }
 
     /// Takes a claim back; without one, nothing changes.
@@ -179,7 +181,7 @@ impl Handle {
         by: Decider,
     ) -> Result<Approval, Error> {
         self.held(environment, task).await?;
-        self.tell(environment, task, |reply| Message::Release(by, reply)).await
+        self.call_approval(environment, task, |reply| Message::Release(by, reply)).await
     }
 
     /// The approval of a task, as it is stored; an error that says what there is instead.
@@ -195,7 +197,7 @@ impl Handle {
         Err(Error::InvalidState(format!("task {task} is {status} and waits for no reviewer")))
     }
 
-    async fn tell(
+    async fn call_approval(
         &self,
         environment: Environment,
         task: TaskId,

@@ -1,4 +1,4 @@
-//! Budgets of many tasks, and what was used (PROTOCOL.md 16).
+//! Budgets of many tasks, and usage (PROTOCOL.md 16).
 
 use callboard_domain::id::{BudgetId, Environment};
 use callboard_domain::query::{Page, Window};
@@ -31,7 +31,7 @@ impl Handle {
         self.budget(id)
     }
 
-    /// Changes a budget; what was spent and reserved stays.
+    /// Changes a budget; the spent and reserved amounts stay.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
@@ -77,7 +77,7 @@ impl Handle {
         self.node.budgets.fold(&self.node).await.expect("the store can be written");
     }
 
-    /// What the tasks used that were created from `from` on and before `to`.
+    /// The usage of tasks that were created from `from` on and before `to`.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are too many, [`Error::Unavailable`].

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::runs::Prepared;
 use super::{Deploy, Handle, Owner, Start, scoped_key, unreadable};
 use crate::execution::fork;
-use crate::submission::{Begin, Options, Order, Runs, Submitted};
+use crate::submission::{NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::executions;
 
 /// The most units of work that a preview plays.
@@ -63,8 +63,9 @@ impl Handle {
             self.checked_fork(owner, caller, id, fork).await?;
         let Prepared { compiled, review, input, .. } = prepared;
         let forked_from = Some(forked_from);
-        let begin = Begin { runs, compiled, review, input, options, start_at: None, forked_from };
-        self.make(owner, Order::Execution(Box::new(begin)), key).await
+        let begin =
+            StartExecution { runs, compiled, review, input, options, start_at: None, forked_from };
+        self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
     /// The preview of a fork; nothing is stored or started. The steps that are taken over cost nothing.

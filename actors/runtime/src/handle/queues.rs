@@ -73,7 +73,7 @@ impl Handle {
         self.with_running(QueueView { settings, ..view }).await
     }
 
-    /// What a pending task waits for (PROTOCOL.md 3 and 16); `None` if it is not pending.
+    /// The obstacle of a pending task (PROTOCOL.md 3 and 16); `None` if it is not pending.
     #[must_use]
     pub fn waiting_in(&self, environment: Environment, task: &Task) -> Option<&'static str> {
         let waits = self.waiting_for(task)?;

@@ -1,4 +1,4 @@
-//! What became of the outputs that gates looked at (SPEC.md, HITL statistics; PROTOCOL.md 6).
+//! The outcomes of outputs at their gates (SPEC.md, HITL statistics; PROTOCOL.md 6).
 
 use callboard_domain::Error;
 use callboard_domain::calibration::{Calibration, Query};
@@ -8,7 +8,7 @@ use callboard_domain::review_stats::Summary;
 use super::Handle;
 
 impl Handle {
-    /// What approvals come to now. After a start it waits until all records are read.
+    /// The statistics of approvals now. After a start it waits until all records are read.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if they cannot be read.
@@ -16,7 +16,7 @@ impl Handle {
         self.node.review_stats.statistics(environment, self.node.now()).await
     }
 
-    /// How good confidences are, and what other thresholds would have done. After a start it waits
+    /// The quality of confidences, and the effect of other thresholds. After a start it waits
     /// until all records are read.
     ///
     /// # Errors

@@ -21,22 +21,22 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::catalog::{self, Author, Publication, Published, Publishing, Removal};
+use crate::catalog::{self, Author, Publication, PublishOutcome, Published, Removal};
 use crate::execution::{Address, Message};
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
-use crate::submission::{Begin, Made, Options, Order, Runs, Submitted};
+use crate::submission::{Created, NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::Deployed;
 use callboard_domain::execution::program::{CompiledPlan, Program, ReviewPolicy};
 
-/// What an execution of a plan is started with.
+/// The request for an execution of a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Start {
     /// The values of `{{input.*}}`.
     pub input: Map<String, Value>,
     /// Which outputs are held.
     pub hitl: Option<HitlSource>,
-    /// How it runs.
+    /// The options.
     #[serde(skip)]
     pub options: Options,
     /// The instant before which it does not begin.
@@ -44,10 +44,10 @@ pub struct Start {
     pub start_at: Option<Timestamp>,
 }
 
-/// What a template is deployed with.
+/// The request for a deploy of a template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Deploy {
-    /// What the execution is started with.
+    /// The input of the execution.
     pub start: Start,
     /// Another version than the highest.
     pub version: Option<String>,
@@ -58,14 +58,14 @@ pub struct Deploy {
 }
 
 impl Start {
-    /// What two requests with one idempotency key must have in common.
+    /// The parts of a request that a repetition under one idempotency key must share.
     fn same(&self) -> impl Serialize + '_ {
         let Options { timeout_ms, max_cost, fail_fast } = self.options;
         (self, timeout_ms, max_cost, fail_fast)
     }
 }
 
-/// What a run is made of, checked.
+/// The checked parts of a run.
 #[derive(Clone)]
 pub(super) struct Prepared {
     pub(super) compiled: Arc<CompiledPlan>,
@@ -96,8 +96,8 @@ impl Handle {
             .map_err(|_| Error::Internal)?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
         let compiled = Arc::new(CompiledPlan::new(plan, None));
-        let order = Order::Plan(Box::new(source), Arc::clone(&compiled));
-        let Made::Plan(id, created_at) = self.make(owner, order, None).await?.made else {
+        let order = NewWork::Plan(Box::new(source), Arc::clone(&compiled));
+        let Created::Plan(id, created_at) = self.make(owner, order, None).await?.made else {
             return Err(Error::Internal);
         };
         Ok(PlanDetail { id, created_at, deployed: None, compiled })
@@ -145,11 +145,12 @@ impl Handle {
         let prepared = self.of_plan(owner.role, plan, start).await?;
         let Prepared { compiled, template, review, input, .. } = prepared;
         let runs = Runs::Plan(id, template);
-        let begin = Begin { runs, compiled, review, input, options, start_at, forked_from: None };
-        self.make(owner, Order::Execution(Box::new(begin)), key).await
+        let begin =
+            StartExecution { runs, compiled, review, input, options, start_at, forked_from: None };
+        self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
-    /// What an execution of a plan would do; nothing is stored or started.
+    /// A dry run of a plan; nothing is stored or started.
     ///
     /// # Errors
     /// As [`Self::execute`], and a prompt that cannot be rendered.
@@ -180,11 +181,12 @@ impl Handle {
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;
         let Prepared { compiled, review, input, .. } = prepared;
         let runs = Runs::Deployed(deployed);
-        let begin = Begin { runs, compiled, review, input, options, start_at, forked_from: None };
-        self.make(owner, Order::Execution(Box::new(begin)), key).await
+        let begin =
+            StartExecution { runs, compiled, review, input, options, start_at, forked_from: None };
+        self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
-    /// What a deploy would do; nothing is stored or started.
+    /// A dry run of a deploy; nothing is stored or started.
     ///
     /// # Errors
     /// As [`Self::deploy`], and a prompt that cannot be rendered.
@@ -444,7 +446,7 @@ impl Handle {
         environment: Environment,
         author: Author,
         source: TemplateSource,
-    ) -> Result<Publishing, Error> {
+    ) -> Result<PublishOutcome, Error> {
         let node = Arc::clone(&self.node);
         let is_brief = source.is_brief();
         let compile = move || Template::compile(source, &node.settings.env_allow);
@@ -460,7 +462,7 @@ impl Handle {
     }
 
     /// Deletes a template, or one version of it; returns the versions, the highest first. Executions
-    /// that ended keep what they ran.
+    /// that ended keep their plan.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Forbidden`] if it is somebody else's or built in,
@@ -535,7 +537,7 @@ impl Handle {
         self.node.catalog.list(environment, query, caller)
     }
 
-    /// What a run of a template costs and how long it takes: as it declares, else by history or
+    /// The cost and the duration of a run of a template: as it declares, else by history or
     /// prices (PROTOCOL.md 5).
     ///
     /// # Errors

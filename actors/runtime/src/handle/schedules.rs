@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{COMMAND, Handle, Owner, unreadable, within};
 use crate::durable;
 use crate::schedule::{Address, Changes, Message, Target};
-use crate::submission::{Begin, Order, Runs};
+use crate::submission::{NewWork, Runs, StartExecution};
 use crate::tables::schedules::{self, RunRow, ScheduleRow, TargetRow};
 use crate::timers::{self, TimerKey};
 
@@ -26,12 +26,12 @@ pub struct ScheduleDetail {
     pub target: Value,
 }
 
-/// A target: what it is, and as it was given.
+/// A target, parsed and as JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenTarget {
-    /// What it is.
+    /// The parsed target.
     pub target: Target,
-    /// As it was given.
+    /// The JSON of the request.
     pub given: Value,
 }
 
@@ -85,9 +85,9 @@ impl Handle {
     }
 
     /// The order of a target, checked as if it started now.
-    pub(crate) async fn order(&self, owner: &Owner, target: Target) -> Result<Order, Error> {
+    pub(crate) async fn order(&self, owner: &Owner, target: Target) -> Result<NewWork, Error> {
         let (runs, prepared, options) = match target {
-            Target::Task(request) => return Ok(Order::Tasks(vec![*request], false)),
+            Target::Task(request) => return Ok(NewWork::Tasks(vec![*request], false)),
             Target::Plan(id, start) => {
                 let options = start.options;
                 let plan = self.plan(owner.environment, id).await?;
@@ -104,7 +104,7 @@ impl Handle {
             }
         };
         let (compiled, review, input) = (prepared.compiled, prepared.review, prepared.input);
-        Ok(Order::Execution(Box::new(Begin {
+        Ok(NewWork::Execution(Box::new(StartExecution {
             runs,
             compiled,
             review,
@@ -198,7 +198,7 @@ impl Handle {
         Ok(ScheduleDetail { row: row.await?, target: given })
     }
 
-    /// Deletes a schedule; what it has started goes on.
+    /// Deletes a schedule; its running work goes on.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
@@ -241,15 +241,15 @@ impl Handle {
 
 /// The timetable of a timing that begins now.
 fn compiled(timing: &Timing, now: callboard_domain::Timestamp) -> Result<Timetable, Error> {
-    use callboard_domain::schedule::Unfit;
+    use callboard_domain::schedule::TimetableError;
     if let Timing::At(at) = timing
         && *at <= now
     {
         return Err(Error::invalid("at", Rule::Range, "at must be in the future"));
     }
     Timetable::compile(timing).map_err(|unfit| match unfit {
-        Unfit::Zone => Error::invalid("timezone", Rule::Enum, format!("timezone {unfit}")),
-        Unfit::Cron(_) | Unfit::Never => {
+        TimetableError::Zone => Error::invalid("timezone", Rule::Enum, format!("timezone {unfit}")),
+        TimetableError::Cron(_) | TimetableError::Never => {
             Error::invalid("cron", Rule::Format, format!("cron {unfit}"))
         }
     })

@@ -6,7 +6,7 @@ use callboard_domain::task::Task;
 
 use super::{Handle, Owner, scoped_key, unreadable};
 use crate::read;
-use crate::submission::{Order, Submitted};
+use crate::submission::{NewWork, Submitted};
 
 impl Handle {
     /// Makes a new task that repeats one which failed, was cancelled or was rejected. After `Ok` it
@@ -25,7 +25,7 @@ impl Handle {
         let found = self.task(owner.environment, id).await?;
         found.task.repeatable()?;
         let request = Box::new(found.task.spec.request(found.inputs));
-        self.make(owner, Order::Retry(request, id), key).await
+        self.make(owner, NewWork::Retry(request, id), key).await
     }
 
     /// The tasks of a batch that are still stored, in the order in which they were given.

@@ -63,7 +63,7 @@ impl Handle {
         Ok(view)
     }
 
-    /// Registers a worker on a new connection (PROTOCOL.md 11). What it is told arrives on
+    /// Registers a worker on a new connection (PROTOCOL.md 11). Its commands arrive on
     /// `outgoing`; [`WorkerCommand::Close`] or the channel's end means that the connection is over.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Handle {
     }
 }
 
-/// A worker's connection: what it says goes in here. Dropping it is the connection's end.
+/// A worker's connection, which takes its messages. Dropping it is the connection's end.
 #[derive(Debug)]
 pub struct WorkerLink {
     node: Arc<Node>,

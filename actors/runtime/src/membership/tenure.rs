@@ -1,4 +1,4 @@
-//! Tenures: what runs while a node is active, begun and ended as its standing changes.
+//! Tenures: the system of an active node, begun and ended as its standing changes.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub trait Part: Send {
     /// Ready when a tenure cannot go on, because a commit was fenced or its outcome cannot be known.
     fn lost(&self, running: &Self::Running) -> impl Future<Output = ()> + Send;
 
-    /// Ends a tenure. What it still writes afterwards is fenced once somebody claims its partitions.
+    /// Ends a tenure. Its later writes are fenced once another node claims its partitions.
     fn end(&mut self, running: Self::Running) -> impl Future<Output = ()> + Send;
 
     /// Stands by for the node at this address, or for any.
@@ -44,7 +44,7 @@ pub enum Ended<E> {
 /// Plays a node's part until `shutdown` is ready, and then ends the tenure and leaves.
 ///
 /// # Errors
-/// [`Ended`]; whatever ran has ended then.
+/// [`Ended`]; the system has ended then.
 pub async fn take_part<P: Part>(
     membership: Membership,
     part: &mut P,
@@ -94,7 +94,7 @@ pub async fn take_part<P: Part>(
             return Ok(());
         }
         if is_lost {
-            // What broke the tenure may break the next one.
+            // The same fault may break the next tenure.
             tokio::time::sleep(PAUSE).await;
             // Claimed again they have new epochs, and everything is read anew.
             membership.release().await;

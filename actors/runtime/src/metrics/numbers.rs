@@ -129,7 +129,7 @@ impl Window {
         Self { filling: empty(), full: empty(), since: now }
     }
 
-    /// Empties what is older than the window.
+    /// Empties the slots that are older than the window.
     fn turn(&mut self, now: Timestamp) {
         let filled = now.since(self.since);
         if filled < WINDOW / 2 {

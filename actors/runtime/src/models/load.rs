@@ -1,4 +1,4 @@
-//! What of the models is stored: limits that an admin set, and the end of a closure.
+//! The stored state of models: limits that an admin set, and the end of a cooldown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Models {
                 .is_metering
                 .store(is_metering(&meters), std::sync::atomic::Ordering::Release);
         }
-        self.shared.tell();
+        self.shared.notify_queues();
     }
 
     fn load(&self, row: &ModelRow, now: Timestamp) {
@@ -58,7 +58,7 @@ impl Models {
         let meter = meter_of(&mut meters, &row.name).1;
         meter.set_limits(self.limits_of(row));
         if let Some(until) = row.closed_until.filter(|until| *until > now) {
-            meter.close_until(moment.after(until.since(now)));
+            meter.cool_down_until(moment.after(until.since(now)));
         }
         self.shared.is_metering.store(is_metering(&meters), std::sync::atomic::Ordering::Release);
     }
@@ -170,7 +170,7 @@ impl Node {
         }
     }
 
-    /// An instant of the monotonic clock as the wall clock tells it.
+    /// An instant of the monotonic clock as wall-clock time.
     pub(crate) fn wall_clock(&self, at: Monotonic) -> Timestamp {
         let ahead = at.0.saturating_sub(self.ports.clock.moment().0);
         self.now().after(Duration::from_millis(ahead))

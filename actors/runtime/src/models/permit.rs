@@ -1,4 +1,4 @@
-//! A call in flight; dropping it releases what the call had reserved.
+//! A call in flight; dropping it releases the call's reservation.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl CallPermit {
         *self.0.model == *model
     }
 
-    /// The call, for whoever changes it under the lock.
+    /// The call, for changes under the lock.
     pub(super) fn into_call(mut self) -> Call {
         self.0.call.take().expect("a permit has its call until it ends")
     }

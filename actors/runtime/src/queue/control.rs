@@ -1,4 +1,4 @@
-//! The settings of a queue at work: what keeps it from giving out leases, and changes by operators.
+//! The settings of a queue at work: the obstacles to its leases, and changes by operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::{durable, task};
 const PARTITION: u8 = 0;
 
 impl Held<QueueItem> {
-    /// True if a lease may be given out now. If only the rate bars it, the queue is told when that has
+    /// True if a lease may be given out now. If only the rate bars it, the queue hears when that has
     /// room again.
     pub(super) fn may_lease(&mut self) -> bool {
         let Some(throttle) = &mut self.item.throttle else { return true };

@@ -19,7 +19,7 @@ use crate::tables::{self, approval_list, approval_term as term, executions, term
 /// How the lists are ordered: by when the output was held.
 const SINCE: usize = 0;
 
-/// How many characters of a text a list shows. One more is read, which tells that there is more.
+/// How many characters of a text a list shows. One more is read, which shows that there is more.
 pub const LISTED: usize = 2_000;
 
 /// An approval with all that a reviewer needs.
@@ -31,9 +31,9 @@ pub struct ApprovalDetail {
     pub confidence_source: Option<String>,
     /// True if too few outputs like it were decided on for its confidence to count as tested.
     pub untested: bool,
-    /// What the model was asked.
+    /// The prompt.
     pub inputs: Inputs,
-    /// What the model wrote.
+    /// The output.
     pub output: String,
     /// The text that replaces it.
     pub edit: Option<String>,
@@ -59,7 +59,7 @@ impl ApprovalDetail {
     }
 }
 
-/// An entry of a history with what was written, as long as the task is kept.
+/// An entry of a history with its texts, as long as the task is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryEntry {
     /// The entry.

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use callboard_domain::excerpts::Excerpts;
-use callboard_domain::execution::program::Made;
-use callboard_domain::execution::{Execution, ItemOutputs, ItemStatus, Live, Stage, StepState};
+use callboard_domain::execution::program::OutputLocation;
+use callboard_domain::execution::{
+    DispatchState, Execution, ItemOutputs, ItemStatus, Stage, StepState,
+};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::query::{Items, Window};
 use callboard_domain::task::Task;
@@ -19,7 +21,7 @@ use crate::tables::{self, executions, items};
 pub struct ItemDetail {
     /// Its number in the list, from 0.
     pub number: u16,
-    /// How far it is.
+    /// The state.
     pub status: ItemStatus,
     /// Its row.
     pub row: StepState,
@@ -34,7 +36,7 @@ pub struct ItemPage {
     pub items: Vec<ItemDetail>,
     /// The outputs of completed items, by number, within [`MAX_OUTPUTS`].
     pub outputs: Excerpts<u16>,
-    /// How many items match.
+    /// The number of matching items.
     pub total: u64,
 }
 
@@ -43,12 +45,12 @@ pub struct ItemPage {
 pub(crate) async fn output<'k>(
     store: &dyn Store,
     environment: Environment,
-    made: &Made,
+    made: &OutputLocation,
     known: impl Fn(TaskId) -> Option<&'k str>,
 ) -> Result<Option<String>, Error> {
     match made {
-        Made::One(source) => tables::output(store, environment, *source).await,
-        Made::Items(tasks) => {
+        OutputLocation::One(source) => tables::output(store, environment, *source).await,
+        OutputLocation::Items(tasks) => {
             let mut outputs = ItemOutputs::default();
             for task in tasks {
                 let fresh = task.and_then(&known);
@@ -82,7 +84,7 @@ pub(crate) async fn live(
     environment: Environment,
     execution: &Execution,
     step: u16,
-) -> Result<HashMap<TaskId, Live>, Error> {
+) -> Result<HashMap<TaskId, DispatchState>, Error> {
     let mut live = HashMap::new();
     for (_, row) in execution.items(step).filter(|(_, row)| row.stage == Stage::Dispatched) {
         let Some(task) = row.task else { continue };

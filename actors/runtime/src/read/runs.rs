@@ -8,7 +8,7 @@ use callboard_domain::estimate::PastRun;
 use callboard_domain::excerpts::Excerpts;
 use callboard_domain::execution::program::{CompiledPlan, made};
 use callboard_domain::execution::{
-    Execution, ItemCounts, Live, MAX_OUTPUT, Progress, Stage, Template,
+    DispatchState, Execution, ItemCounts, MAX_OUTPUT, Progress, Stage, Template,
 };
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::machine::Machine;
@@ -18,7 +18,7 @@ use callboard_store::{Error, Filter, Order, Query};
 use serde_json::{Map, Value};
 
 use crate::node::Node;
-use crate::tables::executions::Begun;
+use crate::tables::executions::ExecutionInputsRow;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
     executions, items, plan_list, plan_term, term_of,
@@ -36,11 +36,11 @@ const PAGE: usize = 1_000;
 pub struct PlanDetail {
     /// Its identifier.
     pub id: PlanId,
-    /// When it was made.
+    /// The instant of its creation.
     pub created_at: Timestamp,
     /// The template that it was made of.
     pub deployed: Option<Deployed>,
-    /// What it consists of.
+    /// The definition.
     pub compiled: Arc<CompiledPlan>,
 }
 
@@ -65,7 +65,7 @@ pub struct ExecutionDetail {
     pub outputs: Excerpts<u16>,
     /// How many items of the steps with a list are how far, by number.
     pub items: HashMap<u16, ItemCounts>,
-    /// What it was started with, with defaults filled in.
+    /// The input, with defaults filled in.
     pub input: Map<String, Value>,
     /// Of a fork, the tasks whose outputs its steps have taken over.
     pub copies: HashMap<u16, TaskId>,
@@ -156,14 +156,14 @@ pub(crate) async fn overview(
     Ok(Some(seen(execution, &live)))
 }
 
-/// An execution whose head was read, what it was started with, and its plan; `None` if it was removed
+/// An execution whose head was read, its inputs, and its plan; `None` if it was removed
 /// since then.
 pub(crate) async fn whole(
     node: &Node,
     environment: Environment,
     id: ExecutionId,
     head: HeadRow,
-) -> Result<Option<(Execution, Begun, Arc<CompiledPlan>)>, Error> {
+) -> Result<Option<(Execution, ExecutionInputsRow, Arc<CompiledPlan>)>, Error> {
     let ended = head.ended_at().is_some();
     let read = node.execution(environment, id, head).await;
     if ended && executions::head(node.store(), environment, id).await?.is_none() {
@@ -215,7 +215,7 @@ async fn detail(
         }
         if row.map.is_some() {
             let live = super::items::live(store, environment, &execution, number).await?;
-            let how_far = |task: TaskId| live.get(&task).copied().unwrap_or(Live::Running);
+            let how_far = |task: TaskId| live.get(&task).copied().unwrap_or(DispatchState::Running);
             counts.extend(execution.item_counts(number, how_far).map(|found| (number, found)));
             let made = made(&execution, number);
             if let Some(made) = made
@@ -255,20 +255,21 @@ async fn detail(
 }
 
 /// A task that has ended, of which the execution has not heard yet, counts as running.
-fn seen(execution: Execution, live: &HashMap<TaskId, Live>) -> Overview {
-    let progress = execution.progress(|task| live.get(&task).copied().unwrap_or(Live::Running));
+fn seen(execution: Execution, live: &HashMap<TaskId, DispatchState>) -> Overview {
+    let progress =
+        execution.progress(|task| live.get(&task).copied().unwrap_or(DispatchState::Running));
     Overview { execution, progress }
 }
 
-pub(crate) const fn how_far(state: &State) -> Live {
+pub(crate) const fn how_far(state: &State) -> DispatchState {
     match state {
-        State::Scheduled { .. } | State::Ready | State::Backoff { .. } => Live::Pending,
-        State::AwaitingApproval { .. } => Live::AwaitingApproval,
+        State::Scheduled { .. } | State::Ready | State::Backoff { .. } => DispatchState::Pending,
+        State::AwaitingApproval { .. } => DispatchState::AwaitingApproval,
         State::Running { .. }
         | State::Completed { .. }
         | State::Failed { .. }
         | State::Cancelled { .. }
-        | State::Rejected { .. } => Live::Running,
+        | State::Rejected { .. } => DispatchState::Running,
     }
 }
 

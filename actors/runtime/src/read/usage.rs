@@ -1,4 +1,4 @@
-//! What tasks used, by what they have in common.
+//! The usage of tasks, in groups.
 //!
 //! Read from the tasks that are stored, so what retention removed does not count. Deliberately absent:
 //! sums that are kept; a task that nobody asks about pays nothing.
@@ -21,7 +21,7 @@ pub const MAX_GROUPS: usize = 1_000;
 /// How many tasks are read before others have their turn.
 const PAGE: usize = 200;
 
-/// What tasks are grouped by.
+/// The property by which tasks are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
     /// Each tag; a task counts for all of its own.
@@ -86,7 +86,7 @@ pub struct Sum {
     pub price_unknown: bool,
 }
 
-/// What was used, in groups.
+/// The usage, in groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usages {
     /// The groups, the highest cost first.

@@ -1,6 +1,6 @@
-//! What is about to be built on, and what is about to go: never both.
+//! Locks against a race: no new item refers to an item that is being removed.
 //!
-//! Deliberately absent: waiting. Whoever finds an item held does without it, or comes back later.
+//! Deliberately absent: waiting. A caller that finds an item held does without it, or comes back later.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -18,13 +18,13 @@ enum Hold {
     Leaving,
 }
 
-/// Somebody builds on an item: until this is dropped, it stays.
+/// Keeps an item from removal until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Used<'h, A: Eq + Hash>(&'h Holds<A>, A);
+pub(crate) struct UseGuard<'h, A: Eq + Hash>(&'h Holds<A>, A);
 
-/// An item is being removed: until this is dropped, nobody builds on it.
+/// Keeps others from using an item that is being removed, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Leaving<'h, A: Eq + Hash>(&'h Holds<A>, A);
+pub(crate) struct RemovalGuard<'h, A: Eq + Hash>(&'h Holds<A>, A);
 
 impl<A> Default for Holds<A> {
     fn default() -> Self {
@@ -34,23 +34,23 @@ impl<A> Default for Holds<A> {
 
 impl<A: Eq + Hash + Clone> Holds<A> {
     /// Keeps an item, unless it is leaving.
-    pub(crate) fn keep(&self, item: &A) -> Option<Used<'_, A>> {
+    pub(crate) fn keep(&self, item: &A) -> Option<UseGuard<'_, A>> {
         let mut holds = self.lock();
         match holds.entry(item.clone()).or_insert(Hold::Used(0)) {
             Hold::Used(count) => *count += 1,
             Hold::Leaving => return None,
         }
-        Some(Used(self, item.clone()))
+        Some(UseGuard(self, item.clone()))
     }
 
     /// Lets an item go, unless somebody has it.
-    pub(crate) fn leave(&self, item: &A) -> Option<Leaving<'_, A>> {
+    pub(crate) fn leave(&self, item: &A) -> Option<RemovalGuard<'_, A>> {
         let mut holds = self.lock();
         if holds.contains_key(item) {
             return None;
         }
         holds.insert(item.clone(), Hold::Leaving);
-        Some(Leaving(self, item.clone()))
+        Some(RemovalGuard(self, item.clone()))
     }
 
     /// Whether an item is being removed.
@@ -65,7 +65,7 @@ impl<A> Holds<A> {
     }
 }
 
-impl<A: Eq + Hash> Drop for Used<'_, A> {
+impl<A: Eq + Hash> Drop for UseGuard<'_, A> {
     fn drop(&mut self) {
         let mut holds = self.0.lock();
         if let Some(Hold::Used(count)) = holds.get_mut(&self.1) {
@@ -77,7 +77,7 @@ impl<A: Eq + Hash> Drop for Used<'_, A> {
     }
 }
 
-impl<A: Eq + Hash> Drop for Leaving<'_, A> {
+impl<A: Eq + Hash> Drop for RemovalGuard<'_, A> {
     fn drop(&mut self) {
         self.0.lock().remove(&self.1);
     }

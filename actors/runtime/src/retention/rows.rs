@@ -10,7 +10,7 @@ use crate::durable;
 use crate::node::Node;
 use crate::tables::{ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS, items};
 
-/// What stands under an item's identifier and is found by way of it only: texts, and the steps that do
+/// The rows under an item's identifier that are found by way of it only: texts, and the steps that do
 /// not stand in its head's row, and the items of steps.
 pub(super) async fn own(
     store: &dyn Store,

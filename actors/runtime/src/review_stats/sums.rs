@@ -1,9 +1,9 @@
-//! The sums of an environment while what they are of is read and changes.
+//! The sums of an environment while their records are read and change.
 //!
-//! What changes is told of after its commit, so a record may be read before or after it is told of,
-//! and may be read both as open and as ended. Until all that was read has surely been told of, the
+//! A change is reported after its commit, so a record may be read before or after its report,
+//! and may be read both as open and as ended. Until every entry read so far has surely been reported, the
 //! sums therefore remember what they hold of each task: nothing is counted twice or lost. Afterwards
-//! whoever changes a record knows what it was.
+//! each report carries the record's former state.
 //!
 //! Deliberately absent: when that is. It is for [`super::ReviewStats`] to say.
 
@@ -14,17 +14,17 @@ use callboard_domain::calibration::Counts;
 use callboard_domain::id::TaskId;
 use callboard_domain::review_stats::Totals;
 
-/// The sums, and what is remembered for a while.
+/// The sums, and the records that are remembered for a while.
 #[derive(Debug, Clone)]
 pub(super) struct Sums {
-    /// What approvals come to.
+    /// The statistics of approvals.
     pub(super) statistics: Totals,
     /// The track record of confidences.
     pub(super) counts: Counts,
     loading: Option<Loading>,
 }
 
-/// What the sums hold of each task.
+/// The record of each task in the sums.
 #[derive(Debug, Clone, Default)]
 struct Loading {
     /// Of those that were read as open or have changed: as many as are under way.
@@ -54,7 +54,7 @@ impl Sums {
         self.replace(before.as_ref(), after);
     }
 
-    /// An open approval was read. What was told of its task is as new or newer.
+    /// An open approval was read. A report about its task is as new or newer.
     pub(super) fn found_open(&mut self, task: TaskId, record: &Record) {
         let Some(loading) = &mut self.loading else { return };
         if loading.has_ended(task) || loading.counted.contains_key(&task) {
@@ -76,7 +76,7 @@ impl Sums {
         self.replace(before.as_ref(), record);
     }
 
-    /// All that was read has been told of, if it is ever told of.
+    /// Every entry read so far has been reported, if it ever will be.
     pub(super) fn finish_loading(&mut self) {
         self.loading = None;
     }

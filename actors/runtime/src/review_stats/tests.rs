@@ -2,7 +2,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use callboard_domain::approval::Fate;
+use callboard_domain::approval::GateOutcome;
 use callboard_store::memory::MemoryStore;
 use callboard_store::{Batch, BatchId, Outcome, Partition};
 
@@ -10,7 +10,7 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-fn record(fate: Fate) -> Record {
+fn record(fate: GateOutcome) -> Record {
     Record {
         template: Some("t-v1".into()),
         step: None,
@@ -38,12 +38,12 @@ async fn stored(records: impl IntoIterator<Item = (Environment, u128, Record)>) 
 
 #[tokio::test(start_paused = true)]
 async fn what_is_stored_is_told_by_environment_once_all_of_it_is_read() {
-    let many = (0..2_500).map(|task| (Environment::Live, task, record(Fate::Passed)));
-    let rejected = record(Fate::Rejected { by: "usr_a".into(), at: NOW });
+    let many = (0..2_500).map(|task| (Environment::Live, task, record(GateOutcome::Passed)));
+    let rejected = record(GateOutcome::Rejected { by: "usr_a".into(), at: NOW });
     let test = [(Environment::Test, 1, rejected)];
     let store = stored(many.chain(test)).await;
     let track = ReviewStats::default();
-    let open = record(Fate::Open { expired: false });
+    let open = record(GateOutcome::Open { expired: false });
     track.found(Environment::Live, [(TaskId::from_u128(5_000), open.clone())]);
 
     let mut asked = pin!(track.statistics(Environment::Live, NOW));
@@ -61,7 +61,7 @@ async fn what_is_stored_is_told_by_environment_once_all_of_it_is_read() {
     let test = track.calibration(Environment::Test, &query).await.expect("it is read");
     assert_eq!((test.deciles[9].passed, test.deciles[9].rejected), (0, 1));
 
-    let ended = record(Fate::Cancelled);
+    let ended = record(GateOutcome::Cancelled);
     track.changed(Environment::Live, TaskId::from_u128(5_000), Some(&open), &ended);
     let summary = track.statistics(Environment::Live, NOW).await.expect("it is read");
     assert_eq!((summary.pending, summary.created), (0, 1));
@@ -86,7 +86,7 @@ async fn what_cannot_be_read_is_refused_and_nobody_waits_for_it() {
 
 #[tokio::test]
 async fn a_start_reads_what_was_stored_before() {
-    let decided = Fate::Approved { by: "usr_a".into(), at: NOW, edited: true };
+    let decided = GateOutcome::Approved { by: "usr_a".into(), at: NOW, edited: true };
     let store = stored([(Environment::Live, 1, record(decided))]).await;
     let on_break = Box::new(|why| panic!("the system broke: {why}"));
     let (settings, ports) = (crate::tests::settings(), crate::ports::Ports::of_this_machine());

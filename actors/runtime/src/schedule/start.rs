@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Own, ScheduleItem};
+use super::{Loaded, ScheduleItem};
 use crate::accounts::caller_of;
 use crate::handle::{Handle, Owner};
 use crate::item::Held;
-use crate::submission::{self, Options, Order, Scheduled, Submission};
+use crate::submission::{self, NewWork, Options, Scheduled, Submission};
 use crate::tables::schedules::{self, RunRow, ScheduleRow};
 
 /// The work of a schedule.
@@ -33,7 +33,7 @@ pub enum Target {
     Template(String, Option<String>, Start),
 }
 
-/// What the executions of a schedule are started with.
+/// The request for an execution of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Start {
     /// The values of `{{input.*}}`.
@@ -42,7 +42,7 @@ pub struct Start {
     /// Which outputs are held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlSource>,
-    /// How it runs.
+    /// The options.
     #[serde(default)]
     pub options: Options,
 }
@@ -54,7 +54,7 @@ impl From<Start> for crate::handle::Start {
 }
 
 impl Target {
-    /// What a deploy is asked for.
+    /// The request for a deploy.
     pub(crate) fn deploy(version: Option<String>, start: Start) -> crate::handle::Deploy {
         let (models, queues) = (BTreeMap::new(), BTreeMap::new());
         crate::handle::Deploy { start: start.into(), version, models, queues }
@@ -90,7 +90,7 @@ impl Held<ScheduleItem> {
     }
 
     /// The account in whose name it starts, as it is now.
-    fn owner(&self, own: &Own) -> Result<Owner, Error> {
+    fn owner(&self, own: &Loaded) -> Result<Owner, Error> {
         let ScheduleRow { schedule, role, concurrent, .. } = &own.row;
         let account = &schedule.account;
         let known = account.parse().map(Account::User).or(account.parse().map(Account::Key));
@@ -109,7 +109,7 @@ impl Held<ScheduleItem> {
         Ok(Owner { id, environment: self.address.environment, concurrent, role, trace: None })
     }
 
-    async fn order(&self, owner: &Owner) -> Result<Order, Error> {
+    async fn order(&self, owner: &Owner) -> Result<NewWork, Error> {
         let id = self.address.schedule;
         let store = &*self.node.shard(id.partition()).store;
         let target = schedules::read_target(store, self.address.environment, id).await;
@@ -131,16 +131,16 @@ impl Held<ScheduleItem> {
     async fn submit(
         &mut self,
         which: (Timestamp, bool),
-        order: Order,
+        order: NewWork,
         admitted: OwnedSemaphorePermit,
     ) -> Result<Option<RunRow>, ActorProcessingErr> {
         let (at, environment) = (which.0, self.address.environment);
         let Some(mut row) = self.next(which) else { return Ok(None) };
         let id = row.schedule.id;
         let started = match &order {
-            Order::Tasks(..) => Started::task(id, at),
-            Order::Execution(_) => Started::execution(id, at),
-            Order::Retry(..) | Order::Plan(..) => return Ok(None),
+            NewWork::Tasks(..) => Started::task(id, at),
+            NewWork::Execution(_) => Started::execution(id, at),
+            NewWork::Retry(..) | NewWork::Plan(..) => return Ok(None),
         };
         row.schedule.running.add(at, started);
         let run =

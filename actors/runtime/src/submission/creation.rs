@@ -1,4 +1,4 @@
-//! Makes what was submitted: one commit, and then what is made is sent on its way.
+//! Creates the items of a submission: one commit, and then their dispatch.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use callboard_domain::unit::{Change, Joint, Unit};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Ticket};
 
-use super::{Begin, Key, Made, Runs, Submission, Submitted};
+use super::{Created, Key, Runs, StartExecution, Submission, Submitted};
 use crate::catalog::Known;
 use crate::durable::{self, PendingCommit};
 use crate::execution::{Address, fork};
 use crate::node::Node;
-use crate::retention::Used;
+use crate::retention::UseGuard;
 use crate::tables::executions;
 use crate::tables::{Deployed, IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, plans};
 
@@ -39,10 +39,10 @@ struct Creation<'n> {
     begun: Option<Arc<Program>>,
     plan: Option<(PlanId, Known)>,
     /// The plan that is executed: it stays until that is durable.
-    kept: Option<Used<'n, (Environment, PlanId)>>,
+    kept: Option<UseGuard<'n, (Environment, PlanId)>>,
 }
 
-/// Makes a submission durable, and sends what it made on its way.
+/// Makes a submission durable, and dispatches its items.
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
     let Submission {
         environment,
@@ -71,11 +71,11 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
         kept: None,
     };
     let made = match order {
-        super::Order::Tasks(requests, as_batch) => creation.tasks(requests, as_batch),
-        super::Order::Retry(request, of) => creation.retry(*request, of),
-        super::Order::Plan(source, compiled) => creation.plan(&source, compiled),
+        super::NewWork::Tasks(requests, as_batch) => creation.tasks(requests, as_batch),
+        super::NewWork::Retry(request, of) => creation.retry(*request, of),
+        super::NewWork::Plan(source, compiled) => creation.plan(&source, compiled),
         // Boxed: tasks do without, and would pay for the larger future.
-        super::Order::Execution(begin) => Box::pin(creation.execution(*begin)).await?,
+        super::NewWork::Execution(begin) => Box::pin(creation.execution(*begin)).await?,
     };
     creation.admit()?;
     if let Some(key) = key {
@@ -91,19 +91,19 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     }
 }
 
-/// The row by which a repetition of the submission finds what it made.
-fn idempotency_row(environment: Environment, key: &Key, at: Timestamp, made: &Made) -> Op {
+/// The row by which a repetition of the submission finds its items.
+fn idempotency_row(environment: Environment, key: &Key, at: Timestamp, made: &Created) -> Op {
     let (tasks, execution) = match made {
-        Made::Tasks(tasks, _) => (tasks.iter().map(|task| task.spec.id).collect(), None),
-        Made::Execution(execution) => (Vec::new(), Some(execution.head.spec.id)),
-        Made::Plan(..) => (Vec::new(), None),
+        Created::Tasks(tasks, _) => (tasks.iter().map(|task| task.spec.id).collect(), None),
+        Created::Execution(execution) => (Vec::new(), Some(execution.head.spec.id)),
+        Created::Plan(..) => (Vec::new(), None),
     };
     let row = IdempotencyRow { body: key.body.clone(), at, tasks, execution };
     IDEMPOTENCY.put(environment.number(), &key.scope, &row, None)
 }
 
 impl Creation<'_> {
-    /// Counts what is made for its account, if its caps have room.
+    /// Counts the items to their account, if its caps have room.
     fn admit(&self) -> Result<(), Error> {
         let is_task = |change: &&Change| matches!(change, Change::NewTask(..));
         let tasks = self.unit.changes.iter().filter(is_task).count();
@@ -135,19 +135,19 @@ impl Creation<'_> {
         self.node.fresh_id(self.unit.now, self.partition)
     }
 
-    fn tasks(&mut self, requests: Vec<Request>, as_batch: bool) -> Made {
+    fn tasks(&mut self, requests: Vec<Request>, as_batch: bool) -> Created {
         let batch = as_batch.then(|| BatchId::from_u128(self.fresh_id()));
         let origin = |trace| Origin { batch, trace, ..Origin::default() };
         let trace = self.trace.clone();
         let task = |request| self.task(request, origin(trace.clone()));
         let made = requests.into_iter().map(task).collect();
-        Made::Tasks(made, batch)
+        Created::Tasks(made, batch)
     }
 
-    fn retry(&mut self, request: Request, of: TaskId) -> Made {
+    fn retry(&mut self, request: Request, of: TaskId) -> Created {
         let trace = self.trace.clone();
         let origin = Origin { retry_of: Some(of), trace, ..Origin::default() };
-        Made::Tasks(vec![self.task(request, origin)], None)
+        Created::Tasks(vec![self.task(request, origin)], None)
     }
 
     fn task(&mut self, request: Request, origin: Origin) -> Task {
@@ -159,12 +159,12 @@ impl Creation<'_> {
         made
     }
 
-    fn plan(&mut self, source: &PlanSource, compiled: Arc<CompiledPlan>) -> Made {
+    fn plan(&mut self, source: &PlanSource, compiled: Arc<CompiledPlan>) -> Created {
         let (id, now) = (PlanId::from_u128(self.fresh_id()), self.unit.now);
         let row = plan_row(source, self.account.clone(), now);
         self.records.extend(plans::plan_rows(self.environment, id, &row, Some(source)));
         self.plan = Some((id, Known { created_at: now, deployed: None, compiled }));
-        Made::Plan(id, now)
+        Created::Plan(id, now)
     }
 
     /// Keeps a plan that a deploy made, which goes with its last execution.
@@ -194,8 +194,9 @@ impl Creation<'_> {
         (plan, template)
     }
 
-    async fn execution(&mut self, begin: Begin) -> Result<Made, Error> {
-        let Begin { runs, compiled, review, input, options, start_at, forked_from } = begin;
+    async fn execution(&mut self, begin: StartExecution) -> Result<Created, Error> {
+        let StartExecution { runs, compiled, review, input, options, start_at, forked_from } =
+            begin;
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
         let (plan, template) = match runs {
@@ -252,7 +253,7 @@ impl Creation<'_> {
         refuse_if_too_dear(joint.state())?;
         self.unit = joint.done();
         self.begun = Some(program);
-        Ok(Made::Execution(Box::new(made)))
+        Ok(Created::Execution(Box::new(made)))
     }
 
     /// Hands everything new to its first actor, and puts the unit in line.

@@ -1,4 +1,4 @@
-//! The rows of an approval: what changes of it, its history, and what reviewers wrote.
+//! The rows of an approval: its changing part, its history, and the reviewers' texts.
 //!
 //! An approval stands beside its task, under the same identifier. Its row holds nothing that the
 //! task's rows hold. Deliberately absent: the output, which is the task's.
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::approval::{
-    Approval, Chain, Claim, Decision, Effect, Entry, InvalidSalt, Opening, Salt, State,
+    Approval, Chain, Claim, Decision, Effect, Entry, InvalidSalt, ReviewRequest, Salt, State,
 };
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId, UserId};
@@ -22,11 +22,11 @@ use super::{
     approval_term as term, events, tasks, term_of, text,
 };
 
-/// What of an approval is not its task's, as it is stored.
+/// The stored part of an approval that is not its task's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ApprovalRow {
     #[serde(rename = "o")]
-    opening: Opening,
+    opening: ReviewRequest,
     #[serde(rename = "s")]
     state: State,
     #[serde(rename = "v")]
@@ -59,7 +59,7 @@ impl From<&Approval> for ApprovalRow {
 }
 
 impl ApprovalRow {
-    /// What is still owed to it.
+    /// The effects still owed to it.
     pub(crate) fn outstanding(&self) -> Vec<Effect> {
         self.state.outstanding(&self.opening, self.assignee)
     }
@@ -102,10 +102,10 @@ pub(super) fn rows(
     for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
         ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
     }
-    let told: Vec<_> =
+    let names: Vec<_> =
         facts.iter().filter_map(|fact| fact.action.event()).map(EventName::as_str).collect();
-    if !told.is_empty() {
-        let row = EventRow::of_approval(now, (next.id(), row.clone(), told));
+    if !names.is_empty() {
+        let row = EventRow::of_approval(now, (next.id(), row.clone(), names));
         ops.push(EVENTS.append(events(environment), &row));
     }
     if next.is_finished() {
@@ -131,7 +131,7 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     Listed { list: approval_list(environment), terms, sort: [since, None] }
 }
 
-/// What of an approval is not its task's, wherever it stands.
+/// The part of an approval that is not its task's, from either table.
 pub(crate) async fn row(
     store: &dyn Store,
     environment: Environment,
@@ -184,7 +184,7 @@ pub(crate) async fn history(
     Ok(rows.into_iter().flat_map(|(_, entries)| entries).collect())
 }
 
-/// What reviewers wrote.
+/// The reviewers' texts.
 pub(crate) async fn written(
     store: &dyn Store,
     environment: Environment,
@@ -196,7 +196,7 @@ pub(crate) async fn written(
     Ok(ReviewTexts { edit, remark })
 }
 
-/// What the model wrote, whatever became of it.
+/// The model's output, also if a reviewer replaced it.
 pub(crate) async fn original(
     store: &dyn Store,
     environment: Environment,

@@ -31,7 +31,7 @@ pub struct QueueChanged {
     pub settings: QueueSettings,
 }
 
-/// A budget, and what was spent of it since the beginning of a period.
+/// A budget, and the amount spent since the beginning of a period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BudgetRow {
     /// The budget.

@@ -1,8 +1,8 @@
-//! The rows of deliveries: those that are to be sent, and what became of the others.
+//! The rows of deliveries: those that are to be sent, and the outcomes of the others.
 //!
 //! A row stands in `LIVE_DELIVERIES` and moves to `ENDED_DELIVERIES` with its last step, where it is
-//! kept for [`KEPT`], so that an operator can see what became of it and send it again. Both stand in
-//! one list. Deliberately absent: what is said, which is made anew for each attempt.
+//! kept for [`KEPT`], so that an operator can see its outcome and send it again. Both stand in
+//! one list. Deliberately absent: the content, which is made anew for each attempt.
 
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ pub(super) fn rows(environment: Environment, now: Timestamp, step: &Step<Deliver
         }
         ops.push(LIVE_DELIVERIES.put(number, &id, delivery, entry));
     }
-    let told = step.facts.iter().filter_map(|fact| event(&delivery.cargo, *fact));
-    ops.extend(told.map(|event| {
+    let names = step.facts.iter().filter_map(|fact| event(&delivery.cargo, *fact));
+    ops.extend(names.map(|event| {
         let row = EventRow::of_delivery(event.as_str(), now, delivery.clone());
         EVENTS.append(events(environment), &row)
     }));

@@ -1,6 +1,6 @@
 //! The records of the event log, and the events that are made of them.
 //!
-//! A record says what changed; what something was asked to be stands in its own row, and so does a
+//! A record holds the change; an item's request stands in its own row, and so does a
 //! task that has ended and changes no more. They are read when somebody listens. Deliberately absent:
 //! who listens.
 
@@ -11,7 +11,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval::Approval;
 use callboard_domain::bulk::Job;
 use callboard_domain::delivery::Delivery;
-use callboard_domain::execution::{Execution, Head, Live, Progress};
+use callboard_domain::execution::{DispatchState, Execution, Head, Progress};
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
 use callboard_domain::task::{Spec, Task};
 use callboard_store::{Error, Op, Store};
@@ -26,14 +26,14 @@ use super::tasks::{self, TaskRow};
 use crate::read::runs::how_far;
 use crate::worker::View;
 
-/// One record of the event log: of a task, a worker, an execution, an approval or a webhook. What happened to a step of an
-/// execution is told by the records of its task and of the execution.
+/// One record of the event log: of a task, a worker, an execution, an approval or a webhook. The events
+/// of a step of an execution stand in the records of its task and of the execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EventRow {
-    /// Its name, such as `task.started`; empty if the subject tells several facts.
+    /// Its name, such as `task.started`; empty if the subject holds several facts.
     #[serde(rename = "n", default, skip_serializing_if = "str::is_empty")]
     event: Cow<'static, str>,
-    /// When it happened.
+    /// The instant.
     #[serde(rename = "t")]
     at: Timestamp,
     /// The task that it happened to, as it was then, unless that was its end.
@@ -88,7 +88,7 @@ const MAX_DISPATCHED: usize = 16;
 
 impl ProgressRow {
     pub(crate) fn of(execution: &Execution) -> Self {
-        let progress = execution.progress(|_| Live::Running);
+        let progress = execution.progress(|_| DispatchState::Running);
         let Progress { total, completed, running, pending, failed, cancelled, skipped, .. } =
             progress;
         Self {
@@ -113,11 +113,11 @@ impl ProgressRow {
         };
         for task in self.tasks {
             let state = super::unfinished_state(store, environment, task).await?;
-            let live = state.map_or(Live::Running, |state| how_far(&state));
-            if live != Live::Running && progress.running > 0 {
+            let live = state.map_or(DispatchState::Running, |state| how_far(&state));
+            if live != DispatchState::Running && progress.running > 0 {
                 progress.running -= 1;
                 progress.pending += 1;
-                progress.awaiting_approval += u32::from(live == Live::AwaitingApproval);
+                progress.awaiting_approval += u32::from(live == DispatchState::AwaitingApproval);
             }
         }
         Ok(progress)
@@ -130,10 +130,10 @@ type OfApproval = (TaskId, ApprovalRow, Vec<Cow<'static, str>>);
 /// An execution, its changing part, and facts: the name of each, and the step that it is about.
 type OfExecution = (ExecutionId, HeadRow, Vec<(String, Option<String>)>);
 
-/// A schedule, and what became of an occurrence of it.
+/// A schedule, and the outcome of an occurrence of it.
 type OfSchedule = Box<(ScheduleRow, Option<RunRow>)>;
 
-/// What is told of a worker.
+/// The shown state of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
     /// Which.
@@ -149,13 +149,13 @@ pub struct WorkerRow {
 pub struct Event {
     /// Its name, such as `task.started`.
     pub event: Cow<'static, str>,
-    /// When.
+    /// The instant.
     pub at: Timestamp,
     /// To what, as it was then.
     pub subject: Subject,
 }
 
-/// What an event happened to.
+/// The item of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// A task.
@@ -191,18 +191,18 @@ pub(crate) fn append_of_task(
 ) -> Op {
     /// As [`EventRow`].
     #[derive(Serialize)]
-    struct OfTask<'l> {
+    struct TaskEventRow<'l> {
         #[serde(rename = "n")]
         event: &'static str,
         #[serde(rename = "t")]
         at: Timestamp,
         task: (TaskId, Option<&'l TaskRow>),
     }
-    EVENTS.append_as(super::events(environment), &OfTask { event, at, task })
+    EVENTS.append_as(super::events(environment), &TaskEventRow { event, at, task })
 }
 
 impl EventRow {
-    /// How many facts one record tells at most.
+    /// The most facts in one record.
     pub(crate) const MAX_FACTS: usize = 60;
 
     const fn blank(event: &'static str, at: Timestamp) -> Self {
@@ -275,12 +275,12 @@ impl EventRow {
         Self { approval: Some((task, row, names)), ..Self::blank("", at) }
     }
 
-    /// When it happened.
+    /// The instant.
     pub(crate) const fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// The events, with what is written elsewhere; none if that is gone.
+    /// The events, with the parts from other rows; none if those are gone.
     pub(crate) async fn whole(
         self,
         store: &dyn Store,
@@ -344,7 +344,7 @@ impl EventRow {
     }
 }
 
-/// What happened to a task, and thereby to the step that it is.
+/// The events of a task, and thereby of its step.
 fn of_task(event: Cow<'static, str>, at: Timestamp, task: Arc<Task>) -> Vec<Event> {
     let of_step = match &*event {
         "task.started" => Some("step.started"),

@@ -1,6 +1,6 @@
-//! The rows of an execution: its head, its steps, what it was started with, and its texts.
+//! The rows of an execution: its head, its steps, its inputs, and its texts.
 //!
-//! Head and steps hold only what changes. What the execution was asked to be is written once, beside
+//! Head and steps hold only the changing part. The execution's request is written once, beside
 //! them. A store pays for each row more than for its bytes, so an execution of few steps has them in
 //! its head's row, as far as they are short; every other step has a row of its own, if anything has
 //! happened to it:
@@ -10,7 +10,7 @@
 //!   steps                                          [n] [n+1]   rewritten when they change
 //! ```
 //!
-//! What the head's row holds counts: a row of a step below `n` is left over from when `n` was less.
+//! The head's row takes precedence: a row of a step below `n` is left over from when `n` was less.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use super::{
     execution_list, execution_term, items, term_of, text,
 };
 
-/// What of an execution changes, as it is stored.
+/// The stored changing part of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HeadRow {
     #[serde(rename = "s")]
@@ -165,10 +165,10 @@ impl HeadRow {
     }
 }
 
-/// What an execution was started with, written once.
+/// The request and the inputs of an execution, written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Begun {
-    /// What was asked for.
+pub(crate) struct ExecutionInputsRow {
+    /// The request.
     pub(crate) spec: Arc<Spec>,
     /// How reviewers are asked, if it was said when it was started.
     #[serde(default)]
@@ -178,7 +178,7 @@ pub(crate) struct Begun {
     pub(crate) input: Option<Map<String, Value>>,
 }
 
-/// How long an input may be to stand beside what the execution was asked to be, in bytes as JSON.
+/// How long an input may be to stand beside the execution's request, in bytes as JSON.
 const SHORT_INPUT: usize = 2_000;
 
 /// The rows of a step of an execution: its own, those of the steps it changed, and its facts.
@@ -209,7 +209,7 @@ pub(crate) fn rows(
     for facts in step.facts.chunks(EventRow::MAX_FACTS) {
         let is_of_whole = facts.iter().any(|fact| fact.step().is_none());
         let items = facts.iter().map(|fact| fact.item()).collect();
-        let facts = facts.iter().map(|fact| told(next, *fact)).collect();
+        let facts = facts.iter().map(|fact| fact_row(next, *fact)).collect();
         let head = HeadRow::without_steps(&next.head);
         let mut event = EventRow::of_execution(now, (id, head, facts)).with_items(items);
         if is_of_whole {
@@ -232,7 +232,7 @@ pub(crate) fn rows(
 }
 
 /// A fact as it is written: its name, and the step that it is about.
-fn told(execution: &Execution, fact: Fact) -> (String, Option<String>) {
+fn fact_row(execution: &Execution, fact: Fact) -> (String, Option<String>) {
     let step = fact.step().map(|step| execution.graph().name(step).to_owned());
     (fact.event().as_str().to_owned(), step)
 }
@@ -258,7 +258,7 @@ pub(crate) fn first_rows(
     let (number, id) = (environment.number(), spec.id.as_u128());
     let text = serde_json::to_string(input).expect("an object has a JSON form");
     let is_short = text.len() <= SHORT_INPUT;
-    let begun = Begun { spec, terms, input: is_short.then(|| input.clone()) };
+    let begun = ExecutionInputsRow { spec, terms, input: is_short.then(|| input.clone()) };
     let begun = serde_json::to_string(&begun).expect("it has a JSON form");
     let mut ops = TEXTS.put(number, id, text::MADE, &begun);
     if !is_short {
@@ -267,17 +267,17 @@ pub(crate) fn first_rows(
     ops
 }
 
-/// What an execution was started with.
+/// The request and the inputs of an execution.
 pub(crate) async fn begun(
     store: &dyn Store,
     environment: Environment,
     id: ExecutionId,
-) -> Result<Option<Begun>, Error> {
+) -> Result<Option<ExecutionInputsRow>, Error> {
     let text = TEXTS.get(store, environment.number(), id.as_u128(), text::MADE).await?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| damaged(id, &error))).transpose()
 }
 
-impl Begun {
+impl ExecutionInputsRow {
     /// The input with its defaults filled in, wherever it stands.
     pub(crate) async fn take_input(
         &mut self,

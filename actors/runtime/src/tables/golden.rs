@@ -1,4 +1,4 @@
-//! The bytes of every row, pinned: a change that old data would not survive fails here. Whoever
+//! The bytes of every row, pinned: a change that old data would not survive fails here. An author who
 //! changes a row on purpose raises its version, adds an upgrade, and keeps the old file.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,8 @@ use callboard_domain::access::{Account, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::approval::{
-    self, Approval, Asked, Decider, Entry, Fate, Held, Mail, MailCause, Policy as Hurry, Salt,
+    self, Approval, Assignee, Decider, Entry, GateOutcome, HeldOutput, Mail, MailCause,
+    Policy as Hurry, Salt,
 };
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
@@ -38,8 +39,8 @@ use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::spending::{Budget, Match, OnExceed, Period};
 use callboard_domain::task::{
-    Chance, Channels, Completion, Ending, EndingCode, Event, Gate, Inputs, LeaseId, Message,
-    Origin, OutputFault, Spec, State as TaskState, Task, Why,
+    Chance, Channels, Completion, Ending, EndingCode, Event, Gate, HoldReason, Inputs, LeaseId,
+    Message, Origin, OutputFault, Spec, State as TaskState, Task,
 };
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::trace::TraceContext;
@@ -48,7 +49,7 @@ use callboard_store::memory::MemoryStore;
 use callboard_store::table::Table;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
 
-use super::executions::Begun;
+use super::executions::ExecutionInputsRow;
 use super::plans::{NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
@@ -56,7 +57,7 @@ use super::{
     HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS,
     LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow, ProgressRow,
     QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES, TaskRow, USERS,
-    WorkerRow, append_of_task, audit_row, events, queue_row, tasks::Made, words,
+    WorkerRow, append_of_task, audit_row, events, queue_row, tasks::InputsRow, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -203,18 +204,18 @@ fn the_rows_of_tasks_are_pinned() {
         context,
         ..Inputs::default()
     };
-    let mut made = Made { spec: task.spec, inputs: Some(inputs.clone()) };
+    let mut made = InputsRow { spec: task.spec, inputs: Some(inputs.clone()) };
     pinned("made-v1", serde_json::to_string(&made).expect("JSON").as_bytes());
     made.inputs = Some(Inputs { messages: messages(), ..inputs });
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
-    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
     let schema = serde_json::from_str(r#"{"type":"object"}"#).expect("JSON");
     let inputs = made.inputs.map(|inputs| Inputs { output_schema: Some(schema), ..inputs });
     made.inputs = inputs;
     let golden =
         pinned("made-v1-with-schema", serde_json::to_string(&made).expect("JSON").as_bytes());
-    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
 }
 
 #[test]
@@ -376,10 +377,10 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     };
     let task = full_task();
     let spec = Arc::new(Spec { flow: Some(Arc::new(flow)), ..(*task.spec).clone() });
-    let made = Made { spec, inputs: None };
+    let made = InputsRow { spec, inputs: None };
     let golden =
         pinned("made-v1-with-flow", serde_json::to_string(&made).expect("JSON").as_bytes());
-    assert_eq!(serde_json::from_slice::<Made>(&golden).expect("it is readable"), made);
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
     let urgent = TaskRow::from(&Task { priority: Some(9), ..task });
     pinned("task-v1-reprioritized", &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &urgent, None)));
 }
@@ -440,15 +441,15 @@ fn the_rows_of_deliveries_are_pinned() {
 /// of its history.
 fn full_approval(salt: Option<Salt>) -> (Approval, Approval, Vec<Entry>) {
     let user = |number: u128| Some(UserId::from_u128(number << 10));
-    let held = Held {
-        why: Why::BelowThreshold,
+    let held = HeldOutput {
+        why: HoldReason::BelowThreshold,
         confidence: Some(0.75),
         method: None,
         output: "an output",
         salt,
     };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
-    let asked = |number| Asked { reviewer: user(number), by_mail: false };
+    let asked = |number| Assignee { reviewer: user(number), by_mail: false };
     let by = Decider { account: "key_1".into(), reviewer: Some("ada".into()), bulk: None };
     let commit = |text| Some(Salt::commit(salt, text));
     let (edit, comment) = (commit("an edit"), commit("why"));
@@ -497,7 +498,7 @@ fn the_rows_of_approvals_are_pinned() {
     pinned("track-approved-v1-with-model", &bytes(REVIEW_RECORDS.put(0, &ID, &with_model, None)));
     let mut record = approval::Record { method: None, model: None, ..with_model };
     pinned("track-approved-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
-    record.fate = Fate::Passed;
+    record.fate = GateOutcome::Passed;
     pinned("track-passed-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
     let facts =
         history.iter().filter_map(|entry| entry.action.event()).map(EventName::as_str).collect();
@@ -588,14 +589,14 @@ fn the_rows_of_executions_are_pinned() {
         notify: Some(Channels { email: true, dashboard: false }),
     };
     let terms = ReviewPolicy { hitl: Some(hitl) };
-    let begun = Begun { spec: Arc::clone(&execution.head.spec), terms, input: None };
+    let begun = ExecutionInputsRow { spec: Arc::clone(&execution.head.spec), terms, input: None };
     pinned("begun-v1", serde_json::to_string(&begun).expect("JSON").as_bytes());
     let input = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("an object");
-    let begun = Begun { input: Some(input), ..begun };
+    let begun = ExecutionInputsRow { input: Some(input), ..begun };
     pinned("begun-v1-with-input", serde_json::to_string(&begun).expect("JSON").as_bytes());
     let trace = Some(Box::new(TraceContext::new(ID, 7, true)));
     let spec = callboard_domain::execution::Spec { trace, ..(*begun.spec).clone() };
-    let traced = Begun { spec: Arc::new(spec), input: None, ..begun };
+    let traced = ExecutionInputsRow { spec: Arc::new(spec), input: None, ..begun };
     pinned("begun-v1-traced", serde_json::to_string(&traced).expect("JSON").as_bytes());
     let facts = vec![
         ("step.failed".to_owned(), Some("a".to_owned())),
@@ -655,7 +656,7 @@ fn the_rows_of_steps_with_a_list_and_of_their_items_are_pinned() {
     assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
     let spec = (*full_task().spec).clone();
     let spec = Spec { origin: Origin { item: Some(7), ..spec.origin.clone() }, ..spec };
-    let made = Made { spec: Arc::new(spec), inputs: None };
+    let made = InputsRow { spec: Arc::new(spec), inputs: None };
     pinned("made-v1-of-item", serde_json::to_string(&made).expect("JSON").as_bytes());
 }
 

@@ -12,12 +12,12 @@ use sha2::{Digest, Sha256};
 
 use super::{PLAN_NAMES, PLANS, TEMPLATES, TEXTS, plan_list, plan_term, term_of, text};
 
-/// What is told of a plan in a list. What it consists of stands in its texts, or is its template's.
+/// The listed part of a plan. Its definition stands in its texts, or is its template's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
-    /// For people.
+    /// A text for people.
     pub name: String,
-    /// For people.
+    /// A text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// For filtering.
@@ -27,14 +27,14 @@ pub struct PlanRow {
     pub steps: u16,
     /// The account that made it.
     pub account: String,
-    /// When.
+    /// The instant.
     pub created_at: Timestamp,
     /// The template that it was made of by a deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<Deployed>,
 }
 
-/// What a deploy made a plan of.
+/// The template and the request of a deploy that made a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deployed {
     /// The template.
@@ -47,7 +47,7 @@ pub struct Deployed {
     /// Other queues, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queues: BTreeMap<String, String>,
-    /// What its request asked of gates.
+    /// The request's settings for gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlSource>,
 }
@@ -106,7 +106,7 @@ pub(crate) fn plan_rows(
     ops
 }
 
-/// What a plan consists of, if that is its own.
+/// The definition of a plan, if it has one of its own.
 pub(crate) async fn plan_source(
     store: &dyn Store,
     environment: Environment,
@@ -120,7 +120,7 @@ pub(crate) async fn plan_source(
     text.map(|text| serde_json::from_str(&text).map_err(damaged)).transpose()
 }
 
-/// A version of a template. What it consists of stands in its texts.
+/// A version of a template. Its definition stands in its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TemplateRow {
     pub(crate) id: String,
@@ -164,7 +164,7 @@ pub(crate) fn template_row(environment: Environment, row: &TemplateRow) -> Op {
     TEMPLATES.put(environment.number(), &template_key(&row.id, &row.version), row, None)
 }
 
-/// What a version of a template consists of.
+/// The definition of a template's version.
 pub(crate) async fn template_source(
     store: &dyn Store,
     environment: Environment,

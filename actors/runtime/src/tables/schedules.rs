@@ -1,4 +1,4 @@
-//! The rows of schedules: the schedule, its target, and what became of its occurrences.
+//! The rows of schedules: the schedule, its target, and the outcomes of its occurrences.
 
 use callboard_domain::access::Role;
 use callboard_domain::event::EventName;
@@ -31,14 +31,14 @@ pub struct ScheduleRow {
     pub concurrent: Option<u32>,
 }
 
-/// What became of an occurrence.
+/// The outcome of an occurrence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// The instant of the timetable.
     pub at: Timestamp,
-    /// When it was decided.
+    /// The instant of the decision.
     pub decided_at: Timestamp,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// The work that it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub(crate) fn put(environment: Environment, row: &ScheduleRow) -> Op {
     SCHEDULES.put(environment.number(), &row.schedule.id.as_u128(), row, Some(entry))
 }
 
-/// What schedules can be filtered by: whether they are enabled.
+/// The index terms of schedules: enabled or not.
 const ENABLED: u8 = 0;
 
 pub(crate) fn target(environment: Environment, id: ScheduleId, text: &str) -> Vec<Op> {

@@ -1,4 +1,4 @@
-//! The rows of a task: what changes of it, what it was made with, and its texts.
+//! The rows of a task: its changing part, its request with its inputs, and its texts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, sort, task_list, term, term_of, text};
 
-/// What of a task changes, as it is stored: short names, and nothing that is as at the beginning.
+/// The stored changing part of a task: short names, and no field that is still at its initial value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskRow {
     #[serde(rename = "s")]
@@ -76,7 +76,7 @@ impl From<&Task> for TaskRow {
 }
 
 impl TaskRow {
-    /// How far it is.
+    /// The state.
     pub(crate) const fn state(&self) -> &task::State {
         &self.state
     }
@@ -108,17 +108,17 @@ impl TaskRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ended(pub(crate) TaskRow, pub(crate) Option<String>);
 
-/// What a task was made with, written once.
+/// The request and the inputs of a task, written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Made {
-    /// What it was asked to be.
+pub(crate) struct InputsRow {
+    /// The request.
     pub(crate) spec: Arc<Spec>,
     /// Its texts; long ones stand by themselves, so that a list need not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inputs: Option<Inputs>,
 }
 
-/// About how long inputs may be to stand beside what the task was asked to be, in bytes.
+/// The approximate length up to which inputs stand beside the request, in bytes.
 const SHORT_INPUTS: usize = 2_000;
 
 /// How long an output may be, as JSON, to stand in the row of the task that it ended, in bytes.
@@ -189,16 +189,17 @@ fn json_length(text: &str) -> usize {
 
 /// The rows that are written once, when a task is made.
 pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs) -> Vec<Op> {
-    /// As [`Made`].
+    /// As [`InputsRow`].
     #[derive(Serialize)]
-    struct Making<'m> {
+    struct InputsRowRef<'m> {
         spec: &'m Spec,
         #[serde(skip_serializing_if = "Option::is_none")]
         inputs: Option<&'m Inputs>,
     }
     let (number, id) = (environment.number(), task.spec.id.as_u128());
     let json = |inputs| {
-        serde_json::to_string(&Making { spec: &task.spec, inputs }).expect("it has a JSON form")
+        serde_json::to_string(&InputsRowRef { spec: &task.spec, inputs })
+            .expect("it has a JSON form")
     };
     if length(inputs) <= SHORT_INPUTS {
         return TEXTS.put(number, id, text::MADE, &json(Some(inputs)));
@@ -222,7 +223,7 @@ pub(crate) fn copy_rows(
     ops
 }
 
-/// The rows that erase the texts of an ended task: its row without an output, what it was made with
+/// The rows that erase the texts of an ended task: its row without an output, its request
 /// without its inputs, and no text beside them. `step` is [`Task::erased`]'s.
 pub(crate) async fn erased(
     store: &dyn Store,
@@ -233,7 +234,8 @@ pub(crate) async fn erased(
     let (number, spec) = (environment.number(), Arc::clone(&step.next.spec));
     let id = spec.id.as_u128();
     let mut ops = TEXTS.delete_all(store, number, id).await?;
-    let made = serde_json::to_string(&Made { spec, inputs: None }).expect("it has a JSON form");
+    let made =
+        serde_json::to_string(&InputsRow { spec, inputs: None }).expect("it has a JSON form");
     ops.extend(TEXTS.put(number, id, text::MADE, &made));
     ops.extend(rows(environment, now, step, None));
     Ok(ops)
@@ -246,25 +248,25 @@ fn length(inputs: &Inputs) -> usize {
     inputs.length().saturating_add(context)
 }
 
-/// What a task was made with.
+/// The request and the inputs of a task.
 pub(crate) async fn made(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-) -> Result<Option<Made>, Error> {
+) -> Result<Option<InputsRow>, Error> {
     let text = TEXTS.get(store, environment.number(), task.as_u128(), text::MADE).await?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| damaged(task, &error))).transpose()
 }
 
 /// A task as it was read, with those of its texts that stand in its rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct LoadedTask {
     pub(crate) task: Task,
     pub(crate) inputs: Option<Inputs>,
     pub(crate) output: Option<String>,
 }
 
-impl Found {
+impl LoadedTask {
     /// Its inputs, wherever they stand.
     pub(crate) async fn inputs(
         &mut self,
@@ -285,7 +287,7 @@ impl Found {
         environment: Environment,
     ) -> Result<Option<String>, Error> {
         let id = self.task.spec.id.as_u128();
-        // A reviewer's text stands beside what the model wrote, not in its place.
+        // A reviewer's text stands beside the model's, not in its place.
         let field = if self.task.edited { text::EDIT } else { text::OUTPUT };
         match (&self.task.result, self.output.take()) {
             (None, _) => Ok(None),
@@ -300,7 +302,7 @@ pub(crate) async fn task(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-) -> Result<Option<Found>, Error> {
+) -> Result<Option<LoadedTask>, Error> {
     let (number, id) = (environment.number(), task.as_u128());
     if let Some(row) = LIVE_TASKS.get(store, number, &id).await? {
         return found(store, environment, task, row, None).await;
@@ -352,9 +354,9 @@ async fn found(
     task: TaskId,
     row: TaskRow,
     output: Option<String>,
-) -> Result<Option<Found>, Error> {
+) -> Result<Option<LoadedTask>, Error> {
     match made(store, environment, task).await? {
-        Some(made) => Ok(Some(Found { task: row.of(made.spec), inputs: made.inputs, output })),
+        Some(made) => Ok(Some(LoadedTask { task: row.of(made.spec), inputs: made.inputs, output })),
         None if is_removed(store, environment, task).await? => Ok(None),
         None => Err(Error::Corrupt {
             path: format!("texts of {task}"),
@@ -363,7 +365,7 @@ async fn found(
     }
 }
 
-/// Whether a task that has been seen is not there any more. Whoever has read several rows of one that
+/// True if a task that has been seen is not there any more. A reader of several rows of one that
 /// ended asks this afterwards: if it is still there, they were whole.
 pub(crate) async fn is_removed(
     store: &dyn Store,

@@ -1,11 +1,11 @@
-//! What rows of tasks, executions and approvals have in common, for them to take fewer bytes: names and usual
-//! values of fields, as they stand in JSON. Short, for every word costs at every write.
+//! The dictionary of the rows of tasks, executions and approvals, for them to take fewer bytes: names
+//! and usual values of fields, as they stand in JSON. Short, for every word costs at every write.
 //!
 //! Deliberately absent: any change. Rows that were squeezed by these are read back with these; what
 //! comes later in the life of these rows does without. `golden/words-v1`
 //! and its successors pin them.
 
-/// What tasks and executions were made with, and other texts.
+/// The requests of tasks and executions, and other texts.
 pub(super) const OF_TEXTS: &[u8] = concat!(
     r#"{"spec":{"id":"dt_exec_01m","plan":"dt_plan_01m","template":{"id":"","version":"1.0.0"},"#,
     r#""account":"usr_01m","created_at":1795},"terms":{"hitl":{"{"spec":{"id":"dt_task_01m","#,

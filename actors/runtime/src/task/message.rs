@@ -31,7 +31,7 @@ pub(crate) enum Message {
     Result(Box<WorkerResult>),
     /// The call of a metered model that was in flight at a restart.
     Adopt(CallPermit),
-    /// The provider told its limits to the holder of a lease.
+    /// The provider reported its limits to the holder of a lease.
     Reported(LeaseId, Box<Reported>),
     /// A lease ran out.
     LeaseExpired(LeaseId),
@@ -47,7 +47,7 @@ pub(crate) enum Message {
     Reprioritize(u8, oneshot::Sender<Result<(), Error>>),
     /// The task's approval ends the wait for a reviewer.
     Join(Box<Join>),
-    /// The server was started again: perform what is outstanding.
+    /// The server was started again: perform the outstanding effects.
     Recover,
     /// The task, if it runs, holds these shares too.
     Hold(Vec<Share>),

@@ -72,10 +72,10 @@ impl Bench {
         detail.expect("it was held").approval
     }
 
-    /// What its history says, whose chain must be whole.
+    /// The entries of its history, whose chain must be whole.
     pub(super) async fn actions(&self, id: TaskId) -> Vec<Action> {
         let history = self.handle.approval_history(Environment::Live, id).await.expect("a history");
-        let entries: Vec<_> = history.into_iter().map(|told| told.entry).collect();
+        let entries: Vec<_> = history.into_iter().map(|event| event.entry).collect();
         assert_eq!(self.approval(id).await.chain.verify(id, &entries), Ok(()));
         entries.iter().map(|entry| entry.action).collect()
     }
@@ -374,7 +374,7 @@ async fn a_review(
     let life = async {
         let plan = bench.handle.create_plan(&owner(), gated()).await.ok()?.id;
         let made = bench.handle.execute(&owner(), plan, Start::default(), None).await.ok()?.made;
-        let crate::submission::Made::Execution(execution) = made else { panic!("an execution") };
+        let crate::submission::Created::Execution(execution) = made else { panic!("an execution") };
         let id = execution.head.spec.id;
         *begun = Some(id);
         reviewed(bench, id, decided).await
@@ -391,8 +391,8 @@ async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> 
             return Some(());
         }
         worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
-        while let Ok(told) = worker.told.try_recv() {
-            match told {
+        while let Ok(command) = worker.commands.try_recv() {
+            match command {
                 WorkerCommand::Assign(given) => {
                     let output = given.inputs.prompt.clone();
                     worker.link.say(WorkerMessage::Completed(given.lease, output, completion()));
@@ -450,7 +450,7 @@ async fn a_crash_at_any_commit_of_a_review_ends_in_one_decision_applied_once() {
             assert_eq!(detail.overview.execution.status(), Phase::Completed, "{fault:?} at {k}");
             let again = "c(a())\n\nFeedback:\ntoo vague";
             assert_eq!(detail.outputs[&3], format!("d(edited,{again})"), "{fault:?} at {k}");
-            // b once, c rejected once and approved once: whoever acknowledged it.
+            // b once, c rejected once and approved once, each acknowledged.
             let all = Approvals::default();
             let all = bench.handle.approvals(Environment::Live, &all).await.expect("a list");
             assert_eq!(all.total, 3, "{fault:?} at {k}");

@@ -9,7 +9,7 @@ use callboard_domain::usage::Prices;
 
 use super::*;
 
-/// One dollar for each token that is written, and nothing for what is read.
+/// One dollar for each output token, and nothing for input tokens.
 const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0}}"#;
 
 async fn bench() -> Bench {

@@ -1,4 +1,4 @@
-//! What an account may have: unfinished tasks and stored bytes, over ends, removals and restarts.
+//! The caps of an account: unfinished tasks and stored bytes, over ends, removals and restarts.
 
 use callboard_domain::Error;
 use callboard_domain::retention::Policy;
@@ -113,7 +113,7 @@ async fn stored_bytes_are_capped_and_given_back_when_they_are_removed() {
     let plan = bench.handle.create_plan(&owner(), source).await.map(drop);
     assert!(matches!(plan, Err(Error::QuotaExceeded { .. })), "{plan:?}");
 
-    // What is there is measured anew after a restart.
+    // The stored bytes are measured anew after a restart.
     let bench = restarted(bench, settings).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let again = bench.handle.holdings("usr_1").stored();

@@ -7,23 +7,23 @@ use callboard_domain::access::Role;
 use callboard_domain::approval::{Action, Decider, MailCause};
 use callboard_domain::delivery::{Delivery, State as TaskRow};
 use callboard_domain::id::UserId;
-use callboard_domain::task::{Channels, Gate, Why};
+use callboard_domain::task::{Channels, Gate, HoldReason};
 
 use super::approvals::new_user;
 use super::*;
 use crate::handle::Approve;
-use crate::ports::{Letter, Mailer, NotSent};
+use crate::ports::{Mailer, NotSent, ReviewerMail};
 use crate::tables::{ENDED_DELIVERIES, LIVE_DELIVERIES, deliveries};
 
 const NUMBER: u8 = Environment::Live.number();
 
 type Sending<'s> = Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + 's>>;
 
-/// Answers as it was told to, then takes everything; keeps what it was given, and when.
+/// Answers as scripted, then takes everything; keeps each mail and its instant.
 #[derive(Default)]
 struct Post {
     answers: Mutex<Vec<Result<(), NotSent>>>,
-    letters: Mutex<Vec<(Letter, Instant)>>,
+    letters: Mutex<Vec<(ReviewerMail, Instant)>>,
 }
 
 impl Post {
@@ -36,24 +36,24 @@ impl Post {
         Arc::new(Self { answers, ..Self::default() })
     }
 
-    fn letters(&self) -> Vec<(Letter, Instant)> {
+    fn letters(&self) -> Vec<(ReviewerMail, Instant)> {
         self.letters.lock().expect("no panic").clone()
     }
 }
 
 impl Mailer for Post {
-    fn send(&self, letter: Letter) -> Sending<'_> {
+    fn send(&self, letter: ReviewerMail) -> Sending<'_> {
         self.letters.lock().expect("no panic").push((letter, Instant::now()));
         let answer = self.answers.lock().expect("no panic").pop();
         Box::pin(async move { answer.unwrap_or(Ok(())) })
     }
 }
 
-/// Takes the mail, and never tells.
+/// Takes the mail, and never answers.
 struct LastPost(Arc<Post>);
 
 impl Mailer for LastPost {
-    fn send(&self, letter: Letter) -> Sending<'_> {
+    fn send(&self, letter: ReviewerMail) -> Sending<'_> {
         drop(self.0.send(letter));
         Box::pin(std::future::pending())
     }
@@ -113,8 +113,8 @@ impl Bench {
         let lease = worker.assignment_or_end().await?.lease;
         let completion = Completion { confidence: Some(0.71), ..completion() };
         worker.link.say(WorkerMessage::Completed(lease, "the output".into(), completion));
-        while let Some(told) = worker.told.recv().await {
-            if let WorkerCommand::Ack(..) = told {
+        while let Some(command) = worker.commands.recv().await {
+            if let WorkerCommand::Ack(..) = command {
                 return Some((ann, made.made.tasks()[0].spec.id));
             }
         }
@@ -130,7 +130,7 @@ impl Bench {
         page.expect("readable").into_iter().map(|(_, delivery)| delivery).collect()
     }
 
-    /// What became of all mails, once none is to be sent any more.
+    /// The outcome of all mails, once none is to be sent any more.
     async fn outcome(&self) -> Vec<Delivery> {
         let over = async {
             while !self.pending().await.is_empty() {
@@ -178,7 +178,7 @@ async fn a_mail_that_fails_three_times_is_sent_the_fourth_time() {
     let about = (letter.delivery, letter.task, letter.cause);
     assert_eq!(about, (ended.cargo.id(), task, MailCause::Assigned));
     let held = (letter.why, letter.confidence, letter.threshold);
-    assert_eq!(held, (Why::Required, Some(0.71), Some(0.85)));
+    assert_eq!(held, (HoldReason::Required, Some(0.71), Some(0.85)));
     assert!(letters.iter().all(|(same, _)| same == letter));
     assert_eq!(bench.actions(task).await, [Action::Pending, Action::Assigned]);
 }

@@ -16,9 +16,9 @@ use serde_json::json;
 use super::*;
 use crate::handle::{Deploy, Start};
 use crate::read::runs::ExecutionDetail;
-use crate::submission::{Made, Options};
+use crate::submission::{Created, Options};
 
-/// A step that says its name and repeats what it waits for.
+/// A step that says its name and repeats the outputs of its dependencies.
 fn step(id: &str, depends_on: &[&str]) -> StepSource {
     let outputs: Vec<_> = depends_on.iter().map(|id| format!("{{{{{id}.output}}}}")).collect();
     StepSource {
@@ -42,7 +42,7 @@ impl Bench {
     pub(super) async fn start(&self, source: PlanSource, start: Start) -> ExecutionId {
         let plan = self.handle.create_plan(&owner(), source).await.expect("a plan").id;
         let begun = self.handle.execute(&owner(), plan, start, None).await.expect("it starts");
-        let Made::Execution(execution) = begun.made else { panic!("an execution") };
+        let Created::Execution(execution) = begun.made else { panic!("an execution") };
         execution.head.spec.id
     }
 
@@ -79,15 +79,16 @@ type Applied = Arc<Mutex<HashMap<String, usize>>>;
 async fn echo(mut worker: Worker, applied: Applied) {
     let mut given = HashMap::new();
     loop {
-        let told = match tokio::time::timeout(Duration::from_secs(5), worker.told.recv()).await {
-            Ok(Some(told)) => told,
-            Ok(None) => break,
-            Err(_) => {
-                worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
-                continue;
-            }
-        };
-        match told {
+        let command =
+            match tokio::time::timeout(Duration::from_secs(5), worker.commands.recv()).await {
+                Ok(Some(command)) => command,
+                Ok(None) => break,
+                Err(_) => {
+                    worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
+                    continue;
+                }
+            };
+        match command {
             WorkerCommand::Assign(assignment) => {
                 let prompt = assignment.inputs.prompt.clone();
                 given.insert(assignment.lease, prompt.clone());
@@ -170,7 +171,7 @@ async fn an_execution_that_takes_too_long_fails_and_its_tasks_stop() {
     let options = Options { timeout_ms: Some(5_000), ..Options::default() };
     let id = bench.start(diamond(), Start { options, ..Start::default() }).await;
     let given = worker.assignment().await;
-    let Some(WorkerCommand::Cancel(lease, _)) = worker.told.recv().await else {
+    let Some(WorkerCommand::Cancel(lease, _)) = worker.commands.recv().await else {
         panic!("a cancel frame")
     };
     assert_eq!(lease, given.lease);
@@ -195,8 +196,8 @@ async fn after_an_acknowledged_cancel_no_step_is_given_out() {
             tokio::task::yield_now().await;
         }
         bench.handle.cancel_execution(Environment::Live, id).await.expect("it runs");
-        // What was given out before the answer stands in line before it.
-        while worker.told.try_recv().is_ok() {}
+        // The assignments from before the answer stand in line before it.
+        while worker.commands.try_recv().is_ok() {}
         let next = bench.submit(request()).await;
         let given = worker.assignment().await;
         assert_eq!(given.task.spec.id, next, "round {round}");
@@ -236,7 +237,7 @@ async fn an_output_that_does_not_match_its_schema_is_asked_for_once_more() {
     for second in [r#"{"score": 1}"#, "no idea"] {
         let (owner, deploy) = (owner(), Deploy::default());
         let deployed = bench.handle.deploy(&owner, caller, "rated-v1", deploy, None).await;
-        let Made::Execution(execution) = deployed.expect("it starts").made else {
+        let Created::Execution(execution) = deployed.expect("it starts").made else {
             panic!("an execution")
         };
         let first = worker.assignment().await;
@@ -290,7 +291,7 @@ async fn a_diamond(
     let life = async {
         let plan = bench.handle.create_plan(&owner(), diamond()).await.ok()?.id;
         let made = bench.handle.execute(&owner(), plan, Start::default(), None).await.ok()?.made;
-        let Made::Execution(execution) = made else { panic!("an execution") };
+        let Created::Execution(execution) = made else { panic!("an execution") };
         let id = execution.head.spec.id;
         *begun = Some(id);
         tokio::spawn(echo(bench.worker(1).await, applied));

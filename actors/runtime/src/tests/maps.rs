@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::executions::stages;
 use super::*;
-use crate::events::{Passing, StreamItem};
+use crate::events::{StreamItem, Transient};
 use crate::handle::Start;
 use crate::read::items::{ItemDetail, ItemPage};
-use crate::submission::Made;
+use crate::submission::Created;
 use crate::tables::Subject;
 
 /// A step over the input's docs, and a report of all of them.
@@ -47,15 +47,16 @@ type Applied = Arc<Mutex<BTreeMap<String, usize>>>;
 async fn reader(mut worker: Worker, bad: Option<&'static str>, applied: Applied) {
     let mut given = BTreeMap::new();
     loop {
-        let told = match tokio::time::timeout(Duration::from_secs(5), worker.told.recv()).await {
-            Ok(Some(told)) => told,
-            Ok(None) => break,
-            Err(_) => {
-                worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
-                continue;
-            }
-        };
-        match told {
+        let command =
+            match tokio::time::timeout(Duration::from_secs(5), worker.commands.recv()).await {
+                Ok(Some(command)) => command,
+                Ok(None) => break,
+                Err(_) => {
+                    worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
+                    continue;
+                }
+            };
+        match command {
             WorkerCommand::Assign(assignment) => {
                 let prompt = assignment.inputs.prompt.clone();
                 given.insert(assignment.lease.to_string(), prompt.clone());
@@ -103,7 +104,7 @@ impl Bench {
 #[tokio::test]
 async fn the_outputs_of_the_items_are_the_output_of_the_step_in_order() {
     let bench = Bench::new().await;
-    let subscribed = bench.handle.subscribe(Environment::Live, None, Passing::default()).await;
+    let subscribed = bench.handle.subscribe(Environment::Live, None, Transient::default()).await;
     let mut events = subscribed.expect("the store answers");
     tokio::spawn(reader(bench.worker(2).await, None, Applied::default()));
     let id = bench.start(source(MapSource::default()), over(4)).await;
@@ -119,22 +120,22 @@ async fn the_outputs_of_the_items_are_the_output_of_the_step_in_order() {
     assert_eq!(shown, expected);
     let task = bench.task(items[3].row.task.expect("it ran")).await;
     assert_eq!(task.spec.origin.item, Some(3));
-    let mut told = Vec::new();
+    let mut logged = Vec::new();
     while let Ok(Some(item)) = events.next().await {
         let StreamItem::Stored(_, event) = &item else { continue };
         if let Subject::Step(_, step, item) = &event.subject {
-            told.push((event.event.to_string(), step.clone(), *item));
+            logged.push((event.event.to_string(), step.clone(), *item));
         }
         if event.event == "execution.completed" {
             break;
         }
     }
     let mut of_items: Vec<_> =
-        told.iter().filter_map(|(name, _, item)| Some((name.as_str(), (*item)?))).collect();
+        logged.iter().filter_map(|(name, _, item)| Some((name.as_str(), (*item)?))).collect();
     of_items.sort_unstable();
     assert_eq!(of_items, (0..4).map(|item| ("step.completed", item)).collect::<Vec<_>>());
     let whole: Vec<_> =
-        told.iter().filter(|(_, _, item)| item.is_none()).map(|(_, step, _)| &**step).collect();
+        logged.iter().filter(|(_, _, item)| item.is_none()).map(|(_, step, _)| &**step).collect();
     assert_eq!(whole, ["each", "report"]);
 }
 
@@ -195,7 +196,7 @@ async fn a_cancel_stops_all_items_and_none_is_begun_after_it() {
     let counts = ItemCounts { total: 20, completed: 1, cancelled: 19, ..ItemCounts::default() };
     assert_eq!(detail.items[&0], counts);
     assert_eq!(bench.items(id, vec![ItemStatus::Cancelled]).await.len(), 19);
-    while worker.told.try_recv().is_ok() {}
+    while worker.commands.try_recv().is_ok() {}
     let next = bench.submit(request()).await;
     assert_eq!(worker.assignment().await.task.spec.id, next);
 }
@@ -252,7 +253,7 @@ async fn a_map(
         let map = MapSource { concurrency: Some(2), ..MapSource::default() };
         let plan = bench.handle.create_plan(&owner(), source(map)).await.ok()?.id;
         let made = bench.handle.execute(&owner(), plan, over(3), None).await.ok()?.made;
-        let Made::Execution(execution) = made else { panic!("an execution") };
+        let Created::Execution(execution) = made else { panic!("an execution") };
         let id = execution.head.spec.id;
         *begun = Some(id);
         tokio::spawn(reader(bench.worker(2).await, None, applied));

@@ -1,10 +1,10 @@
-//! The whole runtime under simulated time: what may happen happens, by chance, and plain books say
+//! The whole runtime under simulated time: random events happen, and plain books say
 //! what must hold.
 //!
 //! ```text
 //!   seed ─▶ moves ─▶ clients, workers ─▶ runtime ─▶ disk     crashes, refusals, jumps of the clock
 //!             │             │                         │
-//!             └────────▶ oracle: what was told ──▶ audit: what is there
+//!             └────────▶ oracle: acknowledged ──▶ audit: stored
 //! ```
 //!
 //! One thread, a paused clock and a disk without threads: a seed is a run, and the same run every
@@ -44,7 +44,7 @@ const SEEDS_LONG: u64 = 10_000;
 /// Among how many tests they are shared.
 const PARTS: u64 = 8;
 
-/// How a run went: what happened, a digest of it and of the disk, and what was wrong, if anything.
+/// The result of a run: its trace, a digest of it and of the disk, and the fault, if any.
 struct Run {
     trace: Vec<String>,
     digest: u64,

@@ -1,4 +1,4 @@
-//! What ended long ago goes with all its rows, whatever crashes; what has not ended stays.
+//! An item that ended long ago goes with all its rows, through any crash; an unfinished one stays.
 
 use callboard_domain::approval::{Action, Decider};
 use callboard_domain::execution::Status as Phase;
@@ -14,7 +14,7 @@ use callboard_store::Key;
 use super::executions::diamond;
 use super::*;
 use crate::handle::{Approve, Deploy, Reject, Start};
-use crate::submission::Made;
+use crate::submission::Created;
 
 const HOUR: u64 = 3_600_000;
 /// Where rows stay when their task is gone: its record, deliveries, its history; and the keys.
@@ -103,7 +103,7 @@ impl Bench {
         let caller = Caller { account: "usr_1", role: access::Role::Admin };
         let begun =
             self.handle.deploy(&owner(), caller, template().id(), Deploy::default(), None).await;
-        let Made::Execution(execution) = begun.expect("it starts").made else {
+        let Created::Execution(execution) = begun.expect("it starts").made else {
             panic!("an execution")
         };
         (execution.head.spec.id, execution.head.spec.plan)
@@ -212,7 +212,7 @@ impl Bench {
 async fn what_ended_long_ago_is_gone_with_all_its_rows_and_what_has_not_stays() {
     let bench = bench(keeping(1, None)).await;
     let past = bench.past().await;
-    // What has not ended: one that waits, one that is held, an execution with one step done.
+    // The unfinished ones: one that waits, one that is held, an execution with one step done.
     let mut worker = bench.worker(1).await;
     let held = bench.submit(held_request()).await;
     bench.answer(&mut worker, "held").await;
@@ -232,7 +232,7 @@ async fn what_ended_long_ago_is_gone_with_all_its_rows_and_what_has_not_stays() 
     let gone = bench.handle.plan(Environment::Live, past.plan).await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
 
-    // What stayed goes on.
+    // The remaining ones go on.
     let mut worker = bench.worker(1).await;
     bench.handle.approve(Environment::Live, held, approve("yes")).await.expect("it waits");
     for _ in 0..3 {
@@ -306,7 +306,7 @@ async fn a_plan_that_a_deploy_made_goes_with_the_last_execution_of_it() {
     bench.ended(first).await;
     bench.wall.fetch_add(HOUR / 2, Ordering::SeqCst);
     let again = bench.handle.execute(&owner(), plan, Start::default(), None).await;
-    let Made::Execution(again) = again.expect("it starts").made else { panic!("an execution") };
+    let Created::Execution(again) = again.expect("it starts").made else { panic!("an execution") };
     bench.answer(&mut worker, "o").await;
     bench.ended(again.head.spec.id).await;
     bench.wall.fetch_add(HOUR / 2, Ordering::SeqCst);
@@ -344,8 +344,8 @@ async fn a_history_outlives_its_task_for_as_long_as_is_asked() {
     bench.later(2).await;
     assert_eq!(bench.totals().await, [0, 0, 0, 0]);
     let history = bench.handle.approval_history(Environment::Live, id).await.expect("it stays");
-    assert!(history.iter().all(|told| told.edit.is_none() && told.remark.is_none()));
-    let entries: Vec<_> = history.into_iter().map(|told| told.entry).collect();
+    assert!(history.iter().all(|entry| entry.edit.is_none() && entry.remark.is_none()));
+    let entries: Vec<_> = history.into_iter().map(|entry| entry.entry).collect();
     assert_eq!(chain.verify(id, &entries), Ok(()));
     assert_eq!(entries.last().map(|entry| entry.action), Some(Action::Approved));
     bench.later(4).await;

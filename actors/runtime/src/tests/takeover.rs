@@ -72,7 +72,7 @@ struct Nodes {
     door: Arc<Door>,
     clock: (Instant, Arc<AtomicU64>),
     running: BTreeMap<u128, ServerNode>,
-    /// What was acknowledged: submissions by key, and completions.
+    /// The acknowledgements: submissions by key, and completions.
     submitted: Arc<Mutex<BTreeMap<String, TaskId>>>,
     completed: Arc<Mutex<Vec<TaskId>>>,
 }
@@ -133,7 +133,7 @@ impl Nodes {
         })
     }
 
-    /// Completes every task, on whatever node is active.
+    /// Completes every task, on the active node.
     fn worker(&self) -> JoinHandle<()> {
         let (mut door, completed) = (self.door.subscribe(), Arc::clone(&self.completed));
         tokio::spawn(async move {
@@ -150,7 +150,7 @@ impl Nodes {
     }
 
     /// Waits until every acknowledged task has ended, and compares the event log with what clients and
-    /// workers were told: nothing is lost, and nothing happened twice.
+    /// workers heard: nothing is lost, and nothing happened twice.
     async fn check(&self) -> usize {
         let submitted = self.submitted.lock().expect("no panic").clone();
         let number = self.active().await;
@@ -220,13 +220,13 @@ async fn work(handle: &Handle, completed: &Mutex<Vec<TaskId>>) {
         models: vec!["*".into()],
         concurrency: 4,
     };
-    let (outgoing, told) = mpsc::unbounded_channel();
+    let (outgoing, commands) = mpsc::unbounded_channel();
     let Ok((link, leases)) = handle.connect_worker(&owner(), profile, None, outgoing).await else {
         return;
     };
-    let mut worker = Worker { link, told, kept: leases.renewed, lost: leases.lost };
+    let mut worker = Worker { link, commands, kept: leases.renewed, lost: leases.lost };
     let mut given = BTreeMap::new();
-    while let Some(command) = worker.told.recv().await {
+    while let Some(command) = worker.commands.recv().await {
         match command {
             WorkerCommand::Assign(assignment) => {
                 let lease = assignment.lease;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::executions::stages;
 use super::*;
 use crate::handle::{SendSignal, Start};
-use crate::submission::Made;
+use crate::submission::Created;
 
 fn wait(id: &str, signal: &str, depends_on: &[&str]) -> StepSource {
     StepSource {
@@ -100,7 +100,7 @@ async fn a_signal_is_kept_once_and_replaced_only_on_request() {
     assert_eq!(c.inputs.prompt, "second");
     let used = bench.signal(id, SendSignal { replace: true, ..signal("go", json!("late")) }).await;
     assert!(matches!(used, Err(Error::InvalidState(_))), "{used:?}");
-    worker.told.close();
+    worker.commands.close();
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +129,7 @@ async fn a_thousand_signals_race_their_waits_and_each_arrives_once() {
     let mut worker = bench.worker(1).await;
     for round in 0..1_000_u32 {
         let begun = bench.handle.execute(&owner(), plan, Start::default(), None).await;
-        let Made::Execution(execution) = begun.expect("it starts").made else { panic!("one") };
+        let Created::Execution(execution) = begun.expect("it starts").made else { panic!("one") };
         let id = execution.head.spec.id;
         let given = worker.assignment().await;
         let handle = bench.handle.clone();
@@ -162,7 +162,7 @@ async fn life(bench: &Bench, early: bool) -> bool {
         ]);
         let plan = bench.handle.create_plan(&owner(), source).await.ok()?.id;
         let made = bench.handle.execute(&owner(), plan, Start::default(), None).await.ok()?.made;
-        let Made::Execution(execution) = made else { panic!("an execution") };
+        let Created::Execution(execution) = made else { panic!("an execution") };
         let id = execution.head.spec.id;
         let mut sent = None;
         if early {

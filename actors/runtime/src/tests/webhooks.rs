@@ -11,8 +11,8 @@ use callboard_domain::retention::Policy;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::events::{Passing, StreamItem};
-use crate::ports::{Notice, WebhookClient};
+use crate::events::{StreamItem, Transient};
+use crate::ports::{WebhookClient, WebhookContent};
 use crate::tables::deliveries as rows;
 use crate::tables::{ENDED_DELIVERIES, LIVE_DELIVERIES, Subject, UNLISTED_DELIVERIES};
 
@@ -21,11 +21,11 @@ const URL: &str = "https://example.com/hook";
 
 type Posting<'s> = Pin<Box<dyn Future<Output = Result<u16, Failure>> + Send + 's>>;
 
-/// Answers as it was told to, then takes everything; keeps what it was given, and when. A host named
+/// Answers as scripted, then takes everything; keeps each webhook and its instant. A host named
 /// `slow` answers only when it is let.
 struct Receiver {
     answers: Mutex<Vec<Result<u16, Failure>>>,
-    notices: Mutex<Vec<(Notice, Instant)>>,
+    notices: Mutex<Vec<(WebhookContent, Instant)>>,
     let_through: Semaphore,
 }
 
@@ -40,7 +40,7 @@ impl Receiver {
         Self::answering(Vec::new())
     }
 
-    fn notices(&self) -> Vec<(Notice, Instant)> {
+    fn notices(&self) -> Vec<(WebhookContent, Instant)> {
         self.notices.lock().expect("no panic").clone()
     }
 
@@ -51,7 +51,7 @@ impl Receiver {
 }
 
 impl WebhookClient for Receiver {
-    fn post(&self, notice: Notice) -> Posting<'_> {
+    fn post(&self, notice: WebhookContent) -> Posting<'_> {
         let is_slow = notice.url.contains("//slow");
         self.notices.lock().expect("no panic").push((notice, Instant::now()));
         let answer = self.answers.lock().expect("no panic").pop();
@@ -104,8 +104,8 @@ impl Bench {
         let mut worker = self.worker(1).await;
         let lease = worker.assignment_or_end().await?.lease;
         worker.link.say(WorkerMessage::Completed(lease, "the output".into(), completion()));
-        while let Some(told) = worker.told.recv().await {
-            if let WorkerCommand::Ack(..) = told {
+        while let Some(command) = worker.commands.recv().await {
+            if let WorkerCommand::Ack(..) = command {
                 return Some(made.made.tasks()[0].spec.id);
             }
         }
@@ -148,7 +148,7 @@ async fn the_end_of_a_task_is_posted_as_it_was_committed() {
     );
     let found = bench.task(task).await;
     let notices = receiver.notices();
-    let expected = Notice {
+    let expected = WebhookContent {
         delivery: delivery.cargo.id(),
         environment: LIVE,
         url: URL.into(),
@@ -183,8 +183,8 @@ async fn only_the_ends_that_are_configured_are_announced() {
     bench.handle.cancel(LIVE, task, "usr_1").await.expect("it waits");
     bench.settled().await;
     let (notice, _) = receiver.notices().remove(0);
-    let told = (notice.event, notice.status, notice.output);
-    assert_eq!(told, (EventName::TaskCancelled, Status::Cancelled, None));
+    let content = (notice.event, notice.status, notice.output);
+    assert_eq!(content, (EventName::TaskCancelled, Status::Cancelled, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +298,7 @@ async fn long_outputs_wait_for_memory_and_short_ones_do_not() {
     const LONG: usize = 32 << 20;
     let receiver = Receiver::new();
     let bench = Bench::announcing(&receiver).await;
-    // Four take all the memory there is.
+    // Four take the whole memory.
     for n in 0..6 {
         bench.submit(to(&format!("http://slow{n}/"))).await;
         let mut worker = bench.worker(1).await;
@@ -321,25 +321,25 @@ async fn the_outcome_of_a_webhook_is_an_event() {
     let receiver = Receiver::answering(vec![refused(410)]);
     let bench = Bench::announcing(&receiver).await;
     let mut events =
-        bench.handle.subscribe(LIVE, None, Passing::default()).await.expect("the store answers");
+        bench.handle.subscribe(LIVE, None, Transient::default()).await.expect("the store answers");
     let task = bench.complete(to(URL)).await;
     let dead = bench.settled().await.remove(0);
     bench.handle.redeliver(LIVE, dead.cargo.id()).await.expect("it is dead");
-    let mut told = Vec::new();
-    while told.len() < 2 {
+    let mut logged = Vec::new();
+    while logged.len() < 2 {
         let Some(StreamItem::Stored(_, event)) = events.next().await.expect("readable") else {
             panic!("the stream ends");
         };
         if let Subject::Delivery(delivery, spec) = &event.subject {
             assert_eq!(spec.as_ref().map(|spec| spec.id), Some(task));
-            told.push((event.event.to_string(), delivery.status(), delivery.attempts));
+            logged.push((event.event.to_string(), delivery.status(), delivery.attempts));
         }
     }
     let expected = [
         ("webhook.failed".to_owned(), Progress::Dead, 1),
         ("webhook.delivered".to_owned(), Progress::Delivered, 2),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(logged, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What is said between a worker, its actor and its connection (PROTOCOL.md 11).
+//! The messages between a worker, its actor and its connection (PROTOCOL.md 11).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::Address;
 use crate::capacity::SlotPermit;
 use crate::node::Node;
 
-/// What a worker is told. Everything but `Look` comes by way of the directory.
+/// A message to a worker's actor. Every one but `Look` comes by way of the directory.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// It registers on a new connection.
@@ -33,7 +33,7 @@ pub(crate) enum Message {
     ResultHandled(LeaseToken, Of, AckResult),
     /// A task's actor broke over an answer: it must be sent again.
     ResultLost,
-    /// Drop this: by then everything was said that it was told to say before.
+    /// Drop this: by then every earlier command has been sent.
     Flush(mpsc::Sender<()>),
     /// It is to take nothing new.
     Drain,
@@ -48,7 +48,7 @@ pub(crate) enum Message {
 pub struct Assignment {
     /// The lease to answer under.
     pub lease: LeaseToken,
-    /// When the attempt ends.
+    /// The deadline of the attempt.
     pub deadline: Timestamp,
     /// The task, running.
     pub task: Task,
@@ -58,22 +58,22 @@ pub struct Assignment {
     pub trace: Option<Box<TraceContext>>,
 }
 
-/// What a worker registers with.
+/// The registration of a worker.
 #[derive(Debug)]
 pub struct Registration {
     /// The account of its key: only the same account may resume a worker.
     pub account: String,
-    /// What it says of itself.
+    /// The content of its `register` frame.
     pub profile: Profile,
     /// The leases that it works on.
     pub leases: Vec<LeaseToken>,
-    /// Where it is told things.
+    /// The channel of its commands.
     pub outgoing: mpsc::UnboundedSender<WorkerCommand>,
-    /// The answer: the number of the connection and what became of the leases.
+    /// The answer: the number of the connection and the state of the leases.
     pub reply: oneshot::Sender<(u64, Leases)>,
 }
 
-/// What a worker says.
+/// A message from a worker.
 #[derive(Debug)]
 pub enum WorkerMessage {
     /// It is alive and works on these; it named other texts too, which are no leases.
@@ -90,14 +90,14 @@ pub enum WorkerMessage {
     Draining,
 }
 
-/// What a worker is told on its connection.
+/// A command to a worker on its connection.
 #[derive(Debug)]
 pub enum WorkerCommand {
     /// A task.
     Assign(Box<Assignment>),
     /// The answer to a heartbeat, with the texts that are no leases.
     Leases(Leases, Vec<String>),
-    /// What became of an answer.
+    /// The fate of a worker's result.
     Ack(LeaseToken, Of, AckResult),
     /// A lease is over.
     Cancel(LeaseToken, &'static str),
@@ -107,7 +107,7 @@ pub enum WorkerCommand {
     Close,
 }
 
-/// Which kind of answer is acknowledged.
+/// The kind of the acknowledged result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// An output.
@@ -116,7 +116,7 @@ pub enum Of {
     Fail,
 }
 
-/// What became of an answer.
+/// The fate of a worker's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AckResult {
     /// It counts, and is durable.
@@ -127,7 +127,7 @@ pub enum AckResult {
     Stale,
 }
 
-/// The way back for what became of an answer.
+/// The channel for the acknowledgement of a result.
 #[derive(Debug)]
 pub(crate) struct AckSender(Option<(Arc<Node>, Address, LeaseToken, Of)>);
 

@@ -1,4 +1,4 @@
-//! Who is there: every worker's state as lists show it, readable without asking its actor.
+//! The connected workers: each one's state as lists show it, readable without asking its actor.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub struct View {
     pub account: Option<String>,
     /// Its machine.
     pub worker: Worker,
-    /// When it connected last.
+    /// The instant of its last connection.
     pub connected_at: Option<Timestamp>,
     /// When it was heard of last.
     pub last_heard_at: Timestamp,
@@ -36,7 +36,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Lists a worker whose actor starts. What an actor that broke has left is taken over, less its
+    /// Lists a worker whose actor starts. The entry of an actor that broke is taken over, less its
     /// connection.
     pub(crate) fn enter(&self, address: Address, node: &Node) -> Arc<Mutex<View>> {
         let now = node.now();

@@ -11,7 +11,7 @@ const KEY: &[u8] = b"key";
 const BATCH: u32 = 16;
 const TORN: usize = 6;
 
-/// Copies what is in `from` to a new directory; without snapshots if their names were lost.
+/// Copies the files of `from` to a new directory; without snapshots if their names were lost.
 fn copied(from: &Path, with_snapshots: bool) -> TempDir {
     let to = tempfile::tempdir().expect("a directory can be had");
     for file in fs::read_dir(from).expect("a directory of ours") {
@@ -155,7 +155,7 @@ impl Torn {
         db.expect("a file of ours")
     }
 
-    /// sled opens it, and is killed when it has wiped what the segment had from the batch on.
+    /// sled opens it, and is killed when it has wiped the segment from the batch on.
     fn is_opened_and_killed(&self) {
         let wiped = self.before.lsn + SEGMENT - self.manifest;
         let wiped = vec![0; usize::try_from(wiped).expect("small")];

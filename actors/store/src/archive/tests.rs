@@ -207,7 +207,7 @@ fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
     fs::remove_file(&paths[paths.len() - 2]).expect("it can be removed");
     let missing = fixture.restore(&pieces, Some(u64::MAX), "gap").expect_err("a group is missing");
     assert!(missing.to_string().contains("is not in it"), "{missing}");
-    // Pruning keeps what a later backup needs.
+    // Pruning keeps the chunks that a later backup needs.
     assert_eq!(
         prune_archive(&fixture.path("archive"), lineage, whole).expect("it works"),
         paths.len() - 2

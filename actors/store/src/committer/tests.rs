@@ -8,7 +8,7 @@ use crate::contract::block_on;
 use crate::index::Loader;
 use crate::query::{Order, Query};
 
-/// An engine that keeps nothing and fails when told to.
+/// An engine that keeps nothing and fails on demand.
 struct Fake {
     commits: Arc<AtomicU64>,
     fails_at: u64,

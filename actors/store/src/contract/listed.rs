@@ -1,4 +1,4 @@
-//! Listed rows: what a query finds.
+//! Listed rows: the results of a query.
 #![expect(missing_docs, reason = "the names are sentences")]
 #![expect(clippy::missing_panics_doc, reason = "a check panics if the store fails it")]
 

@@ -111,7 +111,7 @@ pub async fn a_trim_keeps_exactly_what_it_should<F: Fixture>() {
         );
         assert!(kept.iter().all(|(n, record)| (record.len() == 9000) == (n % 10 == 0)));
     }
-    // In one batch: what is appended after the trim stays, what was appended before it goes.
+    // In one batch: records appended after the trim stay, those before it go.
     let ops =
         vec![append(LOG, "gone"), Op::Trim { log: LOG, before: u64::MAX }, append(LOG, "kept")];
     commit(fixture.store(), ops).await;

@@ -134,7 +134,7 @@ proptest! {
         moments in prop::array::uniform3(any::<prop::sample::Index>()),
     ) {
         let (_, documents) = play(&steps);
-        // The scan begins with what was there at one moment, sees some of what comes after it,
+        // The scan begins with the rows of one moment, sees some of the later ones,
         // is taken over at the second moment, and becomes visible at the third.
         let mut at = moments.map(|moment| moment.index(steps.len()));
         at.sort_unstable();
@@ -202,8 +202,8 @@ fn a_row_behind_another_is_still_in_the_list() {
     assert!(lists.contains(&rows[0]) && lists.contains(&rows[1]));
 }
 
-/// Two rows of one document, and what the lists show after `held` was caught up with. The rows of the
-/// document are never written meanwhile: `fetch` reads what was there before.
+/// Two rows of one document, and the lists after `held` was caught up with. The rows of the
+/// document are never written meanwhile: `fetch` reads the earlier ones.
 fn caught_up(before: Option<u8>, held: &[(usize, u64, Option<u8>)]) -> (Lists, [Key; 2]) {
     let keys = [0, 1].map(|table| Key::new(Key::FIRST_LISTED + table, 1, &7_u128.to_be_bytes()));
     let status = |stamp, status: u8| block(stamp, &entry(status, 0, [None; 2]));

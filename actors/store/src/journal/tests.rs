@@ -120,9 +120,9 @@ fn a_broken_group_before_a_whole_one_is_damage() {
     for number in [7, 8] {
         let directory = used();
         damage(&directory, number);
-        let told = reason(&directory, Checkpoint { group: 6, ..START });
+        let refusal = reason(&directory, Checkpoint { group: 6, ..START });
         let expected = format!("group {number} of its journal is damaged, and a later one is not");
-        assert_eq!(told, expected);
+        assert_eq!(refusal, expected);
     }
 }
 
@@ -134,8 +134,8 @@ fn an_end_that_sled_lost_is_made_good_or_told() {
     // The first file is overwritten: sled had all of it.
     let (mut journal, _) = open(&directory, Checkpoint { group: 9, ..START }).expect("it opens");
     put(&mut journal, "10", &[1; 6000]);
-    let told = reason(&directory, Checkpoint { group: 4, ..START });
-    assert_eq!(told, "group 5 of its journal is damaged, and a later one is not");
+    let refusal = reason(&directory, Checkpoint { group: 4, ..START });
+    assert_eq!(refusal, "group 5 of its journal is damaged, and a later one is not");
 }
 
 #[test]

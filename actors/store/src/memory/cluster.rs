@@ -91,7 +91,7 @@ pub(super) struct Process {
     pub(super) epochs: Vec<Option<Epoch>>,
     pub(super) tail: Option<mpsc::UnboundedSender<Vec<Record>>>,
     /// The newest number of each log that the tail was sent.
-    pub(super) told: BTreeMap<LogId, u64>,
+    pub(super) published: BTreeMap<LogId, u64>,
     incarnation: u64,
 }
 
@@ -102,7 +102,7 @@ impl Default for Process {
             waiting: Vec::new(),
             epochs: vec![None; PARTITIONS],
             tail: None,
-            told: BTreeMap::new(),
+            published: BTreeMap::new(),
             incarnation: 0,
         }
     }
@@ -168,7 +168,7 @@ impl Database {
         if !appended.is_empty() {
             let Self { processes, disk, .. } = self;
             for process in processes {
-                process.tell(disk);
+                process.publish(disk);
             }
         }
         Outcome::Committed
@@ -213,14 +213,14 @@ impl Database {
 
 impl Process {
     /// Sends the records that the tail has not been sent.
-    fn tell(&mut self, disk: &Disk) {
+    fn publish(&mut self, disk: &Disk) {
         let Some(tail) = self.tail.as_ref().filter(|_| *self.link.borrow() == Link::Up) else {
             return;
         };
         for (log, newest) in disk.newest() {
-            let told = self.told.entry(log).or_default();
-            let records: Vec<_> = disk.records(log, *told).collect();
-            *told = newest;
+            let published = self.published.entry(log).or_default();
+            let records: Vec<_> = disk.records(log, *published).collect();
+            *published = newest;
             if !records.is_empty() {
                 // The receiver may have been dropped.
                 let _ = tail.send(records);
@@ -251,7 +251,7 @@ impl MemoryStore {
             let _ = reply.send(outcome);
         }
         let Database { processes, disk, .. } = &mut *database;
-        processes[self.process].tell(disk);
+        processes[self.process].publish(disk);
     }
 
     /// Lets the node's row expire at once.

@@ -1,4 +1,4 @@
-//! What a node reads in the background: the records that other nodes append, and the list index.
+//! A node's reads in the background: the records that other nodes append, and the list index.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,16 +33,16 @@ pub(super) async fn run(link: Arc<Link>, shared: Arc<Shared>) {
 async fn look(link: &Link, shared: &Shared) -> Result<(), Error> {
     for (log, bounds) in rows::logs(link).await? {
         loop {
-            let told = shared.told(log);
-            if told >= bounds.newest {
+            let published = shared.published(log);
+            if published >= bounds.newest {
                 break;
             }
-            let records = rows::records(link, log, told, RECORDS).await?;
+            let records = rows::records(link, log, published, RECORDS).await?;
             match records.first() {
                 Some(first) => shared.skip(log, first.sequence - 1),
                 None => shared.skip(log, bounds.newest),
             }
-            shared.tell(records);
+            shared.publish(records);
         }
     }
     Ok(())

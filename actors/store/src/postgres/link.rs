@@ -327,7 +327,7 @@ impl Link {
         Ok(client)
     }
 
-    /// Refuses a server that is too old, and warns of one that may lose what it acknowledged.
+    /// Refuses a server that is too old, and warns of one that may lose acknowledged commits.
     pub(super) async fn check(&self) -> Result<(), Error> {
         let settings = self
             .read(async |client| {

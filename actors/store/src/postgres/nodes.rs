@@ -85,7 +85,7 @@ impl Owned {
         self.state().tenure
     }
 
-    /// Remembers what was claimed; returns it.
+    /// Remembers the claimed partitions; returns them.
     fn gain(&self, claimed: Vec<(Partition, Epoch)>) -> PartitionSet {
         let mut state = self.state();
         for (partition, epoch) in &claimed {
@@ -122,7 +122,7 @@ impl Owned {
         }))
     }
 
-    /// Takes over what was read, unless a claim has come since `known`.
+    /// Takes over the epochs that were read, unless a claim has come since `known`.
     fn follow(&self, known: &[Option<Epoch>], rows: &[PartitionRow]) {
         let mut state = self.state();
         if state.epochs == known {

@@ -37,7 +37,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// is put.
 const PIECE: usize = 64 << 10;
 /// The most bytes of groups that wait for the reader of a snapshot. Beyond, the snapshot fails.
-const TAP_BYTES: usize = 64 << 20;
+const GROUP_BUFFER_BYTES: usize = 64 << 20;
 
 /// The journal, and the checkpoints that follow it.
 #[derive(Debug)]
@@ -58,18 +58,18 @@ struct Copied {
     /// The groups since the last checkpoint, if there is an archive.
     unarchived: Vec<Bytes>,
     /// The groups that a snapshot has yet to read.
-    tap: Option<Tap>,
+    tap: Option<GroupBuffer>,
 }
 
-/// The groups since a snapshot began, up to [`TAP_BYTES`].
+/// The groups since a snapshot began, up to [`GROUP_BUFFER_BYTES`].
 #[derive(Debug, Default)]
-struct Tap {
+struct GroupBuffer {
     groups: Vec<Bytes>,
     bytes: usize,
 }
 
 /// A journal at one moment, with every row above sled.
-pub(super) struct Moment {
+pub(super) struct JournalView {
     pub(super) lineage: u32,
     /// The number of the last group.
     pub(super) group: u64,
@@ -100,24 +100,24 @@ impl Checkpointer {
     }
 
     /// Begins to copy groups for a snapshot; `None` if another one is being made.
-    pub(super) fn begin_snapshot(&self, layers: &Layers) -> Option<Moment> {
+    pub(super) fn begin_snapshot(&self, layers: &Layers) -> Option<JournalView> {
         let mut copied = self.copied();
         if copied.tap.is_some() {
             return None;
         }
-        copied.tap = Some(Tap::default());
+        copied.tap = Some(GroupBuffer::default());
         let (lineage, group) = (copied.journal.lineage(), copied.journal.last());
-        Some(Moment { lineage, group, overlay: layers.overlay().rows() })
+        Some(JournalView { lineage, group, overlay: layers.overlay().rows() })
     }
 
     /// The groups since the last call; `None` if they became too many. `last`: no further ones are copied.
     pub(super) fn copied_groups(&self, last: bool) -> Option<(u64, Vec<Bytes>)> {
         let mut copied = self.copied();
         let tap = std::mem::take(copied.tap.as_mut()?);
-        if last || tap.bytes > TAP_BYTES {
+        if last || tap.bytes > GROUP_BUFFER_BYTES {
             copied.tap = None;
         }
-        (tap.bytes <= TAP_BYTES).then(|| (copied.journal.last(), tap.groups))
+        (tap.bytes <= GROUP_BUFFER_BYTES).then(|| (copied.journal.last(), tap.groups))
     }
 
     /// Ends a snapshot.
@@ -140,7 +140,7 @@ impl Checkpointer {
         let (group, rows) = copied.journal.append(group).map_err(|error| io_error(&error))?;
         self.mark.write(copied.journal.last()).map_err(|error| io_error(&error))?;
         if let Some(tap) = &mut copied.tap
-            && tap.bytes <= TAP_BYTES
+            && tap.bytes <= GROUP_BUFFER_BYTES
         {
             tap.bytes += group.len();
             tap.groups.push(group.clone());

@@ -31,7 +31,7 @@ use crate::{Error, journal, mark, panics, repair};
 /// The bytes that go to sled in one batch. All are synced at the end.
 const PIECE: usize = 1 << 20;
 
-/// The files that are copied: what sled does not make, without the state and the journal.
+/// The files that are copied: those that sled does not make, without the state and the journal.
 const FILES: [&str; 2] = [mark::FILE, FORMAT_FILE];
 
 /// The sizes of a store around its compaction.

@@ -1,6 +1,6 @@
-//! Opening a directory: checks that it holds what was left in it, and opens sled.
+//! Opening a directory: checks that its content is as it was left, and opens sled.
 //!
-//! Deliberately absent: the repair of what a power cut leaves (see `repair.rs`).
+//! Deliberately absent: the repair after a power cut (see `repair.rs`).
 
 use std::fs::{self, File};
 use std::io;

@@ -3,7 +3,7 @@
 //! The directory begins a lineage of its own, and an opening finds it closed. It has no format until it is
 //! complete, so that an opening takes an incomplete one for none.
 //!
-//! Deliberately absent: the order and the completeness of what is written, which the caller checks.
+//! Deliberately absent: the order and the completeness of the rows, which the caller checks.
 
 use std::fs::{self, File};
 use std::io;

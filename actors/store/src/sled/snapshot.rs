@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
-use super::checkpoint::{Checkpointer, Moment};
+use super::checkpoint::{Checkpointer, JournalView};
 use super::layers::Layers;
 use super::opening::{CHECKPOINT, SALT, sled_error};
 use crate::journal::{encode_op, number, ops};
@@ -73,7 +73,7 @@ impl Snapshot {
         layers: &Arc<Layers>,
         checkpointer: &Arc<Checkpointer>,
     ) -> Result<Self, Error> {
-        let Moment { lineage, group, overlay } = checkpointer
+        let JournalView { lineage, group, overlay } = checkpointer
             .begin_snapshot(layers)
             .ok_or_else(|| Error::Io("another backup is being made; wait for its end".into()))?;
         let mut rows = Vec::new();

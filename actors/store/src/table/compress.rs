@@ -1,4 +1,4 @@
-//! Compression: LZ4, with a dictionary of what the rows of a table have in common.
+//! Compression: LZ4, with a dictionary of the common parts of a table's rows.
 //!
 //! ```text
 //! compressed   [length of the payload varint][a block of LZ4]

@@ -50,7 +50,7 @@ impl Texts {
         Self { number, dictionary: None }
     }
 
-    /// The same, with compressed texts: `dictionary` holds what they have in common, and never changes.
+    /// The same, with compressed texts: `dictionary` holds their common parts, and never changes.
     #[must_use]
     pub const fn compressed_with(self, dictionary: &'static [u8]) -> Self {
         Self { dictionary: Some(dictionary), ..self }

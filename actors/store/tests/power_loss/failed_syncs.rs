@@ -4,7 +4,7 @@
 //! ```text
 //! for every change k of a run:
 //!     change k is done ─▶ the next sync of sled's thread fails ─▶ the run goes on, or ends with an error
-//!                                        the power goes: what was acknowledged must be there
+//!                                        the power goes: every acknowledged commit must be there
 //! ```
 //!
 //! Deliberately absent: failed syncs of the store's, and of the whole program (`tests/it/disk/faults.rs`).
@@ -57,8 +57,8 @@ impl Bench {
         reboot(&image);
         let acknowledged = acknowledged(Progress::default(), &events);
         let found = self.check(&Cut { image, acknowledged }, check);
-        let told = |reason| format!("after change {at}: {reason}; the worker: {stderr}");
-        (Counts::read(&counts).faults > 0, found.map(|_| ()).map_err(told))
+        let located = |reason| format!("after change {at}: {reason}; the worker: {stderr}");
+        (Counts::read(&counts).faults > 0, found.map(|_| ()).map_err(located))
     }
 }
 

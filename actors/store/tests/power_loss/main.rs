@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker + shim ─▶ log of every write, sync and acknowledgement, in order
-//!        cut anywhere ─▶ an image: what was synced, and a random part of the rest
+//!        cut anywhere ─▶ an image: the synced writes, and a random part of the rest
 //!               open it ─▶ compare all of it with the model      ─▶ work on it, and cut again
 //! ```
 //!

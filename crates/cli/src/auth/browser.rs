@@ -68,10 +68,12 @@ fn open(url: &str) {
 async fn code(listener: &TcpListener) -> Result<String, Failure> {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else { continue };
-        let Ok(Some(told)) = tokio::time::timeout(REQUEST, told(&mut stream)).await else {
+        let Ok(Some(parameters)) =
+            tokio::time::timeout(REQUEST, read_parameters(&mut stream)).await
+        else {
             continue;
         };
-        let text = |name: &str| told.get(name).and_then(Value::as_str);
+        let text = |name: &str| parameters.get(name).and_then(Value::as_str);
         let (status, words, outcome) = match (text("code"), text("error")) {
             (Some(code), _) => {
                 ("200 OK", "You are signed in and can close this page.", Some(Ok(code)))
@@ -97,7 +99,7 @@ async fn code(listener: &TcpListener) -> Result<String, Failure> {
 }
 
 /// The parameters of a request for `/`; `None` for any other.
-async fn told(stream: &mut TcpStream) -> Option<Map<String, Value>> {
+async fn read_parameters(stream: &mut TcpStream) -> Option<Map<String, Value>> {
     let mut reader = BufReader::new(stream.take(MAX_LINE));
     let mut line = String::new();
     reader.read_line(&mut line).await.ok()?;
@@ -128,8 +130,8 @@ mod tests {
 
     #[test]
     fn the_parameters_are_those_of_the_root_alone() {
-        let told = parameters("/?error=FORBIDDEN&message=not+on+the+list%3A+caf%C3%A9");
-        assert_eq!(told["message"], "not on the list: café");
+        let error = parameters("/?error=FORBIDDEN&message=not+on+the+list%3A+caf%C3%A9");
+        assert_eq!(error["message"], "not on the list: café");
         assert_eq!(parameters("/?code=a")["code"], "a");
         for other in ["/favicon.ico", "/", "/x?code=a", ""] {
             assert!(parameters(other).is_empty(), "{other}");

@@ -16,7 +16,7 @@ const COLUMNS: [Column; 6] = [
     ("WHEN", "timestamp"),
     ("WHAT", "action"),
     ("BY", "actor"),
-    ("DETAILS", "told"),
+    ("DETAILS", "details"),
     ("HASH", "hash"),
 ];
 
@@ -42,12 +42,12 @@ fn row(entry: &Value) -> Value {
     let hash: String = text(entry, "hash").chars().take(12).collect();
     json!({
         "number": entry["number"], "timestamp": entry["timestamp"], "action": entry["action"],
-        "actor": entry["actor"], "told": told(entry), "hash": hash,
+        "actor": entry["actor"], "details": details(entry), "hash": hash,
     })
 }
 
 /// What else an entry says, in one line.
-fn told(entry: &Value) -> String {
+fn details(entry: &Value) -> String {
     let details = &entry["details"];
     let reviewer = text(entry, "reviewerId");
     let reviewer = if reviewer == text(entry, "actor") { "" } else { reviewer };
@@ -91,13 +91,13 @@ mod tests {
     fn an_entry_is_told_in_one_line() {
         let pending = json!({"action": "pending", "confidence": 0.71,
                              "details": {"threshold": 0.85, "why": "below_threshold"}});
-        assert_eq!(told(&pending), "below threshold, confidence 0.71, threshold 0.85");
+        assert_eq!(details(&pending), "below threshold, confidence 0.71, threshold 0.85");
         let escalated = json!({"from": "usr_1", "to": "usr_2",
                                "details": {"reason": "nobody has decided yet"}});
-        assert_eq!(told(&escalated), "from usr_1, to usr_2, nobody has decided yet");
+        assert_eq!(details(&escalated), "from usr_1, to usr_2, nobody has decided yet");
         let approved = json!({"actor": "key_1", "reviewerId": "ann", "wasModified": true,
                               "comment": "a\nb"});
-        assert_eq!(told(&approved), "for ann, with another text, a\nb");
+        assert_eq!(details(&approved), "for ann, with another text, a\nb");
         let entries = json!([approved]);
         assert!(in_short(&entries).contains("a\\nb"), "{}", in_short(&entries));
     }

@@ -10,7 +10,7 @@
 //! happens between them and the server. Deliberately absent: keys read one by one. Answers are
 //! lines, so the terminal stays as it was whatever becomes of the program.
 
-mod desk;
+mod console;
 mod dialogue;
 mod diff;
 mod gather;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use callboard_client::{ApiError, Call, Client};
 use clap::Args;
 
-use self::desk::{Desk, Terminal};
+use self::console::{Console, Terminal};
 use self::dialogue::{Decision, Dialogue, Next};
 use self::gather::{Material, Waiting};
 use super::item::{USERS, is_decided, output, over};
@@ -56,13 +56,13 @@ pub(super) async fn run(client: &Client, wanted: &Wanted) -> Result<(), Failure>
     editor::needs_terminal("hitl review")?;
     let me = gather::me(client).await;
     let people = People::known_reviewers(client).await;
-    Review { client, desk: Terminal, wanted, me, people, tally: Tally::default() }.run().await
+    Review { client, console: Terminal, wanted, me, people, tally: Tally::default() }.run().await
 }
 
 /// A reader's way through the queue.
 struct Review<'c, D> {
     client: &'c Client,
-    desk: D,
+    console: D,
     wanted: &'c Wanted,
     /// The user who is signed in; a key is nobody's reviewer.
     me: Option<String>,
@@ -87,7 +87,7 @@ enum End {
     Quit,
 }
 
-impl<D: Desk> Review<'_, D> {
+impl<D: Console> Review<'_, D> {
     async fn run(&mut self) -> Result<(), Failure> {
         let mut seen = BTreeSet::new();
         'queue: loop {
@@ -95,12 +95,13 @@ impl<D: Desk> Review<'_, D> {
             let Waiting { tasks, overdue } = waiting;
             if seen.is_empty() && overdue > 0 {
                 let count = tasks.len();
-                self.desk.say(&format!("{count} waiting for a reviewer, {overdue} overdue\n"))?;
+                self.console
+                    .say(&format!("{count} waiting for a reviewer, {overdue} overdue\n"))?;
             }
             let fresh: Vec<_> = tasks.into_iter().filter(|task| !seen.contains(task)).collect();
             if fresh.is_empty() {
                 let else_ = if seen.is_empty() { "" } else { " else" };
-                self.desk.say(&format!("nothing{else_} waits for a reviewer\n"))?;
+                self.console.say(&format!("nothing{else_} waits for a reviewer\n"))?;
                 break;
             }
             for task in fresh {
@@ -115,7 +116,7 @@ impl<D: Desk> Review<'_, D> {
             }
         }
         let Tally { approved, rejected, skipped } = self.tally;
-        self.desk.say(&format!("{approved} approved, {rejected} rejected, {skipped} skipped\n"))
+        self.console.say(&format!("{approved} approved, {rejected} rejected, {skipped} skipped\n"))
     }
 
     /// One item: claimed, talked about, and given back unless it was decided.
@@ -144,16 +145,16 @@ impl<D: Desk> Review<'_, D> {
             Err(failure) => return self.passed_over(failure),
         };
         if is_decided(&material.item) {
-            self.desk.say(&format!("{}\n", over(&material.item)))?;
+            self.console.say(&format!("{}\n", over(&material.item)))?;
             return Ok(End::Left);
         }
-        self.desk.say(&view::shown(&material, view::Length::Short))?;
-        self.desk.forget();
+        self.console.say(&view::shown(&material, view::Length::Short))?;
+        self.console.forget();
         let dialogue = if claimed { Dialogue::Menu } else { view::warning(&material.item) };
         let mut draft = None;
         let end = self.decides(task, claimed, &material, dialogue, &mut draft).await;
         if let (Some(text), false) = (draft, matches!(end, Ok(End::Decided))) {
-            self.desk.keep(task, &text);
+            self.console.keep(task, &text);
         }
         end
     }
@@ -167,7 +168,7 @@ impl<D: Desk> Review<'_, D> {
         mut dialogue: Dialogue,
         draft: &mut Option<String>,
     ) -> Result<End, Failure> {
-        let (rows, columns) = self.desk.size();
+        let (rows, columns) = self.console.size();
         loop {
             let question = dialogue.question();
             let answer = self.ask(task, claimed, &question).await?;
@@ -220,7 +221,7 @@ impl<D: Desk> Review<'_, D> {
                 let count =
                     if approved { &mut self.tally.approved } else { &mut self.tally.rejected };
                 *count += 1;
-                self.desk.say(&format!("{}\n", view::decided(&decided, approved)))?;
+                self.console.say(&format!("{}\n", view::decided(&decided, approved)))?;
                 Ok(Some(End::Decided))
             }
             Err(failure) if failure.is_conflict() || failure.exit_code() == 3 => {
@@ -229,7 +230,7 @@ impl<D: Desk> Review<'_, D> {
             Err(failure) if failure.exit_code() == 4 => Err(failure),
             // What was not acknowledged may be tried again; a second decision changes nothing.
             Err(failure) => {
-                self.desk.say(&format!("{}\n", failure.words()))?;
+                self.console.say(&format!("{}\n", failure.words()))?;
                 Ok(None)
             }
         }
@@ -244,19 +245,19 @@ impl<D: Desk> Review<'_, D> {
         let edit = match edited {
             Ok(edit) => edit,
             Err(failure) => {
-                self.desk.say(&format!("{}\n", failure.words()))?;
+                self.console.say(&format!("{}\n", failure.words()))?;
                 return Ok(Dialogue::Menu);
             }
         };
         if edit.is_empty() {
-            self.desk.say("the text is empty: it is not taken\n")?;
+            self.console.say("the text is empty: it is not taken\n")?;
             return Ok(Dialogue::Menu);
         }
         if edit == before {
-            self.desk.say("the text is unchanged: the output would pass as it is\n")?;
+            self.console.say("the text is unchanged: the output would pass as it is\n")?;
             return Ok(Dialogue::Comment { edit: None });
         }
-        self.desk.say(&diff::of(before, &edit, DIFF_LINES))?;
+        self.console.say(&diff::of(before, &edit, DIFF_LINES))?;
         Ok(Dialogue::Comment { edit: Some(edit) })
     }
 
@@ -266,14 +267,14 @@ impl<D: Desk> Review<'_, D> {
         if !failure.is_conflict() && refusal.status != 404 {
             return Err(failure);
         }
-        let told = told(refusal).unwrap_or_else(|| failure.words());
-        self.desk.say(&format!("{told}\n"))?;
+        let text = conflict_text(refusal).unwrap_or_else(|| failure.words());
+        self.console.say(&format!("{text}\n"))?;
         Ok(End::Left)
     }
 
     async fn pages(&mut self, task: &str, claimed: bool, pages: &[String]) -> Result<(), Failure> {
         for (number, page) in pages.iter().enumerate() {
-            self.desk.say(page)?;
+            self.console.say(page)?;
             if number + 1 < pages.len() {
                 let question =
                     format!("[{} of {}] enter: more, q: enough", number + 1, pages.len());
@@ -292,11 +293,11 @@ impl<D: Desk> Review<'_, D> {
         claimed: bool,
         question: &str,
     ) -> Result<Option<String>, Failure> {
-        keeping(self.client, task, claimed, self.desk.ask(question)).await
+        keeping(self.client, task, claimed, self.console.ask(question)).await
     }
 
     async fn edit(&mut self, task: &str, claimed: bool, text: &str) -> Result<String, Failure> {
-        keeping(self.client, task, claimed, self.desk.edit(task, text)).await
+        keeping(self.client, task, claimed, self.console.edit(task, text)).await
     }
 }
 
@@ -325,7 +326,7 @@ async fn claim(client: &Client, task: &str) -> Result<(), Failure> {
 }
 
 /// Who was first, and when.
-fn told(refusal: &ApiError) -> Option<String> {
+fn conflict_text(refusal: &ApiError) -> Option<String> {
     let (by, at) = decided(refusal)?;
     Some(format!("{} was first: decided at {}", escaped(by), escaped(at)))
 }

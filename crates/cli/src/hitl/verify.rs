@@ -299,7 +299,7 @@ fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
         return Err(Broken { number: 0, why });
     };
     let Entry { number, action, at, actor, details, .. } = entry;
-    let told = body.texts().unwrap_or_default();
+    let texts = body.texts().unwrap_or_default();
     let by = details.reviewer.as_ref().unwrap_or(actor);
     let optional = |name: &str, said: Option<&str>| {
         decision[name].is_null() || decision[name].as_str() == said
@@ -309,8 +309,8 @@ fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
         && decision["at"] == at.to_string()
         && decision["by"] == by.as_str()
         && decision["wasModified"].as_bool().unwrap_or_default() == details.edit.is_some()
-        && optional("comment", told.comment)
-        && optional("modifiedOutput", told.edit);
+        && optional("comment", texts.comment)
+        && optional("modifiedOutput", texts.edit);
     if same {
         return Ok(());
     }

@@ -89,13 +89,13 @@ async fn print_until_end(
                         Some(output) => printed.becomes(output),
                         None => (None, String::new()),
                     };
-                    tell(format, said, &shown)?;
-                    tell(format, None, "\n")?;
+                    print_piece(format, said, &shown)?;
+                    print_piece(format, None, "\n")?;
                     return Ok(event.body);
                 }
                 _ => continue,
             };
-            tell(format, said, &shown)?;
+            print_piece(format, said, &shown)?;
         }
         // The connection broke: the task goes on.
         if id.is_empty() {
@@ -116,7 +116,7 @@ async fn print_until_end(
     }
 }
 
-fn tell(format: Format, said: Option<&str>, shown: &str) -> Result<(), Failure> {
+fn print_piece(format: Format, said: Option<&str>, shown: &str) -> Result<(), Failure> {
     if format != Format::Table {
         return Ok(());
     }

@@ -33,8 +33,8 @@ pub(super) fn of(id: &str) -> Result<Map<String, Value>, Failure> {
     let Some((_, text)) = SAMPLES.iter().find(|(name, _)| *name == id) else {
         let known: Vec<_> = SAMPLES.iter().map(|(name, _)| *name).collect();
         let known = known.join(", ");
-        let told = format!("there is no sample for {id}, only for {known}; give it an --input");
-        return Err(Failure::Usage(told));
+        let fault = format!("there is no sample for {id}, only for {known}; give it an --input");
+        return Err(Failure::Usage(fault));
     };
     Ok(serde_json::from_str(text).expect("the samples are JSON objects"))
 }

@@ -20,12 +20,12 @@ impl Progress {
     pub(super) fn news<'t>(&mut self, task: &'t Value, now: Instant) -> Option<&'t str> {
         let waits = task["waitingFor"].as_str();
         let state = waits.or(task["status"].as_str()).filter(|state| *state != "pending")?;
-        let (_, since, told) = match &mut self.0 {
+        let (_, since, reported) = match &mut self.0 {
             Some(seen) if seen.0 == state => seen,
             seen => seen.insert((state.to_owned(), now, false)),
         };
         let lasts = state == "approval" || now.duration_since(*since) >= LASTING;
-        (lasts && !std::mem::replace(told, lasts)).then_some(state)
+        (lasts && !std::mem::replace(reported, lasts)).then_some(state)
     }
 }
 
@@ -83,12 +83,12 @@ mod tests {
         let waits = json!({"status": "pending", "waitingFor": "worker"});
         let runs = json!({"status": "running"});
         let held = json!({"status": "pending", "waitingFor": "approval"});
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for task in [&waits, &waits, &waits, &runs, &waits, &runs, &runs, &held, &held] {
-            told.extend(progress.news(task, Instant::now()).map(str::to_owned));
+            reported.extend(progress.news(task, Instant::now()).map(str::to_owned));
             tokio::time::advance(Duration::from_millis(600)).await;
         }
-        assert_eq!(told, ["worker", "approval"]);
+        assert_eq!(reported, ["worker", "approval"]);
         assert_eq!(progress.news(&json!({"status": "pending"}), Instant::now()), None);
     }
 

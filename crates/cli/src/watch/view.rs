@@ -185,11 +185,11 @@ impl View {
         if count <= before || steps.iter().any(|step| step.status == WAITS) {
             return Ok(());
         }
-        let Some(told) = approval(&self.last, steps) else { return Ok(()) };
+        let Some(waiting) = approval(&self.last, steps) else { return Ok(()) };
         match self.style {
-            Style::Lines => print(&format!("{told}\n")),
+            Style::Lines => print(&format!("{waiting}\n")),
             Style::Notes => {
-                note(&told);
+                note(&waiting);
                 Ok(())
             }
             Style::Board(_) | Style::Events | Style::Nothing => Ok(()),

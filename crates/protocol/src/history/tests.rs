@@ -32,7 +32,7 @@ fn details() -> impl Strategy<Value = Details> {
     let share = || maybe(0.0..=1.0_f64);
     let user = || maybe(number().prop_map(UserId::from_u128));
     let first = (
-        maybe(proptest::sample::select(Why::ALL.as_slice())),
+        maybe(proptest::sample::select(HoldReason::ALL.as_slice())),
         share(),
         share(),
         maybe(number().prop_map(ExecutionId::from_u128)),
@@ -137,7 +137,7 @@ proptest! {
 #[test]
 fn entries_are_shown_as_the_specification_shows_them() {
     let details = Details {
-        why: Some(Why::BelowThreshold),
+        why: Some(HoldReason::BelowThreshold),
         confidence: Some(0.71),
         threshold: Some(0.85),
         step: Some("analyze".into()),

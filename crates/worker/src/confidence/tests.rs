@@ -92,11 +92,11 @@ async fn measured(provider: &Planned, request: &Request, ask: &Ask) -> (Measured
     let until = Instant::now() + Duration::from_mins(1);
     let measured = complete(provider, request, Some(ask), &deltas, until).await.unwrap();
     drop(deltas);
-    let mut told = String::new();
+    let mut streamed = String::new();
     while let Some(piece) = pieces.recv().await {
-        told.push_str(&piece);
+        streamed.push_str(&piece);
     }
-    (measured, told)
+    (measured, streamed)
 }
 
 fn request() -> Request {
@@ -108,8 +108,8 @@ async fn samples_agree_and_all_calls_count() {
     use Plan::Text;
     let provider = Planned::new(&[Text("Paris"), Text("paris"), Text("Lyon"), Text(" PARIS ")]);
     let cold = Request { temperature: Some(0.1), ..request() };
-    let (found, told) = measured(&provider, &cold, &samples(3)).await;
-    assert_eq!((found.completion.output.as_str(), told.as_str()), ("Paris", "Paris"));
+    let (found, streamed) = measured(&provider, &cold, &samples(3)).await;
+    assert_eq!((found.completion.output.as_str(), streamed.as_str()), ("Paris", "Paris"));
     assert!((found.completion.confidence.unwrap() - 2.0 / 3.0).abs() < 1e-12);
     assert_eq!(found.completion.confidence_source, Source::Samples);
     assert_eq!((found.completion.usage.input, found.completion.usage.output), (40, 4));
@@ -170,9 +170,9 @@ async fn an_answer_that_will_not_count_is_not_measured() {
 async fn a_judge_with_logprobs_is_asked_once() {
     let provider = Planned::new(&[Plan::Text("4"), Plan::Tokens(&[("No", 0.8), (".", 0.9)])]);
     let ask = Ask { rubric: Some("It is a prime.".into()), ..judge(3) };
-    let (found, told) = measured(&provider, &request(), &ask).await;
+    let (found, streamed) = measured(&provider, &request(), &ask).await;
     assert!((found.completion.confidence.unwrap() - 0.2).abs() < 1e-9);
-    assert_eq!((found.completion.confidence_source, told.as_str()), (Source::Judge, "4"));
+    assert_eq!((found.completion.confidence_source, streamed.as_str()), (Source::Judge, "4"));
     assert_eq!(found.completion.usage.input, 10, "the answer's model was called once");
     let (model, used) = found.judge.expect("a judge was asked");
     assert_eq!((model.as_str(), used.input), ("judge", 10));

@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_headers_of_openai() {
         // As in the published guide to rate limits.
-        let told = reported(&[
+        let limits = reported(&[
             ("x-ratelimit-limit-requests", "60"),
             ("x-ratelimit-limit-tokens", "150000"),
             ("x-ratelimit-remaining-requests", "59"),
@@ -110,14 +110,14 @@ mod tests {
         ]);
         let requests = Allowance { limit: 60, remaining: 59, reset_ms: Some(1_000) };
         let tokens = Allowance { limit: 150_000, remaining: 149_984, reset_ms: Some(360_000) };
-        assert_eq!(told.requests, Some(requests));
-        assert_eq!(told.tokens, Some(tokens));
-        assert_eq!((told.input_tokens, told.output_tokens), (None, None));
+        assert_eq!(limits.requests, Some(requests));
+        assert_eq!(limits.tokens, Some(tokens));
+        assert_eq!((limits.input_tokens, limits.output_tokens), (None, None));
     }
 
     #[test]
     fn the_headers_of_anthropic() {
-        let told = reported(&[
+        let limits = reported(&[
             ("anthropic-ratelimit-requests-limit", "50"),
             ("anthropic-ratelimit-requests-remaining", "0"),
             ("anthropic-ratelimit-requests-reset", "2026-01-01T00:00:20Z"),
@@ -133,9 +133,9 @@ mod tests {
         let requests = Allowance { limit: 50, remaining: 0, reset_ms: Some(20_000) };
         let input = Allowance { limit: 30_000, remaining: 29_000, reset_ms: Some(0) };
         let output = Allowance { limit: 8_000, remaining: 8_000, reset_ms: None };
-        assert_eq!(told.requests, Some(requests));
-        assert_eq!((told.input_tokens, told.output_tokens), (Some(input), Some(output)));
-        assert_eq!(told.tokens, None, "that header repeats whichever limit is the tightest");
+        assert_eq!(limits.requests, Some(requests));
+        assert_eq!((limits.input_tokens, limits.output_tokens), (Some(input), Some(output)));
+        assert_eq!(limits.tokens, None, "that header repeats whichever limit is the tightest");
     }
 
     #[test]

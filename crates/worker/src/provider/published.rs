@@ -138,12 +138,12 @@ async fn openai_tells_limits_cached_tokens_and_the_tier_that_it_gave() {
     assert_eq!(completion.service_tier, Some(ServiceTier::Flex));
     let usage = Tokens { input: 2006, output: 300, cache_read: 1920, cache_write: 0 };
     assert_eq!(completion.usage, usage);
-    let told = Reported {
+    let limits = Reported {
         requests: Some(Allowance { limit: 5_000, remaining: 4_999, reset_ms: Some(12) }),
         tokens: Some(Allowance { limit: 800_000, remaining: 799_984, reset_ms: Some(60_500) }),
         ..Reported::default()
     };
-    assert_eq!(completion.limits, told);
+    assert_eq!(completion.limits, limits);
 }
 
 #[tokio::test]
@@ -270,13 +270,13 @@ async fn anthropic_tells_limits_cached_tokens_and_the_tier_that_it_gave() {
     assert_eq!(completion.service_tier, Some(ServiceTier::Priority));
     let usage = Tokens { input: 2_112, output: 15, cache_read: 2_000, cache_write: 100 };
     assert_eq!(completion.usage, usage);
-    let told = Reported {
+    let limits = Reported {
         requests: Some(Allowance { limit: 50, remaining: 49, reset_ms: Some(0) }),
         input_tokens: Some(Allowance { limit: 30_000, remaining: 28_000, reset_ms: Some(0) }),
         output_tokens: Some(Allowance { limit: 8_000, remaining: 8_000, reset_ms: Some(0) }),
         tokens: None,
     };
-    assert_eq!(completion.limits, told);
+    assert_eq!(completion.limits, limits);
 }
 
 #[tokio::test]

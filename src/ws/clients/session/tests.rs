@@ -7,7 +7,7 @@ use callboard_runtime::tables::{Event, Subject, WorkerRow};
 
 use super::*;
 
-fn event(at: u64, bytes: usize) -> Fed {
+fn event(at: u64, bytes: usize) -> FeedItem {
     let worker =
         WorkerRow { id: WorkerId::from_u128(1), name: Some("x".repeat(bytes)), queues: vec![] };
     let event = Event {
@@ -15,14 +15,14 @@ fn event(at: u64, bytes: usize) -> Fed {
         at: Timestamp::from_millis(0),
         subject: Subject::Worker(worker),
     };
-    Fed::Item(StreamItem::Stored(at, Arc::new(Published::new(event))))
+    FeedItem::Item(StreamItem::Stored(at, Arc::new(Published::new(event))))
 }
 
 /// A session with a live subscription, 0, named `s`, after place 9.
 fn live(now: Instant) -> Session {
     let mut session = Session::new(now);
     session.subscribed(0, "s".into(), 9, None);
-    session.fed(0, Fed::Live, now);
+    session.fed(0, FeedItem::Live, now);
     session
 }
 
@@ -46,12 +46,12 @@ fn each_event_names_the_cursor_that_was_sent_before() {
     session.fed(1, event(10, 0), now);
     session.fed(0, event(20, 0), now);
     let frames = sent(&mut session, now);
-    let told: Vec<_> =
+    let cursors: Vec<_> =
         frames.iter().map(|it| (&it["sub"], it["prev"].as_str(), it["cursor"].as_str())).collect();
     let (a, c) = (json!("a \"b\""), json!("c"));
     let expected =
         [(&a, Some("e9"), Some("ea")), (&c, None, Some("ea")), (&a, Some("ea"), Some("e14"))];
-    assert_eq!(told, expected);
+    assert_eq!(cursors, expected);
     assert_eq!(
         (&frames[0]["type"], &frames[0]["event"]),
         (&json!("event"), &json!("worker.connected"))

@@ -69,7 +69,7 @@ fn right(throttle: &mut Throttle, who: &str, from: IpAddr, now: Timestamp) {
     }
 }
 
-/// How long the address is told to wait.
+/// The wait that the answer announces to the address.
 fn wait(throttle: &mut Throttle, who: &str, from: IpAddr, now: Timestamp) -> u64 {
     match throttle.acquire(&email(who), from, now) {
         Admission::Refused(Error::RateLimited { retry_after, .. }) => retry_after,

@@ -1,4 +1,4 @@
-//! What an execution is, said as plainly as can be: only what happened to each step by itself is
+//! An execution in its plainest form: only the events of each step by itself are
 //! kept, and everything else is worked out anew at every question.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use crate::Timestamp;
 use crate::id::TaskId;
 use crate::task::EndingCode;
 
-/// What happened to a step by itself.
+/// The events of a step by itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Own {
     Nothing,
@@ -24,7 +24,7 @@ pub(super) enum Own {
     Bad(Stage, EndingCode),
 }
 
-/// A list: what happened to each item by itself, and what is set aside for those to come.
+/// A list: the events of each item by itself, and the reservation for later items.
 #[derive(Debug, Clone)]
 pub(super) struct List {
     pub(super) items: Vec<Own>,
@@ -302,7 +302,7 @@ impl Naive {
         }
     }
 
-    /// Lets go of the items that are out, and of what is set aside.
+    /// Releases the dispatched items and the reservation.
     fn end_list(&mut self, step: u16, code: EndingCode) {
         let Some(list) = self.lists.get_mut(&step) else { return };
         list.set_aside = 0;

@@ -1,4 +1,4 @@
-//! What the cap on the cost does.
+//! The effects of the cap on the cost.
 
 use super::*;
 

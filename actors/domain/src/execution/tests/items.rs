@@ -53,7 +53,7 @@ impl Execution {
     }
 
     fn counts(&self) -> ItemCounts {
-        self.item_counts(0, |_| Live::Running).expect("it has a list")
+        self.item_counts(0, |_| DispatchState::Running).expect("it has a list")
     }
 }
 
@@ -105,7 +105,7 @@ fn the_first_failure_ends_a_step_that_tolerates_none() {
     let expected =
         ItemCounts { total: 4, completed: 1, failed: 1, cancelled: 2, ..ItemCounts::default() };
     assert_eq!(step.next.counts(), expected);
-    // What is out is cancelled, what was not begun has no row.
+    // Dispatched items are cancelled; an item that was not begun has no row.
     let two = execution(MAP).after([expand(expansion(4, 4)), go(0), go(1)]).on(item_failed(1));
     assert_eq!(two.effects, [Effect::CancelTask { step: 0, task: item_task(0, 1) }]);
     assert_eq!(two.next.item_stages(), [Cancelled, Failed, Waiting, Waiting]);

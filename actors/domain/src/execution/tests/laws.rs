@@ -1,4 +1,4 @@
-//! What holds in any history.
+//! Properties of every history.
 
 use proptest::prelude::*;
 
@@ -96,7 +96,7 @@ proptest! {
                 prop_assert!(!step.next.is_finished() || owed.is_empty());
                 execution = step.next;
             }
-            let sum = execution.progress(|_| Live::Pending);
+            let sum = execution.progress(|_| DispatchState::Pending);
             prop_assert_eq!(
                 sum.total,
                 sum.completed + sum.running + sum.pending + sum.failed + sum.cancelled + sum.skipped

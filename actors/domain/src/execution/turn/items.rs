@@ -11,7 +11,7 @@ use crate::id::TaskId;
 use crate::task::{Amendment, Ending, EndingCode, OutputFault};
 
 impl Turn {
-    /// The step has its list: what its items cost at worst is set aside before the first one runs.
+    /// The step has its list: the worst-case cost of its items is reserved before the first one runs.
     pub(super) fn expanded(&mut self, step: u16, expansion: Expansion) {
         match self.fit(expansion.worst_cost) {
             Fit::Now(reserved) => self.expand(step, expansion, reserved),
@@ -147,7 +147,7 @@ impl Turn {
         self.count_items(step);
     }
 
-    /// Lets go of the dispatched items of a step that ends, and of what is set aside for the others.
+    /// Releases the dispatched items of a step that ends, and the reservation for the others.
     pub(super) fn stop_items(&mut self, step: u16, ending: &Ending) {
         let Some(items) = self.next.items.get(&step) else { return };
         for item in *items.tally.at(Stage::Dispatched) {
@@ -189,7 +189,7 @@ impl Turn {
         Arc::make_mut(self.next.items.get_mut(&step).expect("the step has items"))
     }
 
-    /// Moves the item on. Whatever it waited for is over.
+    /// Moves the item on and ends its waits.
     fn enter_item(&mut self, step: u16, item: u16, stage: Stage) -> &mut StepState {
         let items = self.items(step);
         let row = items.rows.at(item);
@@ -210,7 +210,7 @@ impl Turn {
         self.count_items(step);
     }
 
-    /// Gives back a part of what is set aside for all items of a step.
+    /// Releases a part of the reservation for all items of a step.
     fn give_back(&mut self, step: u16, share: Money) {
         self.next.head.budget.release(share);
         if !share.is_zero() {

@@ -21,7 +21,7 @@ impl Chance {
     }
 }
 
-/// How the provider counts.
+/// The provider's way of counting.
 #[derive(Debug, Clone, Copy)]
 enum Counting {
     /// Everything of the last 60 seconds.

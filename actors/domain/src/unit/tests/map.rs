@@ -67,7 +67,7 @@ impl Sources for Priced {
         self.0.salt()
     }
 
-    fn ask(&mut self, task: &Spec, wanted: Wanted) -> Asked {
+    fn ask(&mut self, task: &Spec, wanted: ReviewerPool) -> Assignee {
         self.0.ask(task, wanted)
     }
 
@@ -213,7 +213,7 @@ fn the_output_is_an_array_that_conditions_and_prompts_reach_into() {
         .expect("it runs");
     let due = joint.due().expect("the report");
     let missing = outputs.missing(joint.state(), due.step);
-    let expected = execution::program::Made::Items(vec![Some(task.spec.id)]);
+    let expected = execution::program::OutputLocation::Items(vec![Some(task.spec.id)]);
     assert_eq!(missing, [(0, expected)]);
     outputs.keep(0, r#"[{"a": 1}]"#);
     let evaluation = joint.evaluate(due, &outputs).expect("it is brief");

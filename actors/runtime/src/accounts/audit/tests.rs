@@ -124,7 +124,7 @@ async fn a_key_ends_with_the_right_of_the_user_behind_it() {
     let ada = bench.user("ada", Role::Admin).await;
     let by_ada = by(Account::User(ada.id));
     let admin = bench.key(Role::Admin, by_ada).await.expect("an admin's");
-    // What a key makes is its user's.
+    // The items of a key are its user's.
     let by_key = by(Account::Key(admin.id));
     let operator = bench.key(Role::Operator, by_key).await.expect("an admin key's");
     let worker = bench.key(Role::Worker, by_ada).await.expect("an admin's");
@@ -259,7 +259,7 @@ async fn a_password_ends_the_sessions_of_the_one_before() {
     };
     bench.handle.change_password(change.clone(), by_ada).await.expect("it is changed");
     assert_eq!(open(), [false, true, false]);
-    // What was compared with the old hash, by a login or a change that was slower, comes to nothing.
+    // A slower login or change that was compared with the old hash has no effect.
     let late = bench.handle.sign_in(ada.clone(), by_ada).await;
     assert_eq!(late, Err(Error::InvalidCredentials));
     let late = bench.handle.change_password(change, by_ada).await;

@@ -56,7 +56,7 @@ impl Bench {
         Self::over(memory.clone(), memory).await
     }
 
-    /// On `store`, which keeps what it keeps in `memory`.
+    /// On `store`, which keeps its rows in `memory`.
     async fn over(memory: Arc<MemoryStore>, store: Arc<dyn Store>) -> Self {
         Self::at(memory, store, Arc::new(Hand(AtomicU64::new(1_800_000_000_000)))).await
     }
@@ -69,7 +69,7 @@ impl Bench {
         Self { system, handle, memory, clock }
     }
 
-    /// As after a crash: the actors are gone, what was committed is there.
+    /// As after a crash: the actors are gone, every commit is there.
     async fn restart(self) -> Self {
         let memory = Arc::new(self.memory.reopen());
         self.system.stop().await;
@@ -265,31 +265,31 @@ async fn a_refresh_that_nobody_waits_for_replaces_nothing() {
     bench.refresh(&session.refresh_token).await.expect("it is renewed");
 }
 
-/// What was acknowledged of a session.
+/// The acknowledged steps of a session.
 #[derive(Default)]
 struct Acknowledged {
-    /// The last token that was told.
+    /// The last token that was returned.
     last: Option<SignedIn>,
     /// The first one.
     first: Option<SignedIn>,
-    /// Whether somebody was told that the session is over.
+    /// True if the end of the session was acknowledged.
     over: bool,
 }
 
 /// Signed in, renewed twice, and the first token again: as far as it gets.
-async fn a_whole_life(bench: &Bench, told: &mut Acknowledged) -> Result<(), Error> {
+async fn a_whole_life(bench: &Bench, acknowledged: &mut Acknowledged) -> Result<(), Error> {
     let user = bench.user().await;
     let mut session = bench.handle.sign_in(user, By::SYSTEM).await?;
-    told.first = Some(session.clone());
-    told.last = Some(session.clone());
+    acknowledged.first = Some(session.clone());
+    acknowledged.last = Some(session.clone());
     for _ in 0..2 {
         session = bench.refresh(&session.refresh_token).await?;
-        told.last = Some(session.clone());
+        acknowledged.last = Some(session.clone());
     }
     bench.clock.advance(REUSE_GRACE + MILLI);
-    let first = told.first.clone().expect("it signed in");
+    let first = acknowledged.first.clone().expect("it signed in");
     match bench.refresh(&first.refresh_token).await {
-        Err(Error::InvalidToken(_)) => told.over = true,
+        Err(Error::InvalidToken(_)) => acknowledged.over = true,
         other => drop(other?),
     }
     Ok(())
@@ -300,9 +300,9 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_told() {
     let counted = Arc::new(MemoryStore::new());
     let store = Arc::new(FaultyStore::transparent(counted.clone()));
     let bench = Bench::over(counted, store.clone()).await;
-    let mut told = Acknowledged::default();
-    a_whole_life(&bench, &mut told).await.expect("nothing fails");
-    assert!(told.over);
+    let mut acknowledged = Acknowledged::default();
+    a_whole_life(&bench, &mut acknowledged).await.expect("nothing fails");
+    assert!(acknowledged.over);
     // The user, the session, two renewals, its end.
     let commits = store.commits();
     assert_eq!(commits, 5);
@@ -312,20 +312,20 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_told() {
             let memory = Arc::new(MemoryStore::new());
             let faulty = FaultyStore::new(memory.clone(), k, fault);
             let bench = Bench::over(memory, Arc::new(faulty)).await;
-            let mut told = Acknowledged::default();
-            let end = a_whole_life(&bench, &mut told).await;
+            let mut acknowledged = Acknowledged::default();
+            let end = a_whole_life(&bench, &mut acknowledged).await;
             assert!(matches!(end, Err(Error::Unavailable(_))), "{fault:?} at {k}: {end:?}");
-            assert!(!told.over, "{fault:?} at {k}");
+            assert!(!acknowledged.over, "{fault:?} at {k}");
 
-            // The process is gone; what the disk has is what counts.
+            // The process is gone; only the disk counts.
             let bench = bench.restart().await;
-            let Some(last) = told.last else {
+            let Some(last) = acknowledged.last else {
                 assert_eq!(bench.rows().await, usize::from(fault == Fault::CrashAfter));
                 continue;
             };
             let is_revoked = (fault, k) == (Fault::CrashAfter, commits);
             assert_eq!(bench.is_open(&last), !is_revoked, "{fault:?} at {k}");
-            // The step that was not told holds or it does not; the one before it does.
+            // The unacknowledged step holds or it does not; the one before it does.
             let answer = bench.refresh(&last.refresh_token).await;
             if fault == Fault::CrashBefore {
                 answer.expect("the token that was told last is good");

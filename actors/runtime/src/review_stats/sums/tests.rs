@@ -1,14 +1,14 @@
-//! Every order in which a task's commits, what is told of them, and what is read can meet.
+//! Every interleaving of a task's commits, their reports, and the reads.
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::Fate;
+use callboard_domain::approval::GateOutcome;
 
 use super::*;
 
 const TASK: TaskId = TaskId::from_u128(7);
 const AT: Timestamp = Timestamp::from_millis(1_000);
 
-fn record(fate: Fate) -> Record {
+fn record(fate: GateOutcome) -> Record {
     Record {
         template: None,
         step: Some("s".into()),
@@ -23,9 +23,9 @@ fn record(fate: Fate) -> Record {
 }
 
 fn reviewed() -> Vec<Record> {
-    let open = record(Fate::Open { expired: false });
+    let open = record(GateOutcome::Open { expired: false });
     let escalated = Record { escalated: true, ..open.clone() };
-    let fate = Fate::Approved { by: "usr_a".into(), at: AT, edited: false };
+    let fate = GateOutcome::Approved { by: "usr_a".into(), at: AT, edited: false };
     vec![open, escalated.clone(), Record { fate, ..escalated }]
 }
 
@@ -33,32 +33,32 @@ fn reviewed() -> Vec<Record> {
 #[derive(Debug, Clone)]
 enum Reading {
     Ahead,
-    /// What was found, and is not counted yet.
+    /// The record that was found, and is not counted yet.
     Read(Option<Record>),
     Counted,
 }
 
-/// A task and what is known of it.
+/// A task and its progress.
 #[derive(Debug, Clone)]
 struct World {
     life: Vec<Record>,
     committed: usize,
-    told: usize,
+    reported: usize,
     open: Reading,
     ended: Reading,
     sums: Sums,
 }
 
 impl World {
-    /// As at a start: what was committed before it is never told of.
+    /// As at a start: earlier commits are never reported.
     fn new(life: Vec<Record>, committed: usize) -> Self {
         let (open, ended) = (Reading::Ahead, Reading::Ahead);
-        Self { life, committed, told: committed, open, ended, sums: Sums::default() }
+        Self { life, committed, reported: committed, open, ended, sums: Sums::default() }
     }
 
     fn stored(&self, open: bool) -> Option<Record> {
         let last = self.committed.checked_sub(1).map(|last| &self.life[last])?;
-        (matches!(last.fate, Fate::Open { .. }) == open).then(|| last.clone())
+        (matches!(last.fate, GateOutcome::Open { .. }) == open).then(|| last.clone())
     }
 
     /// All that may happen next.
@@ -69,11 +69,11 @@ impl World {
             happens(&mut world);
             all.push(world);
         };
-        if self.told < self.committed {
+        if self.reported < self.committed {
             then(&|world| {
-                let before = world.told.checked_sub(1).map(|before| &world.life[before]);
-                world.sums.changed(TASK, before, &world.life[world.told]);
-                world.told += 1;
+                let before = world.reported.checked_sub(1).map(|before| &world.life[before]);
+                world.sums.changed(TASK, before, &world.life[world.reported]);
+                world.reported += 1;
             });
         } else if self.committed < self.life.len() {
             then(&|world| world.committed += 1);
@@ -99,7 +99,7 @@ impl World {
             Reading::Counted => {}
         }
         let read = matches!((&self.open, &self.ended), (Reading::Counted, Reading::Counted));
-        if read && self.told == self.committed && self.sums.loading.is_some() {
+        if read && self.reported == self.committed && self.sums.loading.is_some() {
             then(&|world| world.sums.finish_loading());
         }
         all
@@ -123,7 +123,7 @@ impl World {
 #[test]
 fn in_whatever_order_things_happen_each_record_is_counted_once() {
     let mut ends = 0;
-    for life in [reviewed(), vec![record(Fate::Passed)]] {
+    for life in [reviewed(), vec![record(GateOutcome::Passed)]] {
         for committed in 0..=life.len() {
             World::new(life.clone(), committed).explore(&mut ends);
         }

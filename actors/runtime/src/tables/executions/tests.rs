@@ -61,8 +61,8 @@ impl Kept {
         Self { store: MemoryStore::new(), last: None, batches: 0 }
     }
 
-    /// Commits a step, and compares what is read back with it. Returns how many steps stand in the
-    /// head's row.
+    /// Commits a step, and compares it with the rows that are read back. Returns how many steps stand
+    /// in the head's row.
     async fn commit(&mut self, step: &Step<Execution>) -> usize {
         let ops = rows(LIVE, self.last.as_ref(), step, NOW);
         self.batches += 1;
@@ -116,7 +116,7 @@ async fn steps_that_grow_leave_the_heads_row_and_come_back() {
     assert_eq!(kept.commit(&again).await, 12, "they are short again");
     let (failed, least) = fail_all(&mut kept, again, "no").await;
     assert!(least > 5, "{least} steps stand beside messages of two bytes");
-    // What was left over in rows of their own is older than this, and counts no more.
+    // The leftovers in rows of their own are older than this, and count no more.
     let again = failed.next.transition(Event::RetryRequested, NOW).expect("it failed");
     kept.commit(&again).await;
     fail_all(&mut kept, again, &"y".repeat(900)).await;

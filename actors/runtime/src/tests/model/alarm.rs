@@ -1,7 +1,7 @@
 //! Hears what must not happen: an error in the log, a panic anywhere on this thread.
 //!
 //! An actor that breaks is started again, so that a run may end well in spite of it; here it is heard
-//! all the same. Deliberately absent: what may be forgiven, which the world knows.
+//! all the same. Deliberately absent: the tolerated messages, which the world knows.
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write};
@@ -15,7 +15,7 @@ thread_local! {
     static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
 }
 
-/// What was heard so far.
+/// The messages so far.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Heard {
     pub(super) errors: Vec<String>,
@@ -47,7 +47,7 @@ impl Alarm {
         Self(tracing::subscriber::set_default(Listener))
     }
 
-    /// What was heard since it was asked before.
+    /// The messages since the last call.
     pub(super) fn take() -> Heard {
         HEARD.with_borrow_mut(|heard| heard.as_mut().map(std::mem::take).unwrap_or_default())
     }

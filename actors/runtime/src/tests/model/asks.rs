@@ -1,4 +1,4 @@
-//! What clients of the model ask for: tasks with and without gates, plans of a few steps.
+//! The requests of the model's clients: tasks with and without gates, plans of a few steps.
 
 use callboard_domain::plan::{
     HitlSource, MapSource, OnItemError, PlanSource, RetrySource, StepSource, WaitSource,
@@ -20,7 +20,7 @@ pub(super) fn account(bounded: bool) -> Owner {
     if bounded { Owner { id: "usr_2".into(), concurrent: Some(BOUND), ..owner() } } else { owner() }
 }
 
-/// A task; `prompt` tells it apart.
+/// A task, identified by its `prompt`.
 pub(super) fn task(chance: &mut Chance, prompt: String) -> Request {
     let queue = if chance.percent(70) { "default" } else { "other" };
     Request {
@@ -46,8 +46,8 @@ fn gate(chance: &mut Chance) -> Gate {
     }
 }
 
-/// A plan of a few steps, each of which says its name and repeats what it waits for; and each step's
-/// dependencies.
+/// A plan of a few steps, each of which says its name and repeats the outputs of its dependencies; and
+/// each step's dependencies.
 pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
     let count = u16::try_from(chance.within(1, 5)).expect("small");
     let density = chance.within(20, 100);
@@ -107,17 +107,17 @@ fn list(chance: &mut Chance) -> MapSource {
     }
 }
 
-/// What the prompt of an item says besides that of its step.
+/// The part of an item's prompt beside that of its step.
 pub(super) fn of_item(item: u16) -> String {
     format!(" of i{item}")
 }
 
-/// What the prompt of a step says once its dependencies have these outputs.
+/// The prompt of a step once its dependencies have these outputs.
 pub(super) fn prompt(step: u16, outputs: &[&str]) -> String {
     format!("s{step}({})", outputs.join(","))
 }
 
-/// What an execution of a plan with so many steps is started with.
+/// The input of an execution of a plan with so many steps.
 pub(super) fn start(chance: &mut Chance, steps: usize) -> Start {
     let items: Vec<_> = (0..chance.below(5)).map(|item| format!("i{item}")).collect();
     let input = json!({"go": chance.percent(50), "items": items});

@@ -1,7 +1,7 @@
-//! Compares the books with what the store holds.
+//! Compares the books with the store.
 //!
-//! Everything is read as anybody outside reads it; what is read is durable, so it must agree with
-//! whatever was acknowledged, at any moment. Deliberately absent: what only holds at rest, which
+//! Everything is read as a client reads it; every answer is durable, so it must agree with
+//! every acknowledgement, at any moment. Deliberately absent: the properties that only hold at rest, which
 //! [`rest`] looks at.
 
 mod approvals;
@@ -19,14 +19,14 @@ use crate::read::TaskDetail;
 use crate::read::approvals::ApprovalDetail;
 use crate::read::runs::ExecutionDetail;
 
-/// All that there is.
+/// Every item of the store.
 pub(super) struct Picture {
     pub(super) tasks: BTreeMap<TaskId, TaskDetail>,
     pub(super) approvals: BTreeMap<TaskId, ApprovalDetail>,
     pub(super) executions: BTreeMap<ExecutionId, ExecutionDetail>,
 }
 
-/// `Err` with what is wrong, unless it holds.
+/// `Err` with the fault, unless it holds.
 fn must(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }

@@ -1,6 +1,6 @@
-//! Clients of the model: each request runs by itself, and what it is told goes into the books.
+//! Clients of the model: each request runs by itself, and its answer goes into the books.
 //!
-//! A refusal must say what the books say, or nothing that they forbid; "try again later" and "on our
+//! A refusal must agree with the books, or nothing that they forbid; "try again later" and "on our
 //! side" need an excuse. Deliberately absent: which request comes when.
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use super::asks;
 use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
 use crate::handle::{Approve, Reject, SendSignal, Start};
-use crate::submission::Made;
+use crate::submission::Created;
 use crate::tests::approvals::new_user;
 use crate::{Handle, Submitted};
 
@@ -141,7 +141,7 @@ impl World {
             let key = keyed.then_some("run");
             match client.handle.execute(&asks::account(bounded), plan, start, key).await {
                 Ok(submitted) => {
-                    let Made::Execution(execution) = submitted.made else {
+                    let Created::Execution(execution) = submitted.made else {
                         return client.shared().oracle.fault("no execution was made".into());
                     };
                     let mut shared = client.shared();
@@ -212,7 +212,7 @@ impl World {
             match client.handle.cancel(LIVE, task, "usr_c").await {
                 Ok(_) => {
                     let mut shared = client.shared();
-                    // What had been given out before stands before this.
+                    // The earlier assignments stand before this.
                     shared.hear();
                     shared.note(format!("{task} is cancelled"));
                     shared.oracle.known(task).cancelled = true;
@@ -264,7 +264,7 @@ impl World {
     }
 }
 
-/// What a reviewer decides.
+/// The decision of a reviewer.
 #[derive(Debug, Clone)]
 pub(super) enum Ruling {
     /// It counts, as it is or as this.

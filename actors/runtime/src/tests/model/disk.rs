@@ -1,5 +1,5 @@
-//! The disk of a model run: a memory store that takes its time, forgets what it had not written when
-//! the power goes, and fails where it is told to.
+//! The disk of a model run: a memory store that takes its time, forgets unwritten commits when
+//! the power goes, and fails as ordered.
 //!
 //! Commits stand in a line. A group of them is applied and answered after a while, as a committer
 //! does; one whose ticket was dropped may come later, but never after another that names one of its
@@ -21,12 +21,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::chance::Chance;
 
-/// How a disk behaves.
+/// The behaviour of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Manner {
     /// How long a group may take, in milliseconds; 0: each commit is there at once.
     pub(super) slow: u64,
-    /// What is wrong with it.
+    /// The fault of the disk.
     pub(super) flaw: Option<Flaw>,
 }
 
@@ -41,11 +41,11 @@ pub(super) enum Flaw {
     LeasesNotCompared,
     /// When the process dies at a commit, half of it is written.
     Tears,
-    /// What nobody waits for may come after what names the same keys.
+    /// A commit that nobody waits for may come after a later one of the same keys.
     Reorders,
 }
 
-/// What goes wrong at a commit.
+/// The fault at a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// It is refused and changes nothing; later ones are as usual.
@@ -63,7 +63,7 @@ struct Job {
 
 struct State {
     line: VecDeque<Job>,
-    /// What nobody waits for and may come later.
+    /// The commits that nobody waits for and that may come later.
     held: Vec<Job>,
     pumping: bool,
     count: u64,
@@ -104,7 +104,7 @@ impl Disk {
         state.plan = Some((state.count + k, trouble));
     }
 
-    /// What was planned and has not happened does not happen.
+    /// Drops the planned faults that have not happened.
     pub(super) fn spare(&self) {
         self.0.state().plan = None;
     }
@@ -187,7 +187,7 @@ impl Inner {
         }
     }
 
-    /// Writes a group: what stands in line, and what is held and may wait no longer.
+    /// Writes a group: the commits in line, and those held that may wait no longer.
     fn group(&self) {
         let mut state = self.state();
         let state = &mut *state;

@@ -1,4 +1,4 @@
-//! What may happen next, drawn by chance.
+//! The next event, drawn by chance.
 //!
 //! Deliberately absent: judgement. A move only moves.
 
@@ -57,7 +57,7 @@ impl World {
         self.breathe().await;
     }
 
-    /// A moment, in which what was begun goes on or not.
+    /// A moment, in which unfinished work goes on or not.
     async fn breathe(&mut self) {
         match self.chance.below(4) {
             0 => {}
@@ -214,7 +214,7 @@ impl World {
         shared.players[number].answer(&mut shared.oracle, lease, answer, confidence);
     }
 
-    /// What is on a page, which can always be read.
+    /// The items of a page, which can always be read.
     pub(super) fn read<T>(&self, page: Result<Page<T>, Error>) -> Vec<T> {
         match page {
             Ok(page) => page.items,
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// What waits for a reviewer.
+    /// The outputs that wait for a reviewer.
     pub(super) async fn held(&self) -> Vec<TaskId> {
         let statuses = vec![Held::Pending, Held::Assigned, Held::Escalated, Held::Expired];
         let query = Approvals { statuses, window: ALL, ..Approvals::default() };

@@ -1,8 +1,8 @@
-//! What was acknowledged, and what that forbids: plain books, kept beside the machines and
+//! The acknowledgements, and the states that they forbid: plain books, kept beside the machines and
 //! independent of them.
 //!
-//! Everything in here was told to somebody outside. What was asked for and never answered may or may
-//! not have happened. Deliberately absent: what the store holds, which [`super::audit`] compares.
+//! Every entry was acknowledged to a client or worker. A request that was never answered may or may
+//! not have happened. Deliberately absent: the store's content, which [`super::audit`] compares.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,20 +22,20 @@ pub(super) struct Oracle {
     pub(super) keys: BTreeMap<String, Keyed>,
     /// The prompts of submissions without an answer so far.
     pub(super) maybe: BTreeSet<String>,
-    /// What a plan's idempotency key made.
+    /// The execution that a plan's idempotency key created.
     pub(super) begun_by_key: BTreeMap<PlanId, ExecutionId>,
     /// Executions whose start was not answered may be there: of these plans.
     pub(super) maybe_begun: BTreeSet<PlanId>,
-    /// The wall clock was set back: what was due may run at an instant before its own.
+    /// The wall clock was set back: due work may run at an instant before its own.
     pub(super) went_back: bool,
-    /// What must not have happened and did.
+    /// The violations that were found.
     pub(super) faults: Vec<String>,
     /// The planted bug [`super::disk::Flaw::LeasesNotCompared`]: the current lease under which an
     /// answer arrived, and the lease under which it was sent.
     pub(super) swapped: Option<BTreeMap<LeaseToken, LeaseToken>>,
 }
 
-/// A task that somebody was told of, or that was found in the store.
+/// A task that was acknowledged, or that was found in the store.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The prompt, where a client gave it.
@@ -52,9 +52,9 @@ pub(super) struct Known {
     pub(super) failed: bool,
     /// A decision was acknowledged.
     pub(super) decided: Option<Decided>,
-    /// Somebody was told that this one had decided it.
+    /// The decision that was acknowledged.
     pub(super) decided_by: Option<String>,
-    /// Who claims that it ended, in the order of the leases.
+    /// The workers that claim its end, in the order of the leases.
     pub(super) leases: Vec<LeaseToken>,
     /// The version that was seen last.
     pub(super) version: u64,
@@ -80,7 +80,7 @@ pub(super) struct Planned {
     pub(super) lists: BTreeSet<u16>,
 }
 
-/// An execution that somebody was told of, or that was found in the store.
+/// An execution that was acknowledged, or that was found in the store.
 #[derive(Debug, Default)]
 pub(super) struct KnownExecution {
     /// Its cancellation was acknowledged, and nobody asked for it to run again since.
@@ -96,25 +96,25 @@ pub(super) struct KnownExecution {
     pub(super) completed: Option<Box<Execution>>,
 }
 
-/// A lease that a worker was told of.
+/// A lease that a worker received.
 #[derive(Debug, Default)]
 pub(super) struct Lease {
     /// When it was given out: the start of the process, then what its task had been through.
     pub(super) order: (u32, u32),
     /// How often an answer under it counted.
     pub(super) applied: u32,
-    /// Its worker was told that it is over, after which nothing may count.
+    /// Its worker received its end, after which nothing may count.
     pub(super) revoked: bool,
     /// How many answers were sent under it.
     pub(super) sent: u32,
 }
 
-/// What an idempotency key was used for.
+/// The use of an idempotency key.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keyed {
     /// Which body came first, if that is known.
     pub(super) body: Option<u64>,
-    /// What it made, if that was answered.
+    /// The created items, if that was answered.
     pub(super) made: Option<Vec<TaskId>>,
     /// The bodies that were sent with it.
     pub(super) sent: BTreeSet<u64>,
@@ -140,7 +140,7 @@ impl Oracle {
         self.tasks.entry(task).or_default()
     }
 
-    /// A worker is told of a task. `strict`: nothing went wrong at the disk that lets a lease be
+    /// A worker receives a task. `strict`: nothing went wrong at the disk that lets a lease be
     /// given out twice.
     pub(super) fn assigned(&mut self, start: u32, assignment: &Assignment, strict: bool) {
         let (lease, task) = (assignment.lease, &assignment.task);
@@ -212,7 +212,7 @@ impl Oracle {
         Sent { lease, of, answer, stale }
     }
 
-    /// A worker hears what became of an answer: of the first that it has sent under that lease, unless
+    /// A worker hears the fate of a result: of the first that it has sent under that lease, unless
     /// trouble at the disk has swallowed the verdict on one; then it may be any of them.
     pub(super) fn acknowledged(
         &mut self,
@@ -287,7 +287,7 @@ impl Oracle {
         self.swapped.as_mut().and_then(|swapped| swapped.remove(&lease)).unwrap_or(lease)
     }
 
-    /// A worker is told that a lease is over.
+    /// A worker receives the end of a lease.
     pub(super) fn revoked(&mut self, lease: LeaseToken) {
         self.leases.entry(lease).or_default().revoked = true;
     }

@@ -8,7 +8,7 @@ use super::{MOVES, play};
 /// Within how many seeds a bug must be found.
 const WITHIN: u64 = 60;
 
-/// What the first seed says that finds anything.
+/// The fault of the first seed that finds one.
 fn found(flaw: Flaw) -> String {
     let run =
         |seed| play(seed, MOVES, Some(flaw)).verdict.err().map(|why| format!("seed {seed}: {why}"));

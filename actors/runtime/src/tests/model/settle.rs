@@ -1,6 +1,6 @@
-//! The end of a run: everybody does what is expected of them, and nothing may be left over.
+//! The end of a run: every client and worker does its part, and nothing may be left over.
 //!
-//! Deliberately absent: chance, but for what was drawn before.
+//! Deliberately absent: chance, but for earlier draws.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// What has not ended, by name.
+    /// The unfinished items, by name.
     async fn open(&self) -> Vec<String> {
         let statuses = vec![Status::Pending, Status::Running];
         let query = Tasks { statuses, window: ALL, ..Tasks::default() };

@@ -19,7 +19,7 @@ pub(super) struct Player {
     pub(super) profile: Profile,
     pub(super) id: Option<WorkerId>,
     line: Option<Line>,
-    /// What it answered and was not acknowledged: an answer may be taken although the connection ends.
+    /// Its unacknowledged results: a result may be taken although the connection ends.
     pub(super) sent: VecDeque<Sent>,
     /// The leases that it believes to hold.
     pub(super) holds: Vec<LeaseToken>,
@@ -33,7 +33,7 @@ pub(super) struct Player {
 /// A connection.
 struct Line {
     link: Option<WorkerLink>,
-    told: mpsc::UnboundedReceiver<WorkerCommand>,
+    commands: mpsc::UnboundedReceiver<WorkerCommand>,
 }
 
 impl Player {
@@ -58,13 +58,13 @@ impl Player {
         }
     }
 
-    /// It connects, and may be told something before it hears that it is let in. Returns what it
+    /// It connects, and may receive a command before it hears that it is let in. Returns the leases that it
     /// holds until then.
     pub(super) fn connecting(
         &mut self,
-        told: mpsc::UnboundedReceiver<WorkerCommand>,
+        commands: mpsc::UnboundedReceiver<WorkerCommand>,
     ) -> (Option<WorkerId>, Vec<LeaseToken>) {
-        self.line = Some(Line { link: None, told });
+        self.line = Some(Line { link: None, commands });
         (self.id, std::mem::take(&mut self.holds))
     }
 
@@ -92,7 +92,7 @@ impl Player {
         self.holds = held;
     }
 
-    /// What it says goes in here, if it is connected.
+    /// The link for its messages, if it is connected.
     pub(super) fn link(&self) -> Option<&WorkerLink> {
         self.line.as_ref().and_then(|line| line.link.as_ref())
     }
@@ -102,30 +102,31 @@ impl Player {
         self.line = None;
     }
 
-    /// The server is gone, and with it whatever was not acknowledged: it may have been taken or not.
+    /// The server is gone, and with it every unacknowledged result: it may have been taken or not.
     pub(super) fn orphaned(&mut self) {
         self.cut();
         self.sent.clear();
     }
 
-    /// Takes in all that it was told so far; returns lines for the trace.
+    /// Takes in its commands so far; returns lines for the trace.
     pub(super) fn hear(&mut self, oracle: &mut Oracle, start: u32, strict: bool) -> Vec<String> {
         let mut heard = Vec::new();
-        while let Some(told) = self.line.as_mut().and_then(|line| line.told.try_recv().ok()) {
-            heard.push(self.told(oracle, told, start, strict));
+        while let Some(command) = self.line.as_mut().and_then(|line| line.commands.try_recv().ok())
+        {
+            heard.push(self.take_command(oracle, command, start, strict));
         }
         heard
     }
 
-    fn told(
+    fn take_command(
         &mut self,
         oracle: &mut Oracle,
-        told: WorkerCommand,
+        command: WorkerCommand,
         start: u32,
         strict: bool,
     ) -> String {
         let number = self.number;
-        match told {
+        match command {
             WorkerCommand::Assign(assignment) => {
                 oracle.assigned(start, &assignment, strict);
                 self.holds.push(assignment.lease);

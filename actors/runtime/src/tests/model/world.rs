@@ -1,7 +1,7 @@
 //! The world of a model run: the process, its disk, its clocks, its workers and its clients.
 //!
-//! Clients' requests run beside each other, each as a task of its own; what they are told goes into
-//! the books as soon as they hear it. Deliberately absent: what happens next, which
+//! Clients' requests run beside each other, each as a task of its own; their answers go into
+//! the books at once. Deliberately absent: the next event, which
 //! [`super::moves`] draws.
 
 use std::collections::BTreeMap;
@@ -31,12 +31,12 @@ use crate::{Handle, Settings, System};
 
 /// How long a lease lasts here.
 pub(super) const LEASE: Duration = Duration::from_secs(4);
-/// What the wall clock says at first, in milliseconds.
+/// The wall-clock time at the start, in milliseconds.
 const BEGINNING: u64 = 1_800_000_000_000;
 /// How often those who live are heard of.
 const BEAT: Duration = Duration::from_millis(500);
 
-/// What clients and workers share with whoever moves them.
+/// The shared state of clients, workers and their driver.
 pub(super) struct Shared {
     pub(super) oracle: Oracle,
     pub(super) players: Vec<Player>,
@@ -55,7 +55,7 @@ impl Shared {
         self.trace.push(format!("{:>6}.{:03} {}", at / 1000, at % 1000, what.as_ref()));
     }
 
-    /// Has every worker take in what it was told so far.
+    /// Has every worker take in its commands so far.
     pub(super) fn hear(&mut self) {
         let strict = !self.disk.was_troubled();
         let (oracle, start) = (&mut self.oracle, self.start);
@@ -86,7 +86,7 @@ pub(super) struct World {
     began: Instant,
     settings: Settings,
     manner: Manner,
-    /// Numbers that tell prompts, outputs and edits apart.
+    /// Numbers that make prompts, outputs and edits distinct.
     pub(super) counter: u64,
 }
 
@@ -156,7 +156,7 @@ impl World {
             return Err(format!("a panic: {panic}"));
         }
         let shared = self.shared();
-        // What is left of a process that has died may still complain of its disk.
+        // The rest of a process that has died may still complain of its disk.
         let mut errors = heard.errors.iter().filter(|error| !error.contains("Unknown(Stopped)"));
         if let Some(error) = errors.next().filter(|_| shared.is_innocent()) {
             return Err(format!("an error out of nothing:{error}"));
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// The wall clock is as late as it ever was: whatever waits for an instant has its time.
+    /// The wall clock is as late as it ever was: every waiting item is due in time.
     pub(super) fn catch_up(&self) {
         self.wall.fetch_max(self.latest, Ordering::SeqCst);
     }
@@ -246,7 +246,7 @@ impl World {
 
     async fn die(&mut self, applied: usize) {
         self.disk.kill(applied);
-        // What they were told before counts; what they still wait for may be there or not.
+        // Earlier answers count; a pending request may have happened or not.
         self.clients.abort_all();
         while self.clients.join_next().await.is_some() {}
         {
@@ -277,14 +277,14 @@ impl World {
         std::mem::take(&mut self.shared().trace)
     }
 
-    /// Connects a worker, which goes on with what it holds if it comes back.
+    /// Connects a worker, which goes on with its leases if it comes back.
     pub(super) async fn connect(&mut self, number: usize, resumes: bool, forgets: bool) {
-        let (outgoing, told) = mpsc::unbounded_channel();
+        let (outgoing, commands) = mpsc::unbounded_channel();
         let (profile, id, held) = {
             let mut shared = self.shared();
             shared.hear();
             let player = &mut shared.players[number];
-            let (id, held) = player.connecting(told);
+            let (id, held) = player.connecting(commands);
             (player.profile.clone(), id, held)
         };
         let named = if forgets { Vec::new() } else { held.clone() };

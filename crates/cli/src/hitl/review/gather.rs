@@ -71,8 +71,8 @@ pub(super) async fn waiting(
     me: Option<&str>,
 ) -> Result<Waiting, Failure> {
     if wanted.mine && me.is_none() {
-        let told = "--mine needs a login: nothing is assigned to a key";
-        return Err(Failure::Usage(told.into()));
+        let fault = "--mine needs a login: nothing is assigned to a key";
+        return Err(Failure::Usage(fault.into()));
     }
     let mut found: Vec<(bool, String, String, bool)> = Vec::new();
     let mut offset = 0;

@@ -20,7 +20,7 @@ struct Scripted {
     seen: String,
 }
 
-impl Desk for &mut Scripted {
+impl Console for &mut Scripted {
     fn say(&mut self, text: &str) -> Result<(), Failure> {
         self.seen.push_str(text);
         Ok(())
@@ -52,21 +52,21 @@ type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// A server whose answers `tell` makes: a status and data, or the code of a refusal.
 async fn serve(
-    tell: impl Fn(&str, usize) -> Option<(u16, Value)> + Send + Sync + 'static,
+    respond: impl Fn(&str, usize) -> Option<(u16, Value)> + Send + Sync + 'static,
 ) -> (Client, Asked) {
-    let (asked, tell) = (Asked::default(), Arc::new(tell));
+    let (asked, respond) = (Asked::default(), Arc::new(respond));
     let seen = Arc::clone(&asked);
     let router = Router::new().fallback(move |request: Request| {
-        let (seen, tell) = (Arc::clone(&seen), Arc::clone(&tell));
+        let (seen, respond) = (Arc::clone(&seen), Arc::clone(&respond));
         async move {
             let line = format!("{} {}", request.method(), request.uri().path());
             let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
             let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
             let mut seen = seen.lock().unwrap();
             let before = seen.iter().filter(|(other, _)| *other == line).count();
-            let (status, data) = tell(&line, before).unwrap_or_else(|| usual(&line));
+            let (status, data) = respond(&line, before).unwrap_or_else(|| usual(&line));
             seen.push((line, body));
-            let told = match status {
+            let body = match status {
                 200 => {
                     let page = json!({"total": 1, "limit": 50, "offset": 0, "hasMore": false});
                     json!({"success": true, "data": data, "pagination": page, "meta": {}})
@@ -74,7 +74,7 @@ async fn serve(
                 _ => json!({"success": false, "error": data, "meta": {}}),
             };
             let response = Response::builder().status(status).header("retry-after", "0");
-            response.body(HttpBody::from(told.to_string())).unwrap()
+            response.body(HttpBody::from(body.to_string())).unwrap()
         }
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -113,17 +113,17 @@ async fn review(
     answers: &[&'static str],
     edits: &[&'static str],
 ) -> (Result<(), Failure>, String) {
-    let mut desk = Scripted {
+    let mut scripted = Scripted {
         answers: answers.iter().copied().collect(),
         edits: edits.iter().copied().collect(),
         seen: String::new(),
     };
     let wanted = Wanted::default();
     let me = me.map(str::to_owned);
-    let (reader, people, tally) = (&mut desk, People::default(), Tally::default());
-    let mut review = Review { client, desk: reader, wanted: &wanted, me, people, tally };
+    let (reader, people, tally) = (&mut scripted, People::default(), Tally::default());
+    let mut review = Review { client, console: reader, wanted: &wanted, me, people, tally };
     let ended = review.run().await;
-    (ended, desk.seen)
+    (ended, scripted.seen)
 }
 
 /// What was sent, without what was read.

@@ -2,7 +2,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval::Details;
 use callboard_domain::approval::history::Version;
 use callboard_domain::id::UserId;
-use callboard_domain::task::Why;
+use callboard_domain::task::HoldReason;
 use callboard_protocol::history::Texts;
 
 use super::*;
@@ -19,7 +19,7 @@ impl History {
     fn approved() -> Self {
         let shown = Some(Digest::of("the output"));
         let pending = Details {
-            why: Some(Why::BelowThreshold),
+            why: Some(HoldReason::BelowThreshold),
             confidence: Some(0.71),
             threshold: Some(0.85),
             shown,

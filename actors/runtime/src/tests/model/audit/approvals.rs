@@ -42,7 +42,7 @@ impl World {
     }
 }
 
-/// The chain is whole, and tells of one end at most.
+/// The chain is whole, and records one end at most.
 fn history(approval: &Approval, entries: &[Entry]) -> Result<(), String> {
     let id = approval.id();
     let whole = approval.chain.verify(id, entries);
@@ -114,7 +114,7 @@ pub(super) fn judge(oracle: &Oracle, picture: &Picture) -> Result<(), String> {
     must(lost.is_none(), || format!("a decision is lost: {lost:?}"))
 }
 
-/// The decision as whoever made it heard of it.
+/// The decision as its maker heard of it.
 fn made(detail: &ApprovalDetail) -> Option<Decided> {
     let decision = detail.approval.decision.as_ref()?;
     let edit = match decision.outcome {

@@ -11,13 +11,13 @@ use callboard_store::Store;
 
 use super::super::world::{LIVE, World};
 use super::{Picture, must};
-use crate::events::{Passing, StreamItem};
+use crate::events::{StreamItem, Transient};
 use crate::tables::{self, Event, Subject};
 
 /// The place before the first record.
 const BEFORE_ALL: u64 = 63;
 
-/// What the log tells of each item: the names, and the versions they came with.
+/// The logged events of each item: the names, and the versions that they came with.
 #[derive(Default)]
 struct Log {
     tasks: BTreeMap<TaskId, Vec<(String, u64)>>,
@@ -31,19 +31,19 @@ impl World {
     /// Reads the whole log, and compares it with what there is at rest.
     ///
     /// # Errors
-    /// Something is missing, out of order, or told twice.
+    /// An event is missing, out of order, or logged twice.
     pub(super) async fn judge_events(&self, picture: &Picture) -> Result<(), String> {
         self.is_dense().await?;
-        let subscribed = self.handle.subscribe(LIVE, Some(BEFORE_ALL), Passing::default()).await;
+        let subscribed = self.handle.subscribe(LIVE, Some(BEFORE_ALL), Transient::default()).await;
         let mut subscription = subscribed.map_err(|e| e.to_string())?;
         must(subscription.resumed(), || "the log has lost its beginning".into())?;
         let mut log = Log::default();
         let mut place = 0;
         // At rest all of it is there; nothing more comes.
-        while let Ok(told) =
+        while let Ok(logged) =
             tokio::time::timeout(Duration::from_millis(50), subscription.next()).await
         {
-            match told.map_err(|error| error.to_string())? {
+            match logged.map_err(|error| error.to_string())? {
                 Some(StreamItem::Stored(at, event)) => {
                     must(at > place, || format!("the log goes from {place} to {at}"))?;
                     place = at;
@@ -95,38 +95,38 @@ impl Log {
 
     fn judge(&self, picture: &Picture) -> Result<(), String> {
         for (id, detail) in &picture.tasks {
-            let told = self.tasks.get(id).map_or(&[][..], Vec::as_slice);
-            in_order(id, told)?;
+            let logged = self.tasks.get(id).map_or(&[][..], Vec::as_slice);
+            in_order(id, logged)?;
             let status = detail.task.status();
             let end = (format!("task.{}", status.as_str()), detail.task.version);
             let ended = status != Status::Pending && status != Status::Running;
-            let ends = told.iter().filter(|one| is_end(&one.0)).count();
-            must(!ended || (told.last() == Some(&end) && ends == 1), || {
-                format!("{id} is {status:?}, version {}: {told:?}", detail.task.version)
+            let ends = logged.iter().filter(|one| is_end(&one.0)).count();
+            must(!ended || (logged.last() == Some(&end) && ends == 1), || {
+                format!("{id} is {status:?}, version {}: {logged:?}", detail.task.version)
             })?;
-            let created = told.iter().filter(|one| one.0 == "task.created").count();
-            must(created == 1, || format!("{id} was created {created} times: {told:?}"))?;
-            let held = told.iter().filter(|one| one.0 == "task.awaiting_approval").count();
+            let created = logged.iter().filter(|one| one.0 == "task.created").count();
+            must(created == 1, || format!("{id} was created {created} times: {logged:?}"))?;
+            let held = logged.iter().filter(|one| one.0 == "task.awaiting_approval").count();
             must(held == usize::from(picture.approvals.contains_key(id)), || {
-                format!("{id} was held {held} times: {told:?}")
+                format!("{id} was held {held} times: {logged:?}")
             })?;
         }
         for (id, detail) in &picture.approvals {
-            let told = self.approvals.get(id).map_or(&[][..], Vec::as_slice);
-            in_order(id, told)?;
+            let logged = self.approvals.get(id).map_or(&[][..], Vec::as_slice);
+            in_order(id, logged)?;
             let ends = |one: &&(String, u64)| one.0 == "hitl.approved" || one.0 == "hitl.rejected";
             let decided = usize::from(detail.approval.decision.is_some());
-            must(told.iter().filter(ends).count() == decided, || format!("{id}: {told:?}"))?;
-            let first = told.first().is_some_and(|first| first.0 == "hitl.pending");
-            must(first, || format!("{id}: {told:?}"))?;
+            must(logged.iter().filter(ends).count() == decided, || format!("{id}: {logged:?}"))?;
+            let first = logged.first().is_some_and(|first| first.0 == "hitl.pending");
+            must(first, || format!("{id}: {logged:?}"))?;
         }
         for (id, detail) in &picture.executions {
-            let told = self.executions.get(id).map_or(&[][..], Vec::as_slice);
-            in_order(id, told)?;
+            let logged = self.executions.get(id).map_or(&[][..], Vec::as_slice);
+            in_order(id, logged)?;
             let execution = &detail.overview.execution;
             let end = format!("execution.{}", execution.status().as_str());
-            let last = told.last().is_some_and(|last| last.0 == end);
-            must(last || !execution.is_finished(), || format!("{id} is {end}: {told:?}"))?;
+            let last = logged.last().is_some_and(|last| last.0 == end);
+            must(last || !execution.is_finished(), || format!("{id} is {end}: {logged:?}"))?;
             for (step, _) in execution.steps() {
                 let completed = execution.items(step);
                 let completed = completed.filter(|(_, row)| row.stage == Stage::Completed);
@@ -135,12 +135,12 @@ impl Log {
                     must(self.items.contains(&key), || format!("nobody was told of {key:?}"))?;
                 }
             }
-            let begun = told.iter().filter(|one| one.0 == "execution.started").count();
+            let begun = logged.iter().filter(|one| one.0 == "execution.started").count();
             let runs = usize::try_from(execution.head.run).expect("a few");
             // The first run of one that was cancelled before its startAt never began.
             let may_lack_one = execution.head.spec.start_at.is_some();
             must(begun == runs || may_lack_one && begun + 1 == runs, || {
-                format!("{id} ran {runs} times: {told:?}")
+                format!("{id} ran {runs} times: {logged:?}")
             })?;
         }
         let strangers = self.tasks.keys().find(|id| !picture.tasks.contains_key(id));
@@ -152,7 +152,7 @@ fn is_end(name: &str) -> bool {
     ["task.completed", "task.failed", "task.cancelled", "task.rejected"].contains(&name)
 }
 
-fn in_order(id: &impl std::fmt::Display, told: &[(String, u64)]) -> Result<(), String> {
-    let ordered = told.is_sorted_by_key(|(_, version)| *version);
-    must(ordered, || format!("{id} is told out of order: {told:?}"))
+fn in_order(id: &impl std::fmt::Display, logged: &[(String, u64)]) -> Result<(), String> {
+    let ordered = logged.is_sorted_by_key(|(_, version)| *version);
+    must(ordered, || format!("{id} is told out of order: {logged:?}"))
 }

@@ -1,4 +1,4 @@
-//! Executions: steps follow their dependencies, what is let go of is remembered, and nothing runs
+//! Executions: steps follow their dependencies, released tasks are remembered, and nothing runs
 //! behind an end.
 
 mod items;
@@ -98,7 +98,7 @@ fn steps(picture: &Picture, execution: &Execution, plan: &Planned) -> Result<(),
     Ok(())
 }
 
-/// What was asked at a step is its template with what its dependencies said.
+/// The prompt of a step is its template with its dependencies' outputs.
 fn prompts(picture: &Picture, detail: &ExecutionDetail, plan: &Planned) -> Result<(), String> {
     let execution = &detail.overview.execution;
     for (step, row) in execution.steps() {
@@ -185,7 +185,7 @@ fn fits(known: &mut KnownExecution, execution: &Execution, went_back: bool) -> R
     })?;
     let completed = (status == Phase::Completed).then(|| Box::new(execution.clone()));
     if let (Some(before), Some(now)) = (&known.completed, &completed) {
-        // What a task that was let go of had cost may still come.
+        // The cost of a released task may still come.
         must(before.status() == now.status() && before.head.run == now.head.run, || {
             format!("{id} was completed and has changed")
         })?;

@@ -1,4 +1,4 @@
-//! What holds when nothing moves: sums are those of the rows, and no row is left that anything would
+//! Properties of the store at rest: sums are those of the rows, and no row is left that anything would
 //! be done for.
 
 use callboard_domain::approval::Record;
@@ -11,7 +11,7 @@ use super::{Picture, must};
 use crate::tables::{LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, REVIEW_RECORDS};
 
 impl World {
-    /// Compares what is only right at rest.
+    /// Compares the figures that are only right at rest.
     ///
     /// # Errors
     /// Something is not.
@@ -36,13 +36,17 @@ impl World {
             statistics.replace(None, record);
             counts.replace(None, record);
         }
-        let told = self.handle.statistics(LIVE).await.map_err(|e| e.to_string())?;
+        let answered = self.handle.statistics(LIVE).await.map_err(|e| e.to_string())?;
         let counted = statistics.view(self.handle.now());
-        must(told == counted, || format!("statistics: told {told:?}, counted {counted:?}"))?;
-        let told = self.handle.calibration(LIVE, &Query::default()).await;
-        let told = told.map_err(|e| e.to_string())?;
+        must(answered == counted, || {
+            format!("statistics: answered {answered:?}, counted {counted:?}")
+        })?;
+        let answered = self.handle.calibration(LIVE, &Query::default()).await;
+        let answered = answered.map_err(|e| e.to_string())?;
         let counted = counts.view(&Query::default());
-        must(told == counted, || format!("calibration: told {told:?}, counted {counted:?}"))
+        must(answered == counted, || {
+            format!("calibration: answered {answered:?}, counted {counted:?}")
+        })
     }
 
     async fn nothing_is_left(&self) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Tasks: what was acknowledged is there, what is there was asked for, and an end is an end.
+//! Tasks: every acknowledged task is stored, every stored task was requested, and an end is final.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,7 +129,7 @@ fn fits(known: &Known, id: TaskId, detail: &TaskDetail) -> Result<(), String> {
     must(!broken, || format!("{id} was given up: {:?}", task.error))
 }
 
-/// Nothing goes back, and what has ended stays.
+/// Nothing goes back, and an ended task stays.
 fn moved_on(known: &mut Known, id: TaskId, detail: &TaskDetail) -> Result<(), String> {
     let version = detail.task.version;
     must(known.version <= version, || format!("{id} went back: {} to {version}", known.version))?;

@@ -56,7 +56,7 @@ pub(super) fn judge(picture: &Picture, execution: &Execution, step: u16) -> Resu
     })
 }
 
-/// Each item asks for its own value of the list, and the step says what they say, in order.
+/// Each item asks for its own value of the list, and the step's output holds theirs, in order.
 pub(super) fn prompts(
     picture: &Picture,
     detail: &ExecutionDetail,

@@ -1,4 +1,4 @@
-//! Who is woken when, in as few bytes as it takes: whatever waits for somebody stands here.
+//! The instants at which items are woken, in few bytes: every waiting item has an entry here.
 //!
 //! Deliberately absent: the clock.
 
@@ -9,9 +9,9 @@ use foldhash::HashMap;
 
 use super::TimerKey;
 
-/// Who is woken when.
+/// The instants at which items are woken.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct Deadlines {
     order: BTreeSet<(Instant, TimerKey)>,
     instants: HashMap<TimerKey, Instant>,
 }
@@ -36,7 +36,7 @@ impl From<Instant> for Timestamp {
     }
 }
 
-impl Agenda {
+impl Deadlines {
     /// Has a key woken at this instant, and not at any earlier named one.
     pub(super) fn set(&mut self, key: TimerKey, at: Timestamp) {
         let at = at.into();
@@ -90,16 +90,16 @@ mod tests {
 
     #[test]
     fn the_instant_named_last_counts_and_what_is_due_comes_in_order() {
-        let mut agenda = Agenda::default();
-        agenda.set(task(1), Timestamp::from_millis(50));
-        agenda.set(task(2), Timestamp::from_millis(20));
-        agenda.set(task(3), Timestamp::from_millis(10));
-        agenda.set(task(1), Timestamp::from_millis(15));
-        agenda.forget(task(3));
-        assert_eq!(agenda.due(Timestamp::from_millis(14)), None);
-        assert_eq!(agenda.due(Timestamp::from_millis(30)), Some(task(1)));
-        assert_eq!(agenda.due(Timestamp::from_millis(30)), Some(task(2)));
-        assert_eq!((agenda.due(Timestamp::MAX), agenda.next()), (None, None));
+        let mut deadlines = Deadlines::default();
+        deadlines.set(task(1), Timestamp::from_millis(50));
+        deadlines.set(task(2), Timestamp::from_millis(20));
+        deadlines.set(task(3), Timestamp::from_millis(10));
+        deadlines.set(task(1), Timestamp::from_millis(15));
+        deadlines.forget(task(3));
+        assert_eq!(deadlines.due(Timestamp::from_millis(14)), None);
+        assert_eq!(deadlines.due(Timestamp::from_millis(30)), Some(task(1)));
+        assert_eq!(deadlines.due(Timestamp::from_millis(30)), Some(task(2)));
+        assert_eq!((deadlines.due(Timestamp::MAX), deadlines.next()), (None, None));
     }
 
     #[test]

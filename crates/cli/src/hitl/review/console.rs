@@ -11,7 +11,7 @@ use crate::hitl::editor;
 use crate::output::print;
 
 /// Where a reader sits.
-pub(super) trait Desk {
+pub(super) trait Console {
     /// Shows a text.
     fn say(&mut self, text: &str) -> Result<(), Failure>;
 
@@ -34,7 +34,7 @@ pub(super) trait Desk {
 /// The terminal that the program runs in, and the user's editor.
 pub(super) struct Terminal;
 
-impl Desk for Terminal {
+impl Console for Terminal {
     fn say(&mut self, text: &str) -> Result<(), Failure> {
         print(text)
     }
