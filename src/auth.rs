@@ -1,4 +1,4 @@
-//! Proofs of who is calling that take a secret, randomness or time: passwords and access tokens.
+//! Proofs of a caller's identity that take a secret, randomness or time: passwords and access tokens.
 //!
 //! The rules about them are pure and live in the domain (`credential`, `account`, `access`).
 //! Deliberately absent: looking anyone up. Both halves answer about a text alone.

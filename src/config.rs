@@ -1,7 +1,7 @@
 //! Every setting, typed and checked before anything starts.
 //!
 //! The defaults are `config/callboard.toml` itself, built into the program, so the file that is
-//! shipped cannot disagree with them. What a setting is for stands there. Deliberately absent:
+//! shipped cannot disagree with them. The purpose of each setting stands there. Deliberately absent:
 //! settings that change while the service runs.
 
 mod error;
@@ -158,9 +158,9 @@ pub struct Limits {
     pub plan: Tier,
     /// The most event streams and sockets that an account has open.
     pub streams: u32,
-    /// What an account may have.
+    /// The caps of an account.
     pub caps: Caps,
-    /// What each plan grants: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`.
+    /// The grants of each plan: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`.
     pub plans: Quotas,
 }
 
@@ -173,9 +173,9 @@ pub struct Auth {
     pub refresh_token_ttl: Duration,
     /// Characters of a password at least.
     pub password_min_length: usize,
-    /// What signs tokens; none means one made in the data directory.
+    /// The key that signs tokens; none means one made in the data directory.
     pub signing_key: Option<Secret>,
-    /// What signed tokens before, and still counts.
+    /// The earlier key that signed tokens, and still counts.
     pub previous_signing_key: Option<Secret>,
 }
 
@@ -213,7 +213,7 @@ pub struct Events {
 /// `[retention]`; `None` is forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// How long what has ended is kept.
+    /// The retention of ended items.
     pub ended: Option<Duration>,
     /// How long the histories of approvals are kept.
     pub history: Option<Duration>,
@@ -254,11 +254,11 @@ pub struct Templates {
 /// `[hitl]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hitl {
-    /// What an output without a confidence does at a threshold.
+    /// The treatment of an output without a confidence at a threshold.
     pub missing_confidence: MissingConfidence,
     /// Share of a reviewer's time after which an admin is asked, 0 to 1.
     pub escalate_after: f64,
-    /// What happens when the reviewers' time is over.
+    /// The action when the reviewers' time is over.
     pub on_timeout: OnTimeout,
     /// Whether somebody else than the submitter approves.
     pub four_eyes: bool,
@@ -273,11 +273,11 @@ pub struct Webhooks {
     pub waits: Vec<Duration>,
     /// Networks that are no public ones and may be called all the same.
     pub allow: Vec<IpNet>,
-    /// What signs webhooks; none means one made in the data directory.
+    /// The key that signs webhooks; none means one made in the data directory.
     pub secret: Option<Secret>,
 }
 
-/// What happens to an output that nobody has decided about in time.
+/// The action on an output that nobody has decided about in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnTimeout {
     /// It waits, and can still be decided.
@@ -286,7 +286,7 @@ pub enum OnTimeout {
     Reject,
 }
 
-/// What an output without a confidence does at an approval threshold.
+/// The treatment of an output without a confidence at an approval threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingConfidence {
     /// It waits for a reviewer.
@@ -298,13 +298,13 @@ pub enum MissingConfidence {
 /// The first administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admin {
-    /// Whose account it is.
+    /// The account.
     pub email: String,
     /// Its password, which the password rules have yet to see.
     pub password: Secret,
 }
 
-/// What the command line says about settings.
+/// The settings on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// `--config`.
@@ -318,7 +318,7 @@ pub struct Flags {
 }
 
 impl Config {
-    /// What `flags`, `environment` and the file named by `--config` make of the defaults.
+    /// The defaults, overlaid by the file named by `--config`, `environment` and `flags`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! HTTP: every route, and what happens around each of them.
+//! HTTP: every route, and the middleware around it.
 //!
 //! ```text
 //! connection ─▶ serve ─▶ middleware ─▶ guard ─▶ handler
@@ -79,10 +79,10 @@ use routes::{Access, Own, Routes};
 
 use crate::ws;
 
-/// What a handler returns.
+/// The result of a handler.
 type Answer = Result<Reply, Failure>;
 
-/// Every route, and what it asks leave for.
+/// Every route, with the action that it needs permission for.
 #[rustfmt::skip]
 #[expect(clippy::too_many_lines, reason = "every route stands in one list")]
 fn table() -> Routes {
@@ -216,7 +216,7 @@ pub fn routes(app: Arc<App>) -> Router {
     table().guarded(app)
 }
 
-/// The whole service: every route, and what is around them.
+/// The whole service: every route inside the middleware.
 pub fn service(app: Arc<App>, edge: Edge) -> Middleware {
     Middleware::new(routes(Arc::clone(&app)), edge).with_rates_of(app)
 }

@@ -6,9 +6,9 @@ use callboard::cli;
 use callboard_cli::completions;
 use tikv_jemallocator::Jemalloc;
 
-/// A quarter of a busy server's time went into the system's allocator, which also kept what had been
-/// freed (docs/performance.md). A thread of its own gives back what has not been used for ten seconds,
-/// also while the server has nothing to do.
+/// A quarter of a busy server's time went into the system's allocator, which also kept memory that had
+/// been freed (docs/performance.md). A thread of its own gives back memory that has not been used for
+/// ten seconds, also while the server has nothing to do.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -1,6 +1,6 @@
-//! What goes out: mails, webhooks, traces, and calls to an identity provider.
+//! The clients for other services: mails, webhooks, traces, and calls to an identity provider.
 //!
-//! Deliberately absent: when something is sent and what becomes of it, which is durable and the
+//! Deliberately absent: the time and the outcome of a delivery, which are durable and the
 //! runtime's.
 
 pub mod email;

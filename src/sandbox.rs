@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 /// The worker's account and name.
 const NAME: &str = "sandbox";
-/// The same over restarts: what ran when the server died is known to be lost as soon as the worker
+/// The same over restarts: a task that ran when the server died is known to be lost as soon as the worker
 /// registers again.
 const WORKER: WorkerId = WorkerId::from_u128(0);
 /// The most tasks at once, each with its texts in memory.
@@ -84,7 +84,7 @@ impl Worker {
         Self { handle, link: Arc::new(link), calls: JoinSet::new(), held: HashMap::new() }
     }
 
-    /// Runs what it is told to until the connection ends.
+    /// Follows its commands until the connection ends.
     async fn serve(mut self, mut commands: Commands) {
         let mut beat = tokio::time::interval(self.handle.worker_terms().1);
         loop {

@@ -1,6 +1,6 @@
 //! The server as a whole: store, actors and HTTP, started in this order and stopped in the other.
 //!
-//! Deliberately absent: what any of them does, and the command line.
+//! Deliberately absent: the work of any of them, and the command line.
 
 use std::collections::HashMap;
 use std::io;
@@ -51,7 +51,7 @@ use crate::wire::tasks::Defaults;
 
 /// The prices that come with the program.
 const SHIPPED_PRICES: &str = include_str!("../config/models.json");
-/// How long running work may take to leave a worker that is told to drain.
+/// The time that running work has to leave a worker with an order to drain.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -97,12 +97,12 @@ pub(crate) struct Opened {
 pub(crate) struct Place {
     /// The address of its port.
     pub(crate) address: SocketAddr,
-    /// Where its spans go.
+    /// The receiver of its spans.
     pub(crate) traces: Option<Traces>,
 }
 
 impl Assembled {
-    /// Brings back what was unfinished, and puts the edge in front.
+    /// Brings back unfinished work, and puts the edge in front.
     ///
     /// # Errors
     /// The obstacle, in words that say what to do.
@@ -218,7 +218,7 @@ fn not_bound(config: &Config) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
 fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
     let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
     check_exposure(config, tls.as_ref())?;
-    // What is stored is for nobody else, whatever the umask was.
+    // Stored data is for nobody else, under any umask.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     create_private(&config.server.data_dir).map_err(|e| {
         let why = format!("{e}{}", callboard_store::advice(&e));
@@ -284,7 +284,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the store, brings back what was unfinished, and listens. When this returns, the first
+    /// Opens the store, brings back unfinished work, and listens. When this returns, the first
     /// connection can be made; it is answered once [`Service::serve`] runs.
     ///
     /// # Errors
@@ -305,7 +305,7 @@ impl Service {
         Ok(Self { assembled, port, limits: limits(&config) })
     }
 
-    /// Where it listens.
+    /// The address of the port.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.port.address
@@ -323,7 +323,7 @@ impl Service {
         self.assembled.setup_url.as_ref()
     }
 
-    /// Begins a session of a user, who is known without a password: for `callboard dev`.
+    /// Begins a session of a user without a password, for `callboard dev`.
     ///
     /// # Errors
     /// The session cannot be stored.
@@ -544,7 +544,7 @@ fn allowed_origins(server: &config::Server) -> Vec<String> {
     server.allowed_origins.iter().cloned().chain(public).collect()
 }
 
-/// What the allowed environment variables are at the start; one that is not set has no value.
+/// The allowed environment variables at the start; one that is not set has no value.
 fn variables(names: &[String]) -> HashMap<String, String> {
     names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
 }
@@ -625,7 +625,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
 }
 
 /// Nothing is known about the disk any more, or an actor broke that all others need: the process
-/// ends, and what is durable is recovered at the next start.
+/// ends, and the next start recovers the durable state.
 pub(crate) fn broken(why: &str) {
     tracing::error!(why, "the process ends: it cannot go on safely");
     std::process::exit(BROKEN);

@@ -2,7 +2,7 @@
 //!
 //! Human-readable on a terminal, JSON lines otherwise. `CALLBOARD_LOG` takes the filter syntax of
 //! `tracing` (`info,callboard=debug`), but libraries that would write headers, frames or bodies
-//! stay at info whatever it says: no credential, prompt or output is ever logged. Deliberately
+//! stay at info in any case: no credential, prompt or output is ever logged. Deliberately
 //! absent: metrics, and spans that cross machines.
 
 mod escape;
@@ -22,7 +22,7 @@ pub const VARIABLE: &str = "CALLBOARD_LOG";
 
 const DEFAULT: &str = "info";
 
-/// Libraries that would log what they carry.
+/// Libraries that would log their payloads.
 const CAPPED: [&str; 12] = [
     "h2",
     "hyper",
@@ -48,7 +48,7 @@ pub struct BadFilter {
     cause: String,
 }
 
-/// How a line looks.
+/// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// For people, in colour.

@@ -1,6 +1,7 @@
 //! The templates that come with the program (SPEC.md, Built-in finance templates).
 //!
-//! They are files like a user's, read by the same code. Deliberately absent: what makes them right.
+//! They are files like a user's, read by the same code. Deliberately absent: the rules that make them
+//! valid.
 
 use callboard_domain::template::Template;
 
@@ -13,7 +14,7 @@ macro_rules! embedded {
     };
 }
 
-/// The files of config/templates and what they hold.
+/// The files of config/templates and their content.
 const FILES: &[(&str, &str)] = embedded![
     "contract-review-v1.yaml",
     "financial-analysis-v1.yaml",
@@ -21,7 +22,7 @@ const FILES: &[(&str, &str)] = embedded![
     "risk-assessment-v1.yaml",
     "extraction-v1.yaml",
     "support-reply-v1.yaml",
-    // Executions of earlier versions go on with what they were deployed from.
+    // Executions of earlier versions go on with their own version.
     "earlier/contract-review-1.0.0.yaml",
     "earlier/financial-analysis-1.0.0.yaml",
     "earlier/due-diligence-1.0.0.yaml",
@@ -39,7 +40,7 @@ pub struct Faulty {
 /// All of them, compiled.
 ///
 /// # Errors
-/// The first that is not valid, and what is wrong with it.
+/// The first invalid one, and its fault.
 pub fn built_in(env_allow: &[String]) -> Result<Vec<Template>, Faulty> {
     let load = |&(file, text): &(&'static str, &str)| {
         let source = source_from(text.as_bytes(), Format::Yaml);

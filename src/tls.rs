@@ -22,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 /// The wait between two looks at the files; a change counts within 10 s.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What a connection says of its client's certificate; an extension of its requests.
+/// The client certificate of a connection; an extension of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
     /// Nobody asked for one.
@@ -55,7 +55,7 @@ impl Tls {
     /// Reads the certificate and the key.
     ///
     /// # Errors
-    /// The file, and what is wrong with it.
+    /// The file, and its fault.
     pub fn load(files: Files) -> Result<Self, String> {
         let config = Arc::new(RwLock::new(Arc::new(read(&files)?)));
         Ok(Self { files, config })
@@ -73,7 +73,7 @@ impl Tls {
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// What an accepted connection says of its client's certificate.
+    /// The client certificate of an accepted connection.
     pub fn certificate<S>(&self, stream: &TlsStream<S>) -> Certificate {
         match (&self.files.client_ca, stream.get_ref().1.peer_certificates()) {
             (None, _) => Certificate::NotAsked,

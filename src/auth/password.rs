@@ -32,7 +32,7 @@ const HASH_BYTES: usize = 32;
 
 /// How many may wait for each that is being hashed: about a second's worth.
 const WAITING_PER_CORE: usize = 32;
-/// For how long.
+/// The time.
 const WAITING: Duration = Duration::from_secs(5);
 
 const BUSY: &str = "too many sign-ins at once";
@@ -43,9 +43,9 @@ pub struct Passwords {
     argon2: Argon2<'static>,
     /// A hash of the same cost that no password has, checked when there is no such user.
     dummy: Arc<str>,
-    /// Who is being hashed or waits for it.
+    /// The attempts that are hashed or wait for it.
     places: Arc<Semaphore>,
-    /// Who is being hashed.
+    /// The attempts that are hashed.
     cores: Arc<Semaphore>,
 }
 

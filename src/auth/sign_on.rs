@@ -1,4 +1,4 @@
-//! A sign-in by OIDC between two requests: what the browser holds meanwhile, and the code that it hands on.
+//! A sign-in by OIDC between two requests: the browser's cookie, and the code that the browser hands on.
 //!
 //! ```text
 //!   start ─▶ Attempt, in a cookie ─▶ provider ─▶ callback: the state is the cookie's ─▶ Codes ─▶ token
@@ -27,14 +27,14 @@ const MAX_CODES: usize = 10_000;
 /// The most of one user.
 const MAX_CODES_OF_USER: usize = 20;
 
-/// What makes attempts of this process recognisable.
+/// The key by which this process recognises its attempts.
 pub struct Attempts(EncodingKey);
 
 /// A sign-in that was begun: the text of its cookie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt(String);
 
-/// What an attempt sends to the provider.
+/// The parameters that an attempt sends to the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
     /// Comes back with the code.
@@ -45,7 +45,7 @@ pub struct Derived {
     pub verifier: String,
 }
 
-/// Who waits for the code.
+/// The receiver of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Waiting {
     /// A program, on this port of 127.0.0.1; `None` is the page at /.
@@ -71,14 +71,14 @@ impl Attempts {
         Attempt(format!("{id}.{end}.{port}.{challenge}"))
     }
 
-    /// What an attempt sends to the provider.
+    /// The parameters that an attempt sends to the provider.
     #[must_use]
     pub fn derive(&self, attempt: &Attempt) -> Derived {
         let of = |purpose: &str| self.mac(purpose, &attempt.0);
         Derived { state: of("state"), nonce: of("nonce"), verifier: of("verifier") }
     }
 
-    /// The attempt of a cookie with the state that came back, and who waits for its end.
+    /// The attempt of a cookie with the state that came back, and the receiver of its end.
     ///
     /// # Errors
     /// [`Error::InvalidToken`] unless the sign-in began here, in this browser, in time.

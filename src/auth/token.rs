@@ -74,7 +74,7 @@ pub struct Issued {
     pub expires_at: Timestamp,
 }
 
-/// What a valid token says.
+/// The claims of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Whom it was issued to.
@@ -243,7 +243,7 @@ impl LoadedKeys {
         Self { signs: EncodingKey::from_secret(keys.current.as_bytes()), verifies, keys }
     }
 
-    /// The claims of a token that has our signature, whatever they say, and the end of the key that
+    /// The unchecked claims of a token that has our signature, and the end of the key that
     /// signed it.
     fn signed_claims(&self, token: &str, now: Timestamp) -> Option<(Claims, Option<Timestamp>)> {
         if token.len() > MAX_LEN {
@@ -252,7 +252,7 @@ impl LoadedKeys {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, payload) = message.split_once('.')?;
         let JoseHeader { alg, kid, crit } = part(header)?;
-        // What `crit` lists would have to be understood, and nothing beyond `alg` is.
+        // Each parameter in `crit` would have to be understood, and nothing beyond `alg` is.
         if alg != "HS256" || crit.is_some() {
             return None;
         }

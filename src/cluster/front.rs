@@ -113,7 +113,7 @@ impl Front {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the note off a request; the caller's address and certificate are those that the note tells.
+    /// Takes the note off a request; the caller's address and certificate are those of the note.
     fn take_note(&self, request: &mut Request) -> Note {
         let text = request.headers_mut().remove(FORWARDED);
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
@@ -132,7 +132,7 @@ impl Front {
     async fn route(self, mut request: Request) -> Response {
         let note = self.take_note(&mut request);
         if request.uri().path() == "/health/live" {
-            // About this process, whatever its part.
+            // About this process, active or not.
             return alive();
         }
         let (mut role, until) = (self.0.role.subscribe(), Instant::now() + PATIENCE);
@@ -237,7 +237,7 @@ impl Front {
         let talk = async {
             let (Ok(caller), Ok(active)) = tokio::join!(caller, active) else { return };
             let (mut caller, mut active) = (TokioIo::new(caller), TokioIo::new(active));
-            // Ends in whatever way the two end.
+            // Ends when the two end.
             let _ = tokio::io::copy_bidirectional(&mut caller, &mut active).await;
         };
         tokio::select! {

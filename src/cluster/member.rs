@@ -38,7 +38,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Opens the store, listens and joins. `on_setup` is told the link with which the first admin is made.
+    /// Opens the store, listens and joins. `on_setup` receives the link with which the first admin is made.
     ///
     /// # Errors
     /// The obstacle, in words that say what to do.

@@ -1,6 +1,6 @@
 //! The shared store as one tenure uses it: reads that fail are counted.
 //!
-//! An actor whose read fails breaks, and its caller hears nothing. The count tells the caller's node that
+//! An actor whose read fails breaks, and its caller hears nothing. The count shows the caller's node that
 //! the reason is the database, not the program. Deliberately absent: commits, whose outcome ends the tenure.
 
 use std::sync::Arc;

@@ -150,7 +150,7 @@ async fn every_node_answers_every_request_and_goes_on_when_the_active_one_dies()
     for node in [1, 2, 3] {
         made.push(nodes.submit(node, &format!("first {node}"), &token).await);
     }
-    // A key made its task whatever node is asked.
+    // A key finds its task on any node.
     assert_eq!(nodes.submit(2, "first 1", &token).await, made[0]);
     for node in [1, 2, 3] {
         assert_eq!(nodes.total(node, &token).await, 3);

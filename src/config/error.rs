@@ -1,4 +1,4 @@
-//! What is wrong with a setting: which, where it stands, what would be right.
+//! The fault of a setting: its name, its place, the rule that it breaks.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {says}")]
 pub struct Error {
-    /// Where it stands.
+    /// The place of the setting.
     pub place: Place,
-    /// What is wrong and what would be right.
+    /// The fault and the rule.
     pub says: String,
 }
 
-/// Where a setting stands.
+/// The place of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A flag, such as `--listen`.

@@ -26,7 +26,7 @@ pub struct Oidc {
     pub client_secret: Option<Secret>,
     /// The scopes to ask for.
     pub scopes: Vec<String>,
-    /// Who is admitted.
+    /// The rule of admission.
     pub policy: Policy,
 }
 
@@ -82,7 +82,7 @@ fn without_issuer(place: Place, name: &str) -> Error {
     Error { place, says: format!("oidc.{name} must not be set without oidc.issuer") }
 }
 
-/// True if what is sent there cannot be read on the way: TLS, or this machine.
+/// True if nobody can read a request to it on the way: TLS, or this machine.
 pub(crate) fn is_private(url: &Url) -> bool {
     let is_loopback = match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),

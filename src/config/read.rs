@@ -1,4 +1,4 @@
-//! Each section, read setting by setting: the list of all that there is.
+//! Each section, read setting by setting: the list of all settings.
 //!
 //! Deliberately absent: defaults, which stand in `config/callboard.toml` alone.
 

@@ -1,4 +1,4 @@
-//! What a setting may be: each rule reads a raw value, or says what would be right.
+//! The rules of settings: each reads a raw value, or names the right form.
 //!
 //! A file has types, a flag or a variable is plain text. Deliberately absent: defaults, which
 //! stand in `config/callboard.toml` alone.
@@ -64,7 +64,7 @@ impl Raw {
     }
 }
 
-/// What a rule gives: the value, or what follows `must be`.
+/// The result of a rule: the value, or the text after `must be`.
 pub(super) type Read<T> = Result<T, String>;
 
 fn parsed<T: FromStr>(text: Option<&str>, right: &str) -> Read<T> {

@@ -30,7 +30,7 @@ pub struct Smtp {
     pub ca: Vec<CertificateDer<'static>>,
     /// Sender of the mails.
     pub from: Mailbox,
-    /// Who signs in.
+    /// The login.
     pub login: Option<Login>,
 }
 
@@ -45,7 +45,7 @@ pub enum Tls {
     Tls,
 }
 
-/// Who signs in to an SMTP server.
+/// The login at an SMTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// The user's name.

@@ -4,7 +4,7 @@
 //! flag  over  CALLBOARD_<SECTION>__<NAME>  over  the given file  over  the shipped file
 //! ```
 //!
-//! Whatever is given and never asked for is refused as unknown, so the code that asks is the list
+//! A setting that is given and never asked for is refused as unknown, so the code that asks is the list
 //! of settings. Deliberately absent: single underscores. A container platform sets variables such
 //! as `CALLBOARD_PORT` for a service of that name, so only those with two are taken for settings.
 
@@ -48,7 +48,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Puts a file over what is there.
+    /// Overlays a file.
     pub(super) fn add_file(&mut self, name: &str, text: &str) -> Result<(), Error> {
         let line_at =
             |offset: usize| text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1;
@@ -65,7 +65,7 @@ impl Source {
         Ok(())
     }
 
-    /// Puts variables over what is there.
+    /// Overlays environment variables.
     pub(super) fn add_variables(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
         for (name, value) in variables {
             let Some(rest) = name.strip_prefix(PREFIX) else {
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Puts a flag over what is there.
+    /// Overlays a flag.
     pub(super) fn add_flag(&mut self, flag: &'static str, key: (&str, &str), value: String) {
         let key = (key.0.to_owned(), key.1.to_owned());
         self.put(key, Place::Flag(flag), Raw::Plain(value));

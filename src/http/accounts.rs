@@ -42,7 +42,7 @@ pub(super) async fn login(
     Asker(by): Asker,
     Body(login): Body<Login>,
 ) -> Answer {
-    // What is no e-mail is nobody's: the answer is the same as for a wrong password.
+    // A text that is no e-mail has no user: the answer is the same as for a wrong password.
     let email = Email::parse(&login.email).map_err(|_| Error::InvalidCredentials)?;
     let user = check_password(&app, by, &email, login.password).await?;
     let by = By { account: Some(Account::User(user.id)), ..by };
@@ -78,7 +78,7 @@ async fn try_password(
     let user = app.handle.user_by_email(email);
     let hash = user.as_ref().map(|user| user.password_hash.clone());
     let passwords = app.passwords.clone();
-    // Whoever leaves before the answer has tried all the same.
+    // An attempt counts even if the client leaves before the answer.
     let checked = tokio::spawn(async move {
         let checked = passwords.verify(slot, password, hash).await;
         attempt.end(match checked {
@@ -356,7 +356,7 @@ pub(super) async fn delete_user(
     Ok(Reply::ok(&UserBody::from(&user)))
 }
 
-/// Make an API key; its text is told here and never again.
+/// Make an API key; its text is returned only here.
 #[utoipa::path(
     post, path = "/api/auth/keys", tag = "auth",
     responses((status = 201, body = KeyBody)),
@@ -396,7 +396,7 @@ pub(super) async fn revoke_key(
     Ok(Reply::ok(&KeySummaryBody::new(&known, app.handle.now())))
 }
 
-/// Replace a key by a new one, which is told here and never again.
+/// Replace a key by a new one, whose text is returned only here.
 #[utoipa::path(
     post, path = "/api/auth/keys/{id}/rotate", tag = "auth",
     responses(

@@ -1,4 +1,4 @@
-//! What handlers share.
+//! The shared state of handlers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -43,11 +43,11 @@ const WORKER_SOCKETS: u32 = 500;
 /// How many streams read their whole item at once.
 const ITEM_READS: usize = 2;
 
-/// What the service is made of.
+/// The parts of the service.
 pub struct Parts {
     /// The runtime's door.
     pub handle: Handle,
-    /// What fills in what requests leave out.
+    /// The defaults of requests.
     pub defaults: Defaults,
     /// The environment variables that plans and templates may use.
     pub env_allow: Vec<String>,
@@ -63,9 +63,9 @@ pub struct Parts {
     pub chat_wait: Duration,
     /// Access tokens.
     pub tokens: AccessTokens,
-    /// What hashes passwords.
+    /// The hasher of passwords.
     pub passwords: Passwords,
-    /// What passwords must be like.
+    /// The rules of passwords.
     pub password_rules: Rules,
     /// The setup link of a server without an admin.
     pub setup: Option<Setup>,
@@ -75,9 +75,9 @@ pub struct Parts {
     pub oidc: Option<SignOn>,
     /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<IpNet>,
-    /// What says where webhooks may go.
+    /// The rules about targets of webhooks.
     pub guard: Arc<Guard>,
-    /// What signs webhooks.
+    /// The signer of webhooks.
     pub webhook_secret: Arc<WebhookSecret>,
     /// Whether the metrics need no credential.
     pub metrics_public: bool,
@@ -91,7 +91,7 @@ pub struct Parts {
     pub traces: Option<Traces>,
 }
 
-/// What handlers share.
+/// The shared state of handlers.
 pub struct App {
     pub(crate) handle: Handle,
     pub(super) defaults: Defaults,
@@ -115,7 +115,7 @@ pub struct App {
     pub(super) browsers: Browsers,
     /// Held by the one rotation of the signing key at a time.
     pub(super) rotation: tokio::sync::Mutex<()>,
-    /// Somebody's try of a password ended: whoever waits may ask again.
+    /// An attempt at a password ended: a waiting one may ask again.
     pub(super) try_ended: Notify,
     pub(super) started: Instant,
     pub(super) surface: HttpMetrics,
@@ -174,7 +174,7 @@ impl App {
     /// of a second.
     ///
     /// # Errors
-    /// What the check refuses.
+    /// The refusals of the check.
     pub(super) async fn aside<T: Send + 'static>(
         self: &Arc<Self>,
         check: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
@@ -242,7 +242,7 @@ impl App {
         if may { Ok(()) } else { Err(Error::CallbackForbidden(url.to_owned())) }
     }
 
-    /// Writes to the audit log what has happened already: if that fails, the action stands.
+    /// Writes a past action to the audit log: if that fails, the action stands.
     pub(super) async fn record(&self, record: Record) {
         let action = record.action;
         if let Err(error) = self.handle.record(record).await {

@@ -1,4 +1,4 @@
-//! Who asks, how often, and whether they may: the one way into every route.
+//! Authentication, rate limits and permissions: the one way into every route.
 //!
 //! ```text
 //!   credential ─▶ caller ─▶ counted, or 429 ─▶ no caller: 401, not allowed: 403 ─▶ handler
@@ -23,14 +23,14 @@ use super::limit::{self, Counted};
 use super::routes::{Access, AccessTable, Own};
 use super::{App, Edge, Failure, browser, pages};
 
-/// What the guard knows.
+/// The state of the guard.
 pub(super) struct Guard {
     pub(super) app: Arc<App>,
     pub(super) access: AccessTable,
 }
 
 impl Guard {
-    /// What a request asks for; `None` where there is no such route.
+    /// The needed permission of a request; `None` where there is no such route.
     fn access(&self, request: &Request) -> Option<Access> {
         let path = request.extensions().get::<MatchedPath>()?;
         // HEAD is answered by the handler of GET.
@@ -43,7 +43,7 @@ impl Guard {
     }
 }
 
-/// Finds out who asks, counts the request, and lets it through if they may do what they ask for.
+/// Authenticates the caller, counts the request, and lets it through if the caller has the permission.
 pub(super) async fn guard(
     State(guard): State<Arc<Guard>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -132,7 +132,7 @@ fn may_own(caller: &Caller, own: Own) -> Result<(), Error> {
     }
 }
 
-/// Tells what is around which route it was.
+/// Passes the matched route on to the middleware.
 fn remember(path: Option<MatchedPath>, mut response: Response) -> Response {
     if let Some(path) = path {
         response.extensions_mut().insert(path);

@@ -1,6 +1,6 @@
 //! Request bodies: how much, how long, of what kind.
 //!
-//! Deliberately absent: what the bytes mean.
+//! Deliberately absent: the meaning of the bytes.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ pub const MAX_BODY: usize = 2 * 1024 * 1024;
 /// How much of a body that is too large is read and dropped. A caller that is still sending
 /// would otherwise meet a closed connection before it reads the answer.
 const MAX_DROPPED: usize = 4 * MAX_BODY;
-/// For how long.
+/// The time.
 const MAX_DROPPING: Duration = Duration::from_secs(2);
 
-/// What a body may be.
+/// The allowed types of a body.
 const JSON: &[(&str, Format)] = &[("application/json", Format::Json)];
-/// What the body of a template may be.
+/// The allowed types of a template's body.
 const JSON_OR_YAML: &[(&str, Format)] = &[
     ("application/json", Format::Json),
     ("application/yaml", Format::Yaml),
@@ -100,7 +100,7 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
         )
     };
     if all.as_ref().is_err_and(has_no_room) {
-        // What was read of it is gone.
+        // The part that was read is gone.
         body.share.iter().for_each(Share::reset);
         // Out of time or not, the answer is the same.
         let _ = tokio::time::timeout(MAX_DROPPING.min(limit), body.drop_rest()).await;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   all                    a body until its request is answered, a frame until it is whole
-//!   one account, address   a quarter of that, of what is not whole yet
+//!   one account, address   a quarter of that, for unfinished bodies
 //!   public endpoints       an eighth, in a pool of their own: they take nothing from the others
 //!   answers                as much as all, in a pool of their own, until they are sent; of one account or
 //!                          address a quarter, or one answer of any length; frames of an item's stream too
@@ -31,7 +31,7 @@ const FREE_ANSWER: usize = 64 * 1024;
 /// The name of the answers' limit.
 const UNREAD: &str = "bytes of unread answers";
 
-/// What is left, for all requests and sockets.
+/// The rest, for all requests and sockets.
 #[derive(Debug, Clone)]
 pub(super) struct BodyBudget {
     members: Arc<Pool>,
@@ -67,11 +67,11 @@ struct Pool {
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
-    /// Of what is not whole yet, or not sent.
+    /// The bytes of bodies that are not whole yet, or answers not sent.
     by_one: HashMap<Counted, usize>,
 }
 
-/// What one request or socket has taken; an extension of the request. Given back when the last copy is
+/// The share of one request or socket; an extension of the request. Given back when the last copy is
 /// dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Share {

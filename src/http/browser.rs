@@ -1,4 +1,4 @@
-//! Sessions of browsers: the cookie, the links that begin one, and what the dashboard asks of itself.
+//! Sessions of browsers: the cookie, the links that begin one, and the dashboard's own requests.
 //!
 //! ```text
 //!   login, setup, oidc/token, link ─▶ tokens ─▶ POST /api/auth/cookie ─▶ the same session, in a cookie
@@ -31,7 +31,7 @@ use crate::wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
 /// The time for which a sign-in link counts.
 const LINK_LIFETIME: Duration = Duration::from_hours(1);
 
-/// What the server knows of browsers.
+/// The server's state of browsers.
 pub struct Browsers {
     links: Codes,
     /// The address under which browsers reach this server, without a slash at the end.
@@ -93,8 +93,9 @@ pub(super) fn session_cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'
     cookie(headers, app.browsers.name()).filter(|token| !token.is_empty())
 }
 
-/// The caller whom a session cookie stands for. A browser sends it with the requests of foreign pages of the
-/// same site too, so whatever changes something or opens a socket must come from a page of this server.
+/// The caller whom a session cookie stands for. A browser sends it with the requests of foreign pages
+/// of the same site too, so a request that changes something or opens a socket must come from a page of
+/// this server.
 ///
 /// # Errors
 /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Forbidden`].
@@ -170,7 +171,7 @@ pub(super) async fn methods(State(app): State<Arc<App>>) -> Answer {
 /// Make a link that signs the caller in once, within an hour, in a browser.
 #[utoipa::path(
     post, path = "/api/auth/links", tag = "auth",
-    responses((status = 201, description = "told here and never again", body = LinkBody)),
+    responses((status = 201, description = "the link, returned only here", body = LinkBody)),
 )]
 pub(super) async fn create_link(
     State(app): State<Arc<App>>,

@@ -1,4 +1,4 @@
-//! Budgets of many tasks, and what was used (PROTOCOL.md 16): translate only.
+//! Budgets of many tasks, and usage (PROTOCOL.md 16): translate only.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) async fn get(State(app): State<Arc<App>>, Id(id): Id<BudgetId>) -> An
     Ok(Reply::ok(&BudgetBody::of(&app.handle.budget(id)?)))
 }
 
-/// Change the limit, the alerts or the rule of a budget; what was spent stays.
+/// Change the limit, the alerts or the rule of a budget; the spent amount stays.
 #[utoipa::path(
     patch, path = "/api/budgets/{id}", tag = "budgets",
     responses((status = 200, description = "the change is durable and holds", body = BudgetBody)),

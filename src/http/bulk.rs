@@ -15,7 +15,7 @@ use super::idempotency::IdempotencyKey;
 use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::bulk::{BulkBody, ListBulk, StartBulk};
 
-/// Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run tells their
+/// Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run returns their
 /// number.
 #[utoipa::path(
     post, path = "/api/bulk", tag = "bulk",

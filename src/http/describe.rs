@@ -1,7 +1,7 @@
-//! What the handlers take, for the OpenAPI document: read from their parameters, so that it cannot differ.
+//! The parameters of handlers, for the OpenAPI document: read from their types, so that it cannot differ.
 //!
 //! A handler's parameters are its [`Inputs`]; each is an [`Input`] that adds to the [`Operation`] what it
-//! reads. Deliberately absent: what handlers answer, which their `utoipa::path` names.
+//! reads. Deliberately absent: the answers of handlers, which their `utoipa::path` names.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ impl Operation {
 
 /// A parameter of a handler.
 pub trait Input {
-    /// Adds what it reads of a request.
+    /// Adds the parts of a request that it reads.
     fn describe(operation: &mut Operation);
 }
 
@@ -71,7 +71,7 @@ impl<T> Input for Extension<T> {
 
 /// The parameters of a handler, as axum names its kind.
 pub trait Inputs {
-    /// Adds what they read of a request.
+    /// Adds the parts of a request that they read.
     fn describe(operation: &mut Operation);
 }
 

@@ -24,7 +24,7 @@ use super::headers::RequestId;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What a handler answers when all went well.
+/// The answer of a successful handler.
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
@@ -195,7 +195,7 @@ impl IntoResponse for Draft {
 }
 
 /// Writes the end of the envelope, if the answer has one, or a refusal in its shape. Of an answer to HEAD
-/// only the length is told. A long answer takes room of its `caller` until it is sent; without
+/// only the length is reported. A long answer takes room of its `caller` until it is sent; without
 /// room, a read is refused.
 pub(super) fn finish(
     response: &mut Response,

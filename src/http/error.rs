@@ -1,6 +1,6 @@
-//! The error table: one exhaustive match from what the domain refuses to status and code.
+//! The error table: one exhaustive match from the domain's refusals to status and code.
 //!
-//! PROTOCOL.md 2 is its source. Deliberately absent: logging. Who turns a fault inside into
+//! PROTOCOL.md 2 is its source. Deliberately absent: logging. The code that turns a fault inside into
 //! [`Error::Internal`] or [`Error::Unavailable`] logs it there, once.
 
 use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};

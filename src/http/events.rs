@@ -39,7 +39,7 @@ pub(super) fn streamed(
     let mut ends = right.clone();
     let over = async move { drop(ends.lost().await) };
     let watch = connection.close_when(over, UNREAD_FOR);
-    // The client comes back, and is told why at the door.
+    // The client comes back, and then receives the reason as a refusal.
     let end = async move {
         tokio::select! {
             _ = right.lost() => {}

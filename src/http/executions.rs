@@ -114,7 +114,7 @@ pub(super) async fn retry(
 }
 
 /// Fork an execution: a new one takes over each completed step whose rendered prompt, model, settings
-/// and gate are the same, and runs the others. With `dryRun`, see which they are and what it would cost.
+/// and gate are the same, and runs the others. With `dryRun`, list them with the cost instead.
 #[utoipa::path(
     post, path = "/api/plans/executions/{id}/fork", tag = "executions",
     responses(

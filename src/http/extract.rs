@@ -1,6 +1,6 @@
-//! What handlers ask for: a body, a query, the identifier in the path.
+//! The extractors of handlers: a body, a query, the identifier in the path.
 //!
-//! Deliberately absent: who is asking, which authentication finds out.
+//! Deliberately absent: the caller, whom authentication finds out.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -126,7 +126,7 @@ impl<T: Read> Input for Query<T> {
     }
 }
 
-/// Who asks, and from where, for the audit log.
+/// The caller and its address, for the audit log.
 #[derive(Debug, Clone, Copy)]
 pub struct Asker(pub By);
 
@@ -151,7 +151,7 @@ pub struct Id<T>(pub T);
 
 /// A kind of thing that a path can name.
 pub trait Named: FromStr {
-    /// What it is called in a message.
+    /// Its name in a message.
     const NOUN: &'static str;
 }
 
@@ -169,7 +169,7 @@ impl<T: Named, S: Send + Sync> FromRequestParts<S> for Id<T> {
 
 impl<T: Named> Input for Id<T> {
     fn describe(operation: &mut Operation) {
-        // The route knows what it is called.
+        // The route knows its name.
         operation.parameters.push(json!({
             "in": "path", "required": true, "description": format!("the id of the {}", T::NOUN),
             "schema": {"type": "string"},
@@ -223,7 +223,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Inner {
 
 impl Input for Inner {
     fn describe(operation: &mut Operation) {
-        // The route knows what it is called.
+        // The route knows its name.
         operation.parameters.push(json!({
             "in": "path", "required": true, "description": "the name",
             "schema": {"type": "string", "minLength": 1, "maxLength": 64},

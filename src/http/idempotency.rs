@@ -1,6 +1,6 @@
 //! The header `Idempotency-Key`, and the header that says that an answer is not the first.
 //!
-//! Deliberately absent: what a key is compared with, which the runtime knows.
+//! Deliberately absent: the comparison of a key, which is the runtime's.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -59,7 +59,7 @@ fn refuse(rule: Rule, says: &str) -> Error {
     Error::invalid("Idempotency-Key", rule, message)
 }
 
-/// The answer, marked if what was submitted had been made before.
+/// The answer, marked if the items had been created before.
 pub(super) fn replayed(reply: Reply, submitted: &Submitted) -> Reply {
     replayed_if(reply, submitted.replayed)
 }

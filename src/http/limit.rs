@@ -1,7 +1,8 @@
 //! Rate limits: a sliding log per account, or per address where there is no credential
 //! (PROTOCOL.md 8).
 //!
-//! Deliberately absent: the log itself, which is [`callboard_domain::rate`], and who is counted how.
+//! Deliberately absent: the log itself, which is [`callboard_domain::rate`], and the choice of the
+//! counted caller.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +24,7 @@ const TIDY_AT: usize = 4_096;
 pub enum Counted {
     /// All sessions of a user, or one key.
     Account(Account),
-    /// Whoever asks from this address without a valid credential.
+    /// A caller from this address without a valid credential.
     Address(IpAddr),
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn metrics(
     Ok(([(CONTENT_TYPE, format.content_type())], text).into_response())
 }
 
-/// What is counted at the surface.
+/// The counters of the HTTP interface.
 #[derive(Debug, Default)]
 pub(super) struct HttpMetrics {
     responses: [AtomicU64; 5],
@@ -49,7 +49,7 @@ impl HttpMetrics {
 
     /// Connections take a slot of these, of so many in all.
     pub(super) fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
-        // A service that listens twice tells of the first listener.
+        // A service that listens twice reports the first listener.
         let _ = self.connections.set((Arc::clone(slots), all));
     }
 
@@ -104,7 +104,7 @@ fn disk(directory: &Path) -> Option<[u64; 2]> {
     Some([disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize])
 }
 
-/// As Linux tells it; nothing elsewhere.
+/// The figures of Linux; nothing elsewhere.
 fn process() -> Process {
     let field = |text: &str, at: usize| text.split_whitespace().nth(at)?.parse::<u64>().ok();
     let status = std::fs::read_to_string("/proc/self/stat").ok();

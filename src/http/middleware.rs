@@ -1,4 +1,4 @@
-//! What happens around every request, in this order.
+//! The middleware around every request, in this order.
 //!
 //! ```text
 //! in   request id ─ headers too large? 431 ─▶ handler (a panic is 500)
@@ -36,7 +36,7 @@ const MAX_PUBLIC_BODY: usize = 8 * 1024;
 /// How long it may take to arrive.
 const PUBLIC_BODY_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the edge grants one request; an extension of the request.
+/// The limits of one request at the edge; an extension of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// How long a body, or a frame of a socket, may take to arrive.
@@ -61,7 +61,7 @@ impl Default for Edge {
 }
 
 impl Edge {
-    /// What a request to a public endpoint is granted: its body is small, and soon there.
+    /// The limits of a request to a public endpoint: its body is small, and soon there.
     pub(super) fn public(self) -> Self {
         let body_timeout = self.body_timeout.min(PUBLIC_BODY_WITHIN);
         Self { body_timeout, max_body: MAX_PUBLIC_BODY, ..self }
@@ -128,7 +128,7 @@ async fn handle(
 
     let place = trace::place(traces, &request);
 
-    // Dropped with the answer: until then what was sent is held somewhere.
+    // Dropped with the answer: until then the body is held somewhere.
     let share = budget.share();
     let mut response = if headers::size(&request) > edge.max_header_bytes {
         let limit = edge.max_header_bytes;

@@ -135,7 +135,7 @@ struct Document;
 #[expect(clippy::missing_panics_doc, reason = "it is made of constants")]
 pub fn document() -> Value {
     let text = Document::openapi().to_json().expect("the document has a JSON form");
-    // The shapes of answers are named after what they show.
+    // The shapes of answers are named after their items.
     let text = text.replace("Body\"", "\"");
     let mut document: Value = serde_json::from_str(&text).expect("the document is JSON");
     let mut schemas = document["components"]["schemas"].take();
@@ -167,7 +167,7 @@ pub fn document() -> Value {
     document
 }
 
-/// Adds to the description of a route what its handler takes, and what holds for every route.
+/// Adds its handler's parameters, and the common part of all routes, to the description of a route.
 fn complete(described: &mut Value, route: &Route, operation: &Operation) {
     let name = described["operationId"].as_str().unwrap_or_default();
     let tag = described["tags"][0].as_str().unwrap_or_default();
@@ -338,7 +338,7 @@ fn envelope() -> [(String, Value); 5] {
     .map(|(name, schema)| (name.to_owned(), schema))
 }
 
-/// What has no value is left out of an answer, never null (PROTOCOL.md, first paragraph).
+/// A member without a value is left out of an answer, never null (PROTOCOL.md, first paragraph).
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! The page that a request comes from: a browser names its origin, and adds cookies whatever the page is.
+//! The page that a request comes from: a browser names its origin, and adds cookies for any page.
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};

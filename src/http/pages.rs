@@ -17,7 +17,7 @@ use rust_embed::{Embed, EmbeddedFile};
 
 use super::Failure;
 
-/// What `npm run build` in web/ has made; nothing after a plain `cargo build`.
+/// The build of web/ (`npm run build`); nothing after a plain `cargo build`.
 #[derive(Embed)]
 #[folder = "web/dist"]
 #[allow_missing = true]

@@ -62,7 +62,7 @@ pub(super) async fn list(
     Ok(Reply::page(&items, page.total, plans.window))
 }
 
-/// Start an execution of a plan, or, with `options.dryRun`, see what it would do.
+/// Start an execution of a plan, or, with `options.dryRun`, make a dry run.
 #[utoipa::path(
     post, path = "/api/plans/{id}/execute", tag = "plans",
     responses(

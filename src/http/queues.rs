@@ -1,4 +1,4 @@
-//! Queues: how they stand, and what operators set (PROTOCOL.md 16): translate only.
+//! Queues: their state, and the settings of operators (PROTOCOL.md 16): translate only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How routes are written down: a method, a path, what it asks leave for, and its handler.
+//! The declaration of a route: a method, a path, the needed permission, and its handler.
 //!
 //! One layer guards them all, because each layer costs a boxed future for every request.
 //! Deliberately absent: the routes themselves, which stand in [`super`] on one screen.
@@ -17,14 +17,14 @@ use super::auth::{self, Guard};
 use super::describe::{Inputs, Operation};
 use super::{App, pages};
 
-/// What a route asks for before its handler is called.
+/// The permission that a route needs before its handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// A caller who may do this.
     Allowed(Action),
     /// The same; a request for a socket may come without credentials, and send them in its first frame.
     AllowedLater(Action),
-    /// A signed-in user who acts on the own account, whatever the role.
+    /// A signed-in user of any role, on the own account.
     Own(Own),
     /// A caller who may read the metrics; nothing, as for a public route, if they are public.
     Metrics,
@@ -58,7 +58,7 @@ pub(super) enum Own {
     Always,
 }
 
-/// What each route asks for.
+/// The needed permission of each route.
 pub(super) type AccessTable = HashMap<&'static str, Vec<(Method, Access)>>;
 
 /// Routes as they are written down.

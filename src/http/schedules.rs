@@ -67,7 +67,7 @@ pub(super) async fn get(
     Ok(Reply::ok(&ScheduleBody::whole(&detail)))
 }
 
-/// Change a schedule; what is left out stays as it is.
+/// Change a schedule; a member that is left out stays as it is.
 #[utoipa::path(
     patch, path = "/api/schedules/{id}", tag = "schedules",
     responses(
@@ -91,7 +91,7 @@ pub(super) async fn change(
     Ok(Reply::ok(&ScheduleBody::whole(&changed)))
 }
 
-/// Delete a schedule; what it has started goes on.
+/// Delete a schedule; its running work goes on.
 #[utoipa::path(
     delete, path = "/api/schedules/{id}", tag = "schedules",
     responses((status = 200, description = "it starts nothing any more", body = ScheduleBody)),

@@ -40,10 +40,10 @@ const HARD_HEADER_LIMIT: usize = 64 * 1024;
 /// How long to wait when the system is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a client may take nothing of what is written to it.
+/// The longest time for which a client may take nothing of the bytes written to it.
 const STALLED: Duration = Duration::from_mins(1);
 
-/// What connections are granted.
+/// The limits of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long a request's headers may take, counted from the end of the request before: so
@@ -263,7 +263,7 @@ pub(crate) struct ConnectionWatch {
 }
 
 /// A connection that frees its slot when it is dropped, as a socket after an upgrade too. It breaks if its
-/// client takes nothing of what is written for [`STALLED`].
+/// client takes none of the written bytes for [`STALLED`].
 #[derive(Debug)]
 struct CountedConnection {
     stream: TcpStream,

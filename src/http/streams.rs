@@ -4,7 +4,7 @@
 //!   snapshot ─ delta ─ delta ─ task.retrying ─ restart ─ delta ─ task.completed ─ end
 //! ```
 //!
-//! The log tells the item's events, and each running task's text is read from where the stream stands in
+//! The log holds the item's events, and each running task's text is read from where the stream stands in
 //! it, in pieces, so that a client that reads slowly costs no more than another. The two frames with the
 //! whole item take room as other answers do, until they are sent: without room, a request is refused, and
 //! a stream that has begun waits. Deliberately absent: a way to resume; a client that comes back begins

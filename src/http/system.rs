@@ -38,7 +38,7 @@ pub(super) async fn list_workers(
     Ok(Reply::page(&page, total, window))
 }
 
-/// Tell a worker to finish what it has and take nothing new.
+/// Have a worker finish its tasks and take no new ones.
 #[utoipa::path(
     post, path = "/api/workers/{id}/drain", tag = "system",
     responses((status = 200, body = WorkerBody)),

@@ -85,7 +85,7 @@ pub(super) async fn get(
     whole(&app, &caller, &found).await
 }
 
-/// Delete a template, or one version of it. What was made of it stays.
+/// Delete a template, or one version of it. Plans and executions that were made of it stay.
 #[utoipa::path(
     delete, path = "/api/templates/{id}", tag = "templates",
     responses(

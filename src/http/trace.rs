@@ -1,4 +1,4 @@
-//! The trace context of a request: the header `traceparent`, and what its tasks belong to.
+//! The trace context of a request: the header `traceparent`, and the trace of its tasks.
 //!
 //! A header that is malformed, or given twice, is as none, as W3C Trace Context asks for. Deliberately
 //! absent: `tracestate`, which is not passed on.
@@ -34,7 +34,7 @@ fn is_traced(path: &str) -> bool {
     !["/health", "/metrics"].into_iter().any(|probe| path.starts_with(probe))
 }
 
-/// The trace that what a request creates belongs to.
+/// The trace of the items that a request creates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trace(pub(super) Option<TraceContext>);
 

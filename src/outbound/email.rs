@@ -28,7 +28,7 @@ const SEND: Duration = Duration::from_secs(15);
 /// How many mails go out at once.
 const AT_ONCE: usize = 4;
 
-/// What a server answers to a login that it does not take, or to one that it wants and does not get
+/// The answers of a server to a login that it does not take, or to one that it wants and does not get
 /// (RFC 4954). The operator can mend that, and the mail is not to blame.
 const LOGIN_REFUSED: [u16; 4] = [530, 534, 535, 538];
 

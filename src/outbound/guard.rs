@@ -1,7 +1,7 @@
 //! Which addresses the server calls for a user (PROTOCOL.md 9): none inside its own network.
 //!
 //! ```text
-//!   creation:  URL ─▶ check    refuses what is evident from the URL
+//!   creation:  URL ─▶ check    refuses an address that is evident from the URL
 //!   sending:   URL ─▶ connect ─▶ IP literal, or every answer of the resolver ─▶ permitted? ─▶ connect to it
 //! ```
 //!

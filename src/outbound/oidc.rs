@@ -6,8 +6,8 @@
 //!                                            └ an unknown key: read the keys again, at most each 10 s
 //! ```
 //!
-//! Every call is bounded in time and bytes, and no redirect is followed. Deliberately absent: who is
-//! admitted, which the domain decides, and what a browser holds, which [`crate::http`] writes.
+//! Every call is bounded in time and bytes, and no redirect is followed. Deliberately absent: the
+//! admission, which the domain decides, and the browser's cookie, which [`crate::http`] writes.
 
 use std::time::{Duration, Instant};
 
@@ -86,11 +86,11 @@ struct Metadata {
 pub struct Identity {
     /// The provider's identifier of the user.
     pub subject: String,
-    /// The claims of the ID token, and those that only the user-info endpoint tells.
+    /// The claims of the ID token, and those that only the user-info endpoint has.
     pub claims: Map<String, Value>,
 }
 
-/// What a browser or program brings back from the provider.
+/// The authorization code that a browser or program brings back from the provider, with its request.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthorizationGrant<'a> {
     /// The authorization code.
@@ -301,7 +301,7 @@ impl Provider {
                     return DecodingKey::from_jwk(key).map_err(|_| invalid("key"));
                 }
                 if at.elapsed() < KEPT {
-                    // Whoever makes up names must not make the provider busy.
+                    // A caller that makes up names must not make the provider busy.
                     if known.searched.is_some_and(|at| at.elapsed() < PAUSE) {
                         return Err(invalid("key"));
                     }

@@ -33,14 +33,14 @@ pub struct Answered<'a> {
     pub route: Option<&'a str>,
     /// The status of the answer.
     pub status: u16,
-    /// When it came.
+    /// The instant of its arrival.
     pub began: SystemTime,
 }
 
 /// The place of a request in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// What its tasks and executions belong to: the request itself if it is recorded.
+    /// The parent span of its tasks and executions: the request itself if it is recorded.
     pub context: TraceContext,
     /// The caller's span, if the caller sent one.
     pub parent: Option<u64>,

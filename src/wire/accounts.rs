@@ -74,7 +74,7 @@ fn a_port_needs_a_challenge(start: StartOidc, fields: &Fields<'_>) -> Result<Sta
 }
 
 request! {
-    /// What the identity provider tells; it may tell more.
+    /// The parameters of the identity provider; it may send more.
     #[derive(Debug)]
     pub struct OidcCallback as "OidcCallback" {
         /// The code of the sign-in.
@@ -131,7 +131,7 @@ request! {
 }
 
 request! {
-    /// What of a user is changed; one of the members at least.
+    /// A change of a user; at least one of the members.
     pub struct ChangeUser as "ChangeUser" {
         /// The role.
         role: Option<Role> = optional("role", role()),
@@ -295,7 +295,7 @@ impl From<CreateKey> for NewKey {
     }
 }
 
-/// A user as it is told.
+/// A user.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserBody {
@@ -503,14 +503,14 @@ impl KeySummaryBody {
     }
 }
 
-/// A key as it is told once, when it is made.
+/// A new key with its text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyBody {
     /// `key_…`
     #[schema(value_type = String)]
     pub id: Text<KeyId>,
-    /// Its text, told here and never again.
+    /// Its text, returned only here.
     pub key: String,
     /// The name.
     pub name: String,

@@ -1,6 +1,6 @@
 //! Approvals on the wire (SPEC.md, HITL; PROTOCOL.md 6).
 //!
-//! Deliberately absent: what is asked for where work is submitted, which is [`super::hitl`].
+//! Deliberately absent: the settings of submitted work, which are [`super::hitl`].
 
 mod answers;
 mod requests;
@@ -22,7 +22,7 @@ pub use requests::{ApproveBody, ListApprovals, ListPending, RejectBody};
 /// How many characters of an output make its summary.
 const SUMMARY: usize = 140;
 
-/// An approval as it is told.
+/// An approval.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a member of the answer")]

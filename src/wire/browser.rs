@@ -20,7 +20,7 @@ request! {
     }
 }
 
-/// The user of a session, and what it may do.
+/// The user of a session, with the permitted actions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhoBody {
@@ -35,7 +35,7 @@ pub struct WhoBody {
 }
 
 impl WhoBody {
-    /// A user, and what its session permits.
+    /// A user, with the actions that its session permits.
     #[must_use]
     pub fn of(user: &User, caller: &Caller) -> Self {
         let actions = Action::ALL.into_iter().filter(|action| caller.may(*action).is_ok());

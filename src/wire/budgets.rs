@@ -1,4 +1,4 @@
-//! Budgets of many tasks, and what was used, on the wire (PROTOCOL.md 16).
+//! Budgets of many tasks, and usage, on the wire (PROTOCOL.md 16).
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::read::{Fields, Refused, shape};
 use super::tasks::name;
 use crate::request;
 
-/// How far back usage is told if nobody says.
+/// The default period of usage, back from now.
 const USUAL_TIME: Duration = Duration::from_hours(30 * 24);
 
 request! {
@@ -69,7 +69,7 @@ request! {
 }
 
 request! {
-    /// A change of a budget; what is left out stays as it is.
+    /// A change of a budget; a member that is left out stays as it is.
     #[derive(Debug, Clone)]
     pub struct ChangeBudget as "ChangeBudget" {
         /// The limit of a period, in USD.
@@ -83,7 +83,7 @@ request! {
 }
 
 request! {
-    /// Which usage is told, and by what it is grouped.
+    /// The period of a usage report, and its grouping.
     #[derive(Debug, Clone, Copy)]
     pub struct AskUsage as "AskUsage" {
         /// tag, account, template, model or day (of the creation, in UTC).
@@ -128,7 +128,7 @@ fn is_a_time(asked: AskUsage, fields: &mut Fields<'_>) -> Result<AskUsage, Refus
 }
 
 impl AskUsage {
-    /// The time, with what was left out filled in.
+    /// The period, with defaults filled in.
     #[must_use]
     pub fn time(self, now: Timestamp) -> (Timestamp, Timestamp) {
         let to = self.to.unwrap_or(now);

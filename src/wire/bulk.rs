@@ -114,7 +114,7 @@ impl From<StartBulk> for BulkOrder {
     }
 }
 
-/// A bulk job, or what a dry run found.
+/// A bulk job, or the result of a dry run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BulkBody<'a> {

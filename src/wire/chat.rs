@@ -99,7 +99,7 @@ request! {
 }
 
 request! {
-    /// What a stream has besides the text.
+    /// The parts of a stream besides the text.
     #[derive(Debug)]
     pub struct StreamOptions as "ChatStreamOptions" {
         /// True adds the usage to the last chunk; by default false.
@@ -144,7 +144,7 @@ request! {
 /// The author of a message of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Author {
-    /// Whoever instructs the model.
+    /// The instructions to the model.
     System,
     /// The person or the program that asks.
     #[default]
@@ -201,7 +201,7 @@ fn parts() -> impl Parse<Vec<ContentPart>> {
 }
 
 impl CreateChatCompletion {
-    /// True if the stream's last chunk tells the usage.
+    /// True if the stream's last chunk holds the usage.
     #[must_use]
     pub fn includes_usage(&self) -> bool {
         self.stream_options.as_ref().is_some_and(|options| options.include_usage)

@@ -32,7 +32,7 @@ pub struct NodeBody {
 }
 
 impl NodeBody {
-    /// A node as the view tells it.
+    /// A node as in the view.
     #[must_use]
     pub fn of(view: &View, node: &NodeRow) -> Self {
         let is_active = view.owner(Partition(0)).is_some_and(|owner| owner.id == node.id);

@@ -33,7 +33,7 @@ impl<T: Display> Serialize for Text<T> {
 /// How many characters a search may have.
 pub const MAX_SEARCH: usize = 200;
 
-/// The last offset: above it, not every number can be told apart in JSON.
+/// The last offset: above it, JSON numbers are not exact.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
 request! {
@@ -53,7 +53,7 @@ pub(super) fn tags() -> impl Parse<Vec<String>> {
 }
 
 impl Paging {
-    /// The page, with what was left out filled in.
+    /// The page, with defaults filled in.
     #[must_use]
     pub fn window(self) -> Window {
         let Window { limit, offset } = Window::default();

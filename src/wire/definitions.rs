@@ -1,4 +1,4 @@
-//! What plans and templates have in common on the wire: steps, `hitl`, and every fault of a
+//! The common parts of plans and templates on the wire: steps, `hitl`, and every fault of a
 //! definition in one answer (PROTOCOL.md 2).
 //!
 //! Reading knows types, ranges and names; the domain knows the rest. Deliberately absent: lengths
@@ -109,7 +109,7 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The list for each of whose items it runs.
         map = flat(shape::<MapSource>()),
-        /// What a wait waits for.
+        /// The event that a wait step awaits.
         wait = flat(shape::<Option<WaitSource>>()),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
@@ -167,11 +167,12 @@ request! {
     }
 }
 
-/// Reads a definition. If anything cannot be read, what `check` finds in the rest is told as well.
+/// Reads a definition. If a field cannot be read, the faults that `check` finds in the rest are
+/// reported as well.
 ///
 /// # Errors
-/// [`Error::InvalidDefinition`] with every fault, in the order of their places. What `check` alone
-/// finds is not told here: whoever takes the definition checks it.
+/// [`Error::InvalidDefinition`] with every fault, in the order of their places. Faults that `check` alone
+/// finds are not reported here: the catalog checks the definition when it takes it.
 pub(super) fn read<T: Read>(
     value: Value,
     check: impl FnOnce(T) -> Vec<Problem>,
@@ -187,7 +188,7 @@ pub(super) fn read<T: Read>(
     }
 }
 
-/// All of them by place; what was found in a field that could not be read is left out.
+/// All of them by place; faults in a field that could not be read are left out.
 fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
     let unread: HashSet<String> = faults.iter().map(|fault| fault.field.clone()).collect();
     let is_unread = |field: &str| {
@@ -201,7 +202,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
     all
 }
 
-/// The members of definitions, in the order in which their faults are told.
+/// The members of definitions, in the order of their faults.
 const ORDER: [&str; 44] = [
     "name",
     "description",

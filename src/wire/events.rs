@@ -58,7 +58,7 @@ request! {
 }
 
 request! {
-    /// What the events of a socket's subscription are about; all members must fit.
+    /// The items of a socket's subscription; an event must match all members.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Filter as "SubscriptionFilter" {
         /// Of this task.
@@ -80,7 +80,7 @@ request! {
         sub: String = required("sub", name()),
         /// Names, or groups such as `task.*`.
         events: Vec<String> = required("events", rule::list(1..=64, pattern())),
-        /// What they are about.
+        /// The items of the events.
         filter: Option<Filter> = optional("filter", rule::object::<Filter>()),
         /// The cursor after which it begins.
         resume: Option<u64> = optional("resume", place()),
@@ -135,7 +135,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What the role must permit for an event of this name to be sent.
+/// The permission that an event of this name needs.
 #[must_use]
 pub fn action(name: &str) -> Action {
     let kind = name.split_once('.').and_then(|(kind, _)| ResourceKind::parse(kind));
@@ -164,7 +164,7 @@ impl Wanted {
         Transient { deltas: self.names(DELTA), depths: self.names(DEPTH) }
     }
 
-    /// Whether a subscriber with these wishes is told this.
+    /// True if a subscriber with this filter receives the event.
     #[must_use]
     pub fn wants(&self, item: &StreamItem) -> bool {
         match item {

@@ -25,7 +25,7 @@ pub use list::ListExecutions;
 pub use start::{ExecutePlan, RunOptions};
 pub use step::{StepResult, StepSummary, Waiting};
 
-/// An execution as it is told: what does not exist yet is left out.
+/// An execution; a member that does not exist yet is left out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionBody<'a> {
@@ -93,7 +93,7 @@ pub struct ProgressBody {
     completed: u32,
     /// With a worker.
     running: u32,
-    /// Waiting, for whatever it is.
+    /// Waiting, for any reason.
     pending: u32,
     /// Failed or rejected.
     failed: u32,
@@ -142,7 +142,7 @@ impl<'a> ExecutionBody<'a> {
         Self::of(execution, *progress)
     }
 
-    /// An execution with its steps; `waiting` says what a pending task waits for.
+    /// An execution with its steps; `waiting` gives the obstacle of a pending task.
     #[must_use]
     pub fn whole(detail: &'a ExecutionDetail, waiting: impl Fn(&Task) -> Waiting) -> Self {
         let execution = &detail.overview.execution;

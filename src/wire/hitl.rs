@@ -1,4 +1,4 @@
-//! What is said of approvals where work is submitted: `hitl` of a task, a template, an execute and a
+//! The approval settings of submitted work: `hitl` of a task, a template, an execute and a
 //! deploy, as far as they have it in common (SPEC.md, HITL; PROTOCOL.md 6).
 //!
 //! Deliberately absent: approvals themselves, which are [`super::approvals`].

@@ -55,7 +55,7 @@ pub struct ClusterFigures {
     pub term_left: Duration,
 }
 
-/// Figures of the operating system about the process; `None` where it does not tell.
+/// Figures of the operating system about the process; `None` where it reports none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Process {
     /// Processor time in seconds.
@@ -184,7 +184,7 @@ impl Collector for Scrape {
 }
 
 impl Scrape {
-    /// Tasks, executions, reviews, deliveries: what happened.
+    /// Counters of tasks, executions, reviews, deliveries.
     fn work(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let Figures { models, queues, .. } = &self.figures;
         let entries = models.iter().flat_map(|(model, figures)| {
@@ -251,7 +251,7 @@ impl Scrape {
         )
     }
 
-    /// How things are.
+    /// Gauges.
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
     fn stock(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let figures = &self.figures;
@@ -419,7 +419,7 @@ fn by<'a>(
     counts.iter().map(move |(value, count)| ([(label, *value)], *count))
 }
 
-/// The sheet on which a scrape is written.
+/// The encoder of a scrape.
 struct ScrapeEncoder<'a, 'e>(&'a mut DescriptorEncoder<'e>);
 
 impl ScrapeEncoder<'_, '_> {

@@ -31,7 +31,7 @@ fn limit() -> impl Parse<u64> {
     rule::whole(1..=MAX_LIMIT)
 }
 
-/// A model: what nobody set or told is left out.
+/// A model; a figure that nobody set or reported is left out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ModelState)]
@@ -70,7 +70,7 @@ struct PriceBody {
     cache_write: f64,
 }
 
-/// The limits of a model; what is left out is unlimited.
+/// The limits of a model; a member that is left out is unlimited.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LimitsBody {
@@ -129,7 +129,7 @@ struct ReportedBody {
 struct AllowanceBody {
     /// In a minute.
     limit: u64,
-    /// The rest of it, when it was told.
+    /// The rest of it, when it was reported.
     remaining: u64,
 }
 

@@ -24,7 +24,7 @@ request! {
 }
 
 request! {
-    /// A change of a queue; what is left out stays as it is.
+    /// A change of a queue; a member that is left out stays as it is.
     #[derive(Debug, Clone, Copy)]
     pub struct ChangeQueue as "ChangeQueue" {
         /// True if it gives out no leases.

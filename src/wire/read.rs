@@ -50,7 +50,7 @@ pub fn value<T: Read>(value: Value) -> Result<T, Error> {
 
 /// Reads a parsed body, and returns every fault of it.
 ///
-/// Where there are faults, what was read is good only for finding more: defaults are in place of what is
+/// Where there are faults, the read part is good only for finding more: defaults are in place of what is
 /// broken. There is nothing if the whole cannot be made.
 #[must_use]
 pub fn every_fault<T: Read>(value: Value) -> (Option<T>, Vec<Fault>) {

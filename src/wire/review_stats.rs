@@ -1,4 +1,4 @@
-//! What approvals come to, and how good confidences are, on the wire (SPEC.md, HITL statistics;
+//! The statistics of approvals, and the quality of confidences, on the wire (SPEC.md, HITL statistics;
 //! PROTOCOL.md 6).
 //!
 //! Deliberately absent: how the figures are made, which [`callboard_domain::review_stats`] and

@@ -27,7 +27,7 @@ request! {
     pub struct CreateSchedule as "CreateSchedule" {
         /// For people.
         name: String = required("name", rule::text(rule::characters(1..=MAX_NAME))),
-        /// When, and what happens if not.
+        /// The instants, and the rules for late and overlapping occurrences.
         timing: ScheduleTiming = flat(shape::<ScheduleTiming>()),
         /// The work that an occurrence starts.
         target: (ScheduleTarget, Value) = required("target", TargetRule),
@@ -36,12 +36,12 @@ request! {
 }
 
 request! {
-    /// What of a schedule is changed.
+    /// A change of a schedule.
     #[derive(Debug, Clone)]
     pub struct ChangeSchedule as "ChangeSchedule" {
         /// For people.
         name: Option<String> = optional("name", rule::text(rule::characters(1..=MAX_NAME))),
-        /// When, and what happens if not.
+        /// The instants, and the rules for late and overlapping occurrences.
         timing: ScheduleTiming = flat(shape::<ScheduleTiming>()),
         /// The work that an occurrence starts.
         target: Option<(ScheduleTarget, Value)> = optional("target", TargetRule),
@@ -50,7 +50,7 @@ request! {
 }
 
 request! {
-    /// When a schedule starts its work, and what happens if it cannot.
+    /// The instants of a schedule, and its rules for late and overlapping occurrences.
     #[derive(Debug, Clone, Default)]
     pub struct ScheduleTiming as "ScheduleTiming" {
         /// Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly.
@@ -71,7 +71,7 @@ request! {
 }
 
 request! {
-    /// What an occurrence starts: a task, an execution of a plan, or a deployment of a template.
+    /// The work of an occurrence: a task, an execution of a plan, or a deployment of a template.
     #[derive(Debug, Clone)]
     pub struct ScheduleTarget as "ScheduleTarget" {
         /// A task.

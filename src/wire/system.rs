@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
 
-/// A worker as it is told.
+/// A worker.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerBody {

@@ -39,7 +39,7 @@ const MAX_CONTEXT: usize = 256 << 10;
 const MAX_BATCH: usize = 100;
 
 request! {
-    /// What a task is created with.
+    /// The request for a task.
     #[derive(Debug, Clone, Default)]
     pub struct CreateTask as "CreateTask" {
         /// The task.
@@ -145,7 +145,7 @@ pub(super) fn tags() -> impl Parse<Vec<String>> {
     rule::list(0..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
 }
 
-/// What fills in what a task leaves out.
+/// The defaults of a task's optional members.
 #[derive(Debug, Clone)]
 pub struct Defaults {
     /// The model of a task that names none.
@@ -193,7 +193,7 @@ impl NewTask {
     }
 }
 
-/// A task as it is told: what does not exist yet is left out.
+/// A task; a member that does not exist yet is left out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskBody<'a> {

@@ -106,7 +106,7 @@ pub fn source(value: Value, env_allow: &[String]) -> Result<TemplateSource, Erro
     definitions::read(value, |source| faults(source, env_allow))
 }
 
-/// The template that a file holds, as far as that can be told without a server: which environment
+/// The template in a file, checked as far as possible without a server: which environment
 /// variables may be used, only the server knows.
 ///
 /// # Errors

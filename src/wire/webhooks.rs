@@ -57,7 +57,7 @@ pub struct DeliveryBody<'a> {
     /// The task that it is about.
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
-    /// The event that it tells of, such as `task.completed` or `hitl.assigned`.
+    /// The reported event, such as `task.completed` or `hitl.assigned`.
     event: &'static str,
     /// Where a webhook goes, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct DeliveryBody<'a> {
 }
 
 impl<'a> DeliveryBody<'a> {
-    /// A delivery as it is told.
+    /// A delivery.
     #[must_use]
     pub fn of(delivery: &'a Delivery) -> Self {
         let (kind, url, to) = match &delivery.cargo {

@@ -54,7 +54,8 @@ const BATCH: usize = 64;
 const ROUNDS: usize = 8;
 /// How long the last frames may take.
 const END_WITHIN: Duration = Duration::from_secs(3);
-/// How long what a client still sends is read and dropped, so that it reads why the socket is closed.
+/// The time for which a client's further frames are read and dropped, so that it reads why the socket
+/// is closed.
 const DROPPING: Duration = Duration::from_secs(2);
 
 /// Subscribe to events.
@@ -171,7 +172,7 @@ impl End {
     }
 }
 
-/// Waits for the frame that says who the client is.
+/// Waits for the frame that authenticates the client.
 async fn authenticate(app: &App, socket: &mut Socket) -> Result<(OpenPermit, Caller), End> {
     let first = async {
         loop {
@@ -208,7 +209,7 @@ struct Connection {
     socket: Socket,
     session: Session,
     feeds: Feeds,
-    /// By number: the end of the feed, and what it was asked for.
+    /// By number: the end of the feed, and its filter.
     subs: HashMap<u64, (AbortHandle, Wanted)>,
     next_number: u64,
     /// The socket holds frames that it has not passed on.
@@ -218,10 +219,10 @@ struct Connection {
     timer: Pin<Box<Sleep>>,
 }
 
-/// What happens to a connection.
+/// An event of a connection.
 enum ConnectionEvent {
     Heard(Message),
-    /// It cannot be read or written any further; with a reason if the client can be told.
+    /// It cannot be read or written any further; with a reason if the client can receive it.
     Gone(Option<End>),
     CaughtUp,
     Lost(Error),
@@ -464,7 +465,7 @@ fn poll_write(
     now: Instant,
 ) -> Poll<Result<(), tungstenite::Error>> {
     loop {
-        // What the socket holds goes first, so that what waits is counted here.
+        // The socket's own buffer goes first, so that waiting frames are counted here.
         if !session.has_waiting() || *is_unflushed && socket.poll_ready_unpin(cx).is_pending() {
             ready!(socket.poll_flush_unpin(cx))?;
             *is_unflushed = false;

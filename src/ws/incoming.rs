@@ -35,7 +35,7 @@ const MASKED: u8 = 0x80;
 const LENGTH_16: u8 = 126;
 const LENGTH_64: u8 = 127;
 
-/// What a socket may send.
+/// The limits of a socket.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     /// The longest message, in bytes.
@@ -76,7 +76,7 @@ pub(crate) struct Incoming<S> {
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-/// What was read and not handed on.
+/// The bytes that were read and not handed on.
 #[derive(Debug)]
 struct Read {
     bytes: Box<[u8]>,
@@ -89,7 +89,7 @@ impl Read {
         &self.bytes[self.from..self.to]
     }
 
-    /// Makes room behind what is left.
+    /// Makes room behind the rest.
     fn room(&mut self) -> ReadBuf<'_> {
         self.bytes.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);
@@ -97,7 +97,7 @@ impl Read {
     }
 }
 
-/// Where the reader is.
+/// The place of the reader.
 #[derive(Debug, Clone, Copy)]
 enum At {
     /// Before the head of a frame.
@@ -158,7 +158,7 @@ impl Piece {
         Some(Self::begin(first, mask, length))
     }
 
-    /// The first piece of what is left of a frame.
+    /// The first piece of the rest of a frame.
     fn begin(first: u8, mask: Option<[u8; 4]>, left: u64) -> Self {
         let is_cut = first & CONTROL == 0 && left > PIECE as u64;
         let payload = if is_cut { PIECE as u64 } else { left };
@@ -209,7 +209,7 @@ impl<S> Incoming<S> {
         self.inner
     }
 
-    /// Hands on what was read, until it is all gone or `out` is full.
+    /// Hands on the read bytes, until they are all gone or `out` is full.
     fn hand_on(&mut self, out: &mut ReadBuf<'_>) -> Result<(), Error> {
         let mut unfinished = 0;
         while out.remaining() > 0 {

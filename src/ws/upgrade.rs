@@ -1,6 +1,6 @@
 //! From a request to a WebSocket (RFC 6455).
 //!
-//! Deliberately absent: what is said on it.
+//! Deliberately absent: its frames.
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;

@@ -1,7 +1,7 @@
 //! `GET /api/workers/connect`: a worker's socket (PROTOCOL.md 11).
 //!
-//! Frames become messages to the worker's actor, and what the actor tells becomes frames. The first
-//! frame registers. Deliberately absent: what the frames do; the worker's actor and the tasks decide.
+//! Frames become messages to the worker's actor, and the actor's commands become frames. The first
+//! frame registers. Deliberately absent: the effects of frames; the worker's actor and the tasks decide.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +38,8 @@ use frames::{Heard, Registration};
 
 /// The longest frame that is taken: an output, and the JSON around it.
 const MAX_FRAME: usize = 32 << 20;
-/// How long what a refused socket still sends is read and dropped: a worker that is still sending would
-/// otherwise meet a closed connection before it reads why.
+/// The time for which a refused socket's further bytes are read and dropped: a worker that is still
+/// sending would otherwise meet a closed connection before it reads why.
 const DROPPING: Duration = Duration::from_secs(2);
 /// How long a worker may take to register.
 const REGISTER_WITHIN: Duration = Duration::from_secs(10);
@@ -130,7 +130,7 @@ impl Socket {
         self.send(&ToWorker::Error { error }).await;
         close(&mut self.sink, close_code, "the frame was refused").await;
         let Ok(socket) = self.stream.reunite(self.sink) else { return };
-        // What the frame held is free again before the rest of it arrives.
+        // The frame's room is free again before the rest of it arrives.
         let mut rest = socket.into_inner().into_inner();
         let drop_rest = async {
             let mut dropped = vec![0; 1 << 14];
@@ -186,7 +186,7 @@ async fn send(sink: &mut SplitSink<WebSocket, Message>, frame: &ToWorker) -> boo
     matches!(sent.await, Ok(Ok(())))
 }
 
-/// Sends `first` and whatever else is there by now, in one go.
+/// Sends `first` and every further command so far, in one go.
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     first: &ToWorker,
@@ -256,7 +256,7 @@ async fn register(
     Err(End::Closed)
 }
 
-/// Registers the worker and tells it so.
+/// Registers the worker and answers it.
 async fn begin(
     app: &App,
     caller: &Caller,
@@ -352,7 +352,7 @@ async fn serve(
     (Socket { sink, stream }, end)
 }
 
-/// The next frame, or what is wrong with it, until there is none any more.
+/// The next frame, or its fault, until there is none any more.
 async fn next_frame(
     stream: &mut SplitStream<WebSocket>,
 ) -> Result<Result<FromWorker, String>, End> {

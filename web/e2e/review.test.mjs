@@ -34,7 +34,7 @@ const waits = (id) =>
 const decided = (id) => server.until(async () => (await item(id)).decision, `the decision on ${id}`);
 const title = (page, text) => page.locator(".review-panel").getByText(text).first().waitFor();
 
-/** Rejects whatever waits, so that each scenario has its own items. */
+/** Rejects every waiting output, so that each scenario has its own items. */
 async function clear() {
   const waiting = await server.call("GET", "/api/hitl/pending?includeExpired=true&limit=100");
   for (const { taskId } of waiting)

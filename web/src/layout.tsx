@@ -152,7 +152,7 @@ function Waiting() {
 
 function LiveChip() {
   const connection = useConnection();
-  const told = {
+  const states = {
     live: ["good", "dot", "live", "Changes are shown as they happen."],
     reconnecting: ["warn", "running", "reconnecting", "The connection was lost; it is being made again."],
     stale: [
@@ -162,7 +162,7 @@ function LiveChip() {
       "There is no connection: what you see may be old. It is still being tried.",
     ],
   } as const;
-  const [tone, icon, word, tip] = told[connection];
+  const [tone, icon, word, tip] = states[connection];
   return (
     <span className="live" data-live={connection} data-tip={tip} role="status">
       <Mark tone={tone} icon={icon}>

@@ -79,7 +79,7 @@ fn a_second_backup_stores_the_changed_rows_only_and_each_restores() {
     }
     // Over a store it does not restore.
     assert!(restore(&repository, &first, &fixture.path("two"), None).is_err());
-    // Pruning keeps what the newest needs.
+    // Pruning keeps the chunks of the newest.
     let pruned = repository.prune(1).expect("it prunes");
     assert!(pruned.backups == 1 && pruned.chunks > 0, "{pruned:?}");
     repository.verify(&second).expect("it is intact");

@@ -42,7 +42,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Adds what the floor came to.
+    /// Adds the floor's figures.
     pub(super) async fn floor(&mut self, ground: &Ground) -> Result<(), Error> {
         if let Some(floor) = ground.store_floor().await? {
             self.least_together.push(floor.together);
@@ -92,7 +92,7 @@ pub(super) async fn load(
     crew.serve(closed_loop(clients, span)).await
 }
 
-/// A worker that works, and whom it tells.
+/// A worker, and the channels of its reports.
 pub(super) struct Crew {
     applied: Arc<[Notify]>,
     working: JoinSet<Result<(), Error>>,
@@ -117,7 +117,7 @@ impl Crew {
         Arc::clone(&self.applied)
     }
 
-    /// What `load` comes to. A worker that breaks ends it.
+    /// The figures of `load`. A worker that breaks ends it.
     pub(super) async fn serve(
         &mut self,
         load: impl Future<Output = Result<Summary, Error>>,

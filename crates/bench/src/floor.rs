@@ -1,10 +1,10 @@
-//! The floors: what the same work costs at least, in processes of their own.
+//! The floors: the least cost of the same work, measured in processes of their own.
 //!
 //! | floor | what it is |
 //! |---|---|
 //! | store | sled, bare: one committer thread, 64 writers of one 1 KB record each, then one alone |
 //! | http | axum, one call of an actor, and the same committer: 500 bytes in, stored, 300 bytes out |
-//! | index | no floor: the index of the store by itself, for what a server cannot tell of its memory |
+//! | index | no floor: the index of the store by itself, for the part of memory that a server cannot report |
 //!
 //! A floor is this very program, started again as `callboard bench-floor`. Each package has its own
 //! part of them (`floor.rs` there), so that nothing else learns of sled or of actors. Deliberately
@@ -43,7 +43,7 @@ pub enum Floor {
     Index,
 }
 
-/// What the store does at best.
+/// The best rates of the store.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct StoreFloor {
     /// With 64 writers.
@@ -52,7 +52,7 @@ pub(super) struct StoreFloor {
     pub(super) alone: Summary,
 }
 
-/// Measures what the store does at best.
+/// Measures the best rates of the store.
 pub(super) async fn store(directory: &TempDir, span: Duration) -> Result<StoreFloor, Error> {
     let mut command = own_executable()?;
     command.args(["bench-floor", "store", "--millis"]).arg(span.as_millis().to_string());
@@ -61,7 +61,7 @@ pub(super) async fn store(directory: &TempDir, span: Duration) -> Result<StoreFl
     serde_json::from_slice(&output.stdout).map_err(Error::of("the floor does not say its figures"))
 }
 
-/// Starts the least server that keeps what it takes.
+/// Starts the least durable server.
 pub(super) async fn http(directory: TempDir) -> Result<Program, Error> {
     let mut command = own_executable()?;
     command.args(["bench-floor", "http", "--directory"]).arg(directory.path());
@@ -77,10 +77,10 @@ pub(super) async fn index(items: usize) -> Result<f64, Error> {
     serde_json::from_slice(&output.stdout).map_err(Error::of("the index does not say its figure"))
 }
 
-/// What a floor is to know.
+/// The settings of a floor.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where it keeps what it takes.
+    /// Its data directory.
     pub directory: PathBuf,
     /// How long it is measured.
     pub span: Duration,
@@ -88,7 +88,7 @@ pub struct Settings {
     pub items: usize,
 }
 
-/// Is a floor: says its figures with `tell`, or where it listens.
+/// Runs a floor: prints its figures or its address with `tell`.
 ///
 /// # Errors
 /// If the disk or the socket fails.

@@ -1,4 +1,4 @@
-//! T10: T2 again, with much stored and with little. What a task costs with 1,000 stored is the floor.
+//! T10: T2 again, with much stored and with little. The cost of a task with 1,000 stored is the floor.
 
 use super::IN_FLIGHT;
 use super::complete::{Crew, load};
@@ -9,7 +9,7 @@ use super::program::{Ground, Program};
 use super::report::{Bound, Row};
 use super::stored::{Stored, grouped};
 
-/// Measures on copies of what was stored, in turns.
+/// Measures on copies of the stored directories, in turns.
 pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<Vec<Row>, Error> {
     let stored = stored.ok_or_else(|| broken("T10 needs a server of its own"))?;
     let mut sizes: Vec<_> = stored.fewer.iter().map(|(size, _)| *size).collect();
@@ -20,7 +20,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
             let server = ground.server_on(ground.copy(directory)?, &[]).await?;
             rounds[index].push(measure(ground, server).await?.0);
         }
-        // It grows by what is measured, which is little beside what is there.
+        // It grows by the measured tasks, which are few beside the stored ones.
         let server = stored.open(ground, &[]).await?;
         let (summary, server) = measure(ground, server).await?;
         stored.close(server.kill().await?);
@@ -38,7 +38,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
 
 async fn measure(ground: &Ground, server: Program) -> Result<(Summary, Program), Error> {
     let service = server.service().await?;
-    // Lists are read in while it answers already; what is measured is a server that has them.
+    // Lists are read in while it answers already; the measured server has them.
     total(&service.operator.client()?, None).await?;
     let mut crew = Crew::hire(&service, IN_FLIGHT, IN_FLIGHT).await?;
     let summary = load(&service, &mut crew, IN_FLIGHT, ground.options.span).await?;

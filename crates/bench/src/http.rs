@@ -2,7 +2,8 @@
 //! beforehand, and as much of an answer read as is needed. The client shares the cores with what it
 //! measures, so it does nothing else.
 //!
-//! [`Site::client`] gives the usual client, for whatever is not load. Deliberately absent: TLS and chunked answers, which a server has behind a proxy only.
+//! [`Site::client`] gives the usual client, for every request that is not load. Deliberately absent:
+//! TLS and chunked answers, which a server has behind a proxy only.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 

@@ -71,7 +71,7 @@ pub enum Target {
     T10,
 }
 
-/// What is measured, and how long.
+/// The targets to measure, and the time for each.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Only these; all if empty.
@@ -82,7 +82,7 @@ pub struct Options {
     pub rounds: usize,
     /// How many items are stored, where a target names a number of its own.
     pub items: Option<usize>,
-    /// Where the directories of what is measured are made.
+    /// The directory in which the measured servers keep their data.
     pub directory: PathBuf,
     /// A server that runs already, instead of one of our own.
     pub server: Option<Site>,
@@ -108,7 +108,7 @@ impl Options {
     }
 }
 
-/// Measures what is asked for; `tell` hears what is done at the moment.
+/// Measures the chosen targets; `tell` receives a line for each stage.
 ///
 /// # Errors
 /// The first thing that could not be measured.

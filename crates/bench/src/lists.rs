@@ -34,7 +34,7 @@ const LITTLE_CACHE: [(&str, &str); 1] = [("CALLBOARD_STORE__CACHE_BYTES", "10485
 const STATUSES: [&str; 6] = ["completed", "failed", "cancelled", "pending", "running", "rejected"];
 const P99_MS: f64 = 10.0;
 
-/// Measures lists: on what was stored, or on a server that runs already.
+/// Measures lists: on a stored directory, or on a server that runs already.
 pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<Vec<Row>, Error> {
     let Some(stored) = stored else {
         return lists(&ground.service().await?.operator).await;
@@ -60,7 +60,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
 }
 
 /// The index by itself, in a process of its own; and the memory of a server on all of it beyond that
-/// of an empty one, whatever it is for: the index, sled's table of its pages, what the allocator keeps.
+/// of an empty one, for any purpose: the index, sled's table of its pages, the allocator's reserve.
 async fn memory(ground: &Ground, stored: &mut Stored) -> Result<[Row; 2], Error> {
     let index = floor::index(stored.items).await?;
     let empty = ground.server_on(ground.directory()?, &LITTLE_CACHE).await?;

@@ -9,16 +9,16 @@ use super::error::{Error, broken};
 
 /// How long clients run before anything counts, unless what counts is shorter.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Whoever is not answered in this time isn't at all.
+/// The time after which a request counts as unanswered.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Somebody who asks again and again.
+/// A client that repeats its request.
 pub(super) trait Client: Send + 'static {
     /// Asks once, and returns when it is answered.
     fn once(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// What a measurement came to.
+/// The figures of a measurement.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Summary {
     /// Answers a second.

@@ -1,5 +1,5 @@
-//! The page that keeps the figures: they stand between two marks, and only what is between them
-//! is written.
+//! The page that keeps the figures: they stand between two marks, and only the lines between them
+//! are written.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ impl Page {
     }
 }
 
-/// What stands before the first mark and after the second one.
+/// The text before the first mark and after the second one.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

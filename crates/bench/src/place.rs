@@ -49,7 +49,7 @@ fn known(text: &str) -> String {
     if text.is_empty() { "unknown".into() } else { text.into() }
 }
 
-/// What a release was built from, else what stands in the directory of the sources.
+/// The commit of a release, else that of the source directory.
 fn commit() -> String {
     if let Some(commit) = option_env!("CALLBOARD_COMMIT") {
         return commit.into();

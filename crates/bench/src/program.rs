@@ -1,4 +1,4 @@
-//! What is measured: the real program in a process of its own, on a directory of its own, or a
+//! The measured program: the real one in a process of its own, on a directory of its own, or a
 //! server that somebody else started.
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::http::Site;
 const ADMIN: &str = "admin@example.com";
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Where things are measured.
+/// The place of the measurements.
 pub(super) struct Ground {
     pub(super) options: Options,
     /// Everything is made in here, and gone at the end.
@@ -85,7 +85,7 @@ impl Ground {
         Program::launch(command, directory).await
     }
 
-    /// What the store does at best, unless the server is on another machine.
+    /// The best rates of the store, unless the server is on another machine.
     pub(super) async fn store_floor(&self) -> Result<Option<StoreFloor>, Error> {
         if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Ground {
         floor::store(&self.directory()?, self.options.span).await.map(Some)
     }
 
-    /// The least server that keeps what it takes, unless the server is on another machine.
+    /// The least durable server, unless the server is on another machine.
     pub(super) async fn http_floor(&self) -> Result<Option<Program>, Error> {
         if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
             return Ok(None);
@@ -115,7 +115,7 @@ impl Ground {
     }
 }
 
-/// Where a server keeps what it has.
+/// The data directory of a server.
 pub(super) fn data(directory: &TempDir) -> PathBuf {
     directory.path().join("data")
 }
@@ -133,7 +133,7 @@ pub(super) struct Program {
     child: Child,
     /// Where it listens, in nobody's name.
     pub(super) site: Site,
-    // What it writes to must outlive it.
+    // The log file must outlive it.
     _output: BufReader<ChildStdout>,
     /// Gone after the process.
     directory: Option<TempDir>,
@@ -175,7 +175,7 @@ impl Program {
         resident(self.child.id().ok_or_else(|| broken("the server has ended"))?)
     }
 
-    /// Kills it at once (kill -9), and leaves what it has stored.
+    /// Kills it at once (kill -9), and leaves its data directory.
     pub(super) async fn kill(mut self) -> Result<TempDir, Error> {
         self.child.kill().await.map_err(Error::of("the server cannot be killed"))?;
         self.directory.take().ok_or_else(|| broken("the server has no directory"))
@@ -201,7 +201,7 @@ impl Service {
         self.program.as_ref().ok_or_else(|| broken("the server was not started here"))
     }
 
-    /// Kills the server of our own, and leaves what it has stored.
+    /// Kills the server of our own, and leaves its data directory.
     pub(super) async fn kill(self) -> Result<TempDir, Error> {
         let program = self.program.ok_or_else(|| broken("the server was not started here"))?;
         program.kill().await

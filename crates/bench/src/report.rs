@@ -1,4 +1,4 @@
-//! What is shown: figures, floors, ratios and verdicts, and where they were measured.
+//! The report: figures, floors, ratios and verdicts, and the place of the measurement.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::meter::{Summary, median};
 use super::place::Place;
 
-/// What is wanted of a ratio, or of a figure that has no floor.
+/// The target of a ratio, or of a figure that has no floor.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Bound {
@@ -30,11 +30,11 @@ pub(super) struct Row {
     ratio: Option<f64>,
     /// Each round's.
     ratios: Vec<f64>,
-    /// What is wanted of the ratio, else of the figure; none where it is only told, or where there
+    /// The target of the ratio, else of the figure; none where it is only reported, or where there
     /// is no floor to hold it against.
     bound: Option<Bound>,
     met: Option<bool>,
-    /// What the floor is called beside the latencies.
+    /// The name of the floor beside the latencies.
     #[serde(skip)]
     beside: String,
     ours: Option<Summary>,
@@ -91,13 +91,13 @@ impl Row {
         self
     }
 
-    /// With another name for what it is held against.
+    /// With another name for the floor.
     pub(super) fn against(mut self, name: impl Into<String>) -> Self {
         self.beside = name.into();
         self
     }
 
-    /// With what is wanted.
+    /// With a target.
     pub(super) fn bound(mut self, bound: Bound) -> Self {
         let judged = self.ratio.unwrap_or(self.figure);
         if judged.is_nan() {

@@ -22,7 +22,7 @@ use super::worker::QUEUE;
 /// How many executions are under way at once.
 const EXECUTIONS: usize = 32;
 
-/// A plan and what is wanted of it.
+/// A plan and its targets.
 struct Work {
     together: Row,
     alone: Row,

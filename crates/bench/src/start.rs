@@ -1,4 +1,4 @@
-//! T9: from the start of the program to its first answer, and what it holds when it has nothing
+//! T9: from the start of the program to its first answer, and its memory when it has nothing
 //! to do.
 
 use std::time::Instant;

@@ -63,7 +63,7 @@ impl Stored {
         self.large = Some(directory);
     }
 
-    /// How it was made, told once.
+    /// The way of its making, reported once.
     pub(super) fn made(&mut self) -> Vec<Row> {
         std::mem::take(&mut self.made)
     }

@@ -37,7 +37,7 @@ impl Client for Submitter {
     }
 }
 
-/// Measures the program beside the least server that keeps what it takes.
+/// Measures the program beside the least durable server.
 pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let (mut ours, mut least) = (vec![], vec![]);
     for _ in 0..ground.options.rounds {
@@ -79,7 +79,7 @@ const LETTER: &str = "Sum up what this customer wants. Dear shop, my parcel with
     You may keep the voucher; I would rather have money back for whatever cannot be replaced. Yours, \
     Imogen Vale. P.S. Nobody answers your telephone before noon.";
 
-/// The body of a request: 500 bytes, whatever the prompt begins with.
+/// The body of a request: 500 bytes, with any beginning of the prompt.
 fn task(word: &str) -> String {
     let body = |prompt: &str| {
         json!({

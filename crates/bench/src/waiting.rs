@@ -1,9 +1,9 @@
-//! T5 and T6: many tasks and approvals wait. What each costs in memory, and how soon they are back
+//! T5 and T6: many tasks and approvals wait. Their memory, and the time until they are back
 //! after kill -9.
 //!
-//! Memory is told twice: of the process that took them in, which still holds what the way there left
-//! behind, and of one that was started on them. Approvals wait for an hour at most here; what waits a
-//! day is the same row.
+//! Memory is reported twice: of the process that took them in, which still holds what the way there
+//! left behind, and of one that was started on them. Approvals wait for an hour at most here; an
+//! approval that waits a day is the same row.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const ITEMS: usize = 100_000;
 /// How many tasks one request submits.
 const BATCH: usize = 100;
 /// How long the server has nothing to do before its memory is looked at: long enough for the allocator
-/// to give back what it holds for a while.
+/// to give back its reserve.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
 
 /// T5: memory of what waits. There is no floor.
@@ -73,7 +73,7 @@ pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
     ])
 }
 
-/// What it holds once it has had nothing to do for a while.
+/// Its memory once it has had nothing to do for a while.
 pub(super) async fn idle(server: &Program) -> Result<f64, Error> {
     tokio::time::sleep(IDLE).await;
     server.resident()

@@ -26,7 +26,7 @@ const OUTPUT: &str = "The customer wants the order of last week to be sent to th
 /// How much is read at a time, in bytes: as much is cleared for each read.
 const READ_AT_ONCE: usize = 16 << 10;
 
-/// What a prompt begins with that is to fail.
+/// The beginning of a prompt that is to fail.
 pub(super) const TO_FAIL: &str = "fail";
 
 /// A connected worker.
@@ -37,7 +37,7 @@ pub(super) struct Worker {
     applied: Arc<[Notify]>,
 }
 
-/// What is needed of a frame.
+/// The needed members of a frame.
 #[derive(Deserialize)]
 struct Frame<'f> {
     r#type: &'f str,
@@ -74,7 +74,7 @@ pub(super) async fn socket(site: &Site, path: &str) -> Result<WebSocketStream<Tc
 
 impl Worker {
     /// A worker for the queue [`QUEUE`] and any model. A prompt that somebody waits for begins with
-    /// that submitter's number; it is told when the result was applied.
+    /// that submitter's number; it hears when the result was applied.
     pub(super) async fn connect(
         site: &Site,
         applied: Arc<[Notify]>,

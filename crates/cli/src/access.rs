@@ -1,4 +1,4 @@
-//! What all client commands share: which server, with which credentials, written how.
+//! The shared options of all client commands: the server, the credentials, the format.
 //!
 //! Deliberately absent: a secret as a flag's value, which everybody on the machine could read.
 
@@ -67,7 +67,7 @@ impl Access {
         Ok(Client::new(server, credential)?.on_retry(tell_retry))
     }
 
-    /// A client with the stored login of the server, whatever key is at hand; `None` without one.
+    /// A client with the stored login of the server, in spite of a key; `None` without one.
     pub(super) fn stored_client(&self, store: Store) -> Result<Option<Client>, Failure> {
         let server = self.address(Some(&store))?;
         let Some(login) = store.read()?.login(&server.to_string()) else { return Ok(None) };

@@ -1,8 +1,9 @@
 //! `callboard audit`: the log, and its chain recomputed here.
 //!
 //! The log is read from its newest entry back to its oldest, so that it may be longer than the memory.
-//! Nothing that the server says of its hashes is believed. Deliberately absent: a proof against whoever can
-//! write the whole database; for that, keep the last hash that `verify` shows somewhere else.
+//! Nothing that the server says of its hashes is believed. Deliberately absent: a proof against an
+//! intruder who can write the whole database; for that, keep the last hash that `verify` shows
+//! somewhere else.
 
 use callboard_client::{Call, Client};
 use callboard_domain::audit::Entry;

@@ -200,7 +200,7 @@ async fn status(access: &Access) -> Result<(), Failure> {
     probe
 }
 
-/// Whether the credentials are taken: what every role may read, as little of it as possible.
+/// `Ok` if the server takes the credentials: the smallest read that every role may make.
 pub(super) async fn probe(client: &Client) -> Result<(), Failure> {
     client.page(Call::get(&["tasks"]).query("limit", Some(1))).await?;
     Ok(())

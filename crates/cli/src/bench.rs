@@ -1,4 +1,4 @@
-//! `callboard bench`: how fast this program is on this machine, beside what the machine can do.
+//! `callboard bench`: the speed of this program on this machine, beside that of the machine itself.
 //!
 //! Deliberately absent: a server from the environment or from the last login. Load is made on a server
 //! that was named on the command line, or on one of our own.
@@ -103,13 +103,13 @@ async fn measure(asked: Bench) -> Result<(), Failure> {
     let signal = process::signal().map_err(Failure::Other)?;
     let report = tokio::select! {
         report = callboard_bench::run(options, note) => report?,
-        // What was started ends with it, and the directories are removed.
+        // The servers that it started end with it, and the directories are removed.
         () = signal => return Err(Failure::Interrupted),
     };
     let table = report.table(&asked.directory);
     let shown = if asked.json { report.json(&asked.directory) } else { table.clone() };
     if let Some(page) = page {
-        // The sources are not what the commit says from here on.
+        // From here on, the sources differ from the commit.
         page.write(&table)?;
     }
     print(&format!("{}\n", shown.trim_end()))?;
@@ -127,7 +127,7 @@ async fn be_floor(asked: BenchFloor) -> Result<(), String> {
     floor.await.map_err(|error| error.to_string())
 }
 
-/// The server, in the name of whoever is signed in there.
+/// The server, in the name of the signed-in user.
 async fn site(url: &str, api_key_file: Option<PathBuf>) -> Result<Site, Failure> {
     let access = Access { server: Some(url.to_owned()), api_key_file, output: Output::default() };
     let client = access.client()?;

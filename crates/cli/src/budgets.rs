@@ -154,7 +154,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Budgets>) -> Result<(
     access.output.item(&budget, |budget| details(budget, &FIELDS, &[]))
 }
 
-/// Tells what was used.
+/// Prints the usage.
 pub(super) async fn usage(asked: Usage) -> Result<(), Failure> {
     let Usage { group_by, from, to, access } = asked;
     let call = Call::get(&["usage"]).query("groupBy", Some(group_by));

@@ -1,4 +1,4 @@
-//! `callboard doctor`: what stands between this machine and a server that works, and what to do.
+//! `callboard doctor`: the obstacles between this machine and a working server, each with a remedy.
 //!
 //! Deliberately absent: repairs.
 
@@ -18,7 +18,7 @@ use super::output::{Format, escaped, print};
 /// A difference of the clocks below this harms nobody.
 const SAME_CLOCK_MS: i64 = 5_000;
 
-/// What was found about one thing.
+/// The result of one check.
 struct Finding {
     check: &'static str,
     state: &'static str,
@@ -40,7 +40,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything, shows what was found, and fails with the first thing that is broken.
+/// Makes every check, shows the results, and fails with the first broken one.
 pub(super) async fn run(access: &Access) -> Result<(), Failure> {
     let client = access.client()?;
     let (findings, failure) = examine(&client).await;

@@ -34,7 +34,7 @@ pub fn moved(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     moved
 }
 
-/// What a word before the command is.
+/// The role of an argument before the command.
 enum Word {
     /// Options with all that they need.
     Whole,

@@ -1,4 +1,4 @@
-//! What a command may end with other than well, and the exit code that tells it (PROTOCOL.md 13).
+//! The failures of a command, and their exit codes (PROTOCOL.md 13).
 //!
 //! Deliberately absent: success, which is 0 and needs no words.
 
@@ -10,21 +10,21 @@ use serde_json::Value;
 
 use super::output::escaped;
 
-/// Why a command did not do what it was asked for.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The server said no.
     Refused(Box<ApiError>),
-    /// No server answered there, or what answered is out of service.
+    /// No server answered there, or it is out of service.
     Unreachable {
         /// Its address.
         server: String,
-        /// What happened.
+        /// The error.
         reason: String,
     },
     /// Something took longer than it may.
     TimedOut(String),
-    /// What was waited for ended, and not well.
+    /// The awaited work ended, and not well.
     WorkFailed(String),
     /// There are no credentials, or they are no longer good.
     NotSignedIn(String),
@@ -34,16 +34,16 @@ pub(super) enum Failure {
     Conflict(String),
     /// Something that the command line names does not exist.
     Missing(String),
-    /// What was to be sent has faults, which were found without the server.
+    /// The document to send has faults, which were found without the server.
     Invalid {
-        /// What has them.
+        /// The faulty document.
         what: String,
         /// Each with its field.
         faults: Vec<Fault>,
     },
     /// Anything else.
     Other(String),
-    /// Whoever reads the output has stopped: a quiet end.
+    /// The reader of the output has stopped: a quiet end.
     OutputClosed,
     /// The user pressed Ctrl-C at a question.
     Interrupted,
@@ -84,7 +84,7 @@ pub(super) fn decided(refusal: &ApiError) -> Option<(&str, &str)> {
 
 fn exit_code(refusal: &ApiError) -> u8 {
     match (refusal.status, refusal.code.as_str()) {
-        // The same key with another body: it meets what is there already.
+        // The same key with another body conflicts with the earlier request.
         (409, _) | (422, "IDEMPOTENCY_KEY_REUSED") => 6,
         // No other credential would help.
         (403, "BUDGET_EXCEEDED") => 1,
@@ -204,7 +204,7 @@ fn refusal_text(refusal: &ApiError) -> String {
     text
 }
 
-/// The kinds of identifiers: how they begin, what they name, and the command that shows that.
+/// The kinds of identifiers: the prefix, the item, and the command that shows it.
 const KINDS: [(&str, &str, &str); 4] = [
     ("dt_task_", "a task", "callboard tasks show"),
     ("dt_plan_", "a plan", "callboard plans show"),

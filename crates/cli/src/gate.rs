@@ -1,7 +1,7 @@
 //! When outputs wait for a reviewer: what `tasks submit`, `plans execute` and `templates deploy`
 //! share.
 //!
-//! Deliberately absent: what always waits, which a task says of itself and an execution of its steps.
+//! Deliberately absent: a forced review, which a task states for itself and a plan for its steps.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// What a task with these flags alone should be told: any of them gives it a gate with a threshold.
+    /// The note on a task with these flags alone: any of them gives it a gate with a threshold.
     pub(super) fn implied(&self) -> Option<&'static str> {
         let is_gated =
             self.review_timeout.is_some() || self.sample_rate.is_some() || !self.notify.is_empty();

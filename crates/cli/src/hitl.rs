@@ -185,7 +185,7 @@ async fn list(client: &Client, access: &Access, wanted: &List) -> Result<(), Fai
     Ok(())
 }
 
-/// How many of the items that `call` lists nobody decided in time; `None` if the server does not tell.
+/// The number of overdue items in the list of `call`; `None` if the server does not report it.
 async fn overdue(client: &Client, call: Call<'_>) -> Option<u64> {
     let call = call.query("status", Some("expired")).query("limit", Some(1));
     client.page(call).await.ok()?.pagination["total"].as_u64()

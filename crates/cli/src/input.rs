@@ -1,6 +1,6 @@
-//! What commands read: prompts, documents in JSON or YAML, settings of an input.
+//! The inputs of commands: prompts, documents in JSON or YAML, settings of an input.
 //!
-//! Deliberately absent: checks of what a document means. The server has them.
+//! Deliberately absent: checks of a document's meaning. The server has them.
 
 use std::fmt::Display;
 use std::io::Read;

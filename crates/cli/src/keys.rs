@@ -46,7 +46,7 @@ const COLUMNS: [Column; 10] = [
     ("LAST USED", "lastUsedAt"),
 ];
 
-/// What the key is like.
+/// The properties of the key.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
     /// Name.

@@ -112,7 +112,7 @@ impl TemporaryLogin {
 pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
 
 impl Store {
-    /// The one of whoever runs the program.
+    /// The login of the program's user.
     pub(super) fn of_user() -> Result<Self, Failure> {
         let given = |name| std::env::var_os(name).filter(|path| !path.is_empty());
         let config = given("XDG_CONFIG_HOME").map(PathBuf::from);

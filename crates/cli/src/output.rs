@@ -150,7 +150,7 @@ fn output(item: &Value) -> Result<(), Failure> {
     print(&format!("{}{newline}", lines.join("\n")))
 }
 
-/// The id of an item, whatever kind it has.
+/// The id of an item of any kind.
 fn id(item: &Value) -> Option<&str> {
     ["id", "taskId", "batchId", "name"].iter().find_map(|name| item[name].as_str())
 }

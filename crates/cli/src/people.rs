@@ -12,7 +12,7 @@ use super::failure::Failure;
 const PAGE: u64 = 100;
 const MOST_PAGES: u64 = 100;
 
-/// The identifier of the user whom `text` names by identifier or e-mail; the server tells users to admins.
+/// The identifier of the user whom `text` names by identifier or e-mail; the server lists users for admins.
 pub(super) async fn user(client: &Client, text: String) -> Result<String, Failure> {
     if !text.contains('@') {
         return Ok(text);
@@ -30,7 +30,7 @@ impl People {
         Self::read(client, &["hitl", "reviewers"]).await
     }
 
-    /// The users who decide on outputs, or nobody if the server does not tell.
+    /// The users who decide on outputs, or nobody if the server does not list them.
     pub(super) async fn known_reviewers(client: &Client) -> Self {
         Self::reviewers(client).await.unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl People {
         user.filter(|_| !text.is_empty()).map(|user| user[0].as_str())
     }
 
-    /// The same, or the failure that says whom `text` could name; `what` is what the user is for.
+    /// The same, or the failure that lists the candidates for `text`; `what` names the user's part.
     pub(super) fn named(&self, what: &str, text: &str) -> Result<String, Failure> {
         self.id(text).map(str::to_owned).ok_or_else(|| {
             let known: Vec<_> =

@@ -91,7 +91,7 @@ impl Echo {
         let before = Self::now();
         if let Some(mut modes) = before.0.clone() {
             modes.local_modes.remove(LocalModes::ECHO);
-            // What is no terminal after all has no echo either.
+            // An input that is no terminal has no echo either.
             let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &modes);
         }
         before

@@ -1,4 +1,4 @@
-//! How an execution is started: what `plans execute` and `templates deploy` share.
+//! The start of an execution: the common part of `plans execute` and `templates deploy`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Start {
         self.input.is_some()
     }
 
-    /// Starts it with `call` and shows it; `body` holds what is not shared, `input` what the input
+    /// Starts it with `call` and shows it; `body` holds the command's own members, `input` what the input
     /// begins with.
     pub(super) async fn send(
         &self,

@@ -170,7 +170,7 @@ impl Tasks {
     }
 }
 
-/// What is submitted.
+/// The submission.
 #[derive(Debug, Clone, Args)]
 pub struct Submit {
     /// Prompt for the model; `-` reads standard input.

@@ -126,7 +126,7 @@ pub struct List {
     offset: Option<u64>,
 }
 
-/// What of a template is run, and how.
+/// The version of a template to run, and its options.
 #[derive(Debug, Clone, Args)]
 pub struct Deploy {
     /// The template.

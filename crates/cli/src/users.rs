@@ -67,7 +67,7 @@ pub enum Users {
     },
 }
 
-/// What the user is like.
+/// The properties of the user.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
     /// E-mail of the user.

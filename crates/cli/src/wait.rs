@@ -1,4 +1,4 @@
-//! Waiting for work to end, and what its end means for the exit code.
+//! Waiting for work to end, and the exit code of its end.
 //!
 //! A server that is away for a moment (a restart, a network that hiccups) is waited for as well:
 //! the work goes on there. Deliberately absent: the progress of an execution, which is `watch`.
@@ -35,7 +35,7 @@ impl Outage {
     }
 
     /// It did not, and may be back in a moment; an error once that takes too long or cannot be. Returns
-    /// what the user is told, once.
+    /// the note to the user, once.
     pub(super) fn goes_on(&mut self, failure: Failure) -> Result<Vec<String>, Failure> {
         let first = self.since.is_none();
         let since = *self.since.get_or_insert_with(Instant::now);
@@ -49,7 +49,7 @@ impl Outage {
     }
 }
 
-/// The task once it has ended; says on standard error what it waits for, and at Ctrl-C how to go on.
+/// The task once it has ended; notes its obstacle on standard error, and at Ctrl-C the way to go on.
 pub(super) async fn task(
     client: &Client,
     id: &str,

@@ -1,4 +1,4 @@
-//! An execution until it has ended: told by events, settled by its state.
+//! An execution until it has ended: shown by events, decided by its state.
 //!
 //! ```text
 //! GET execution ─▶ ended? ──yes──▶ the end
@@ -7,9 +7,9 @@
 //!       └── an event, the stream opened, it broke, or a while passed
 //! ```
 //!
-//! The state alone says what is so; events only say that it is worth a look. So the end is not
-//! missed, whatever becomes of the stream: without one the state is read every second. Deliberately
-//! absent: what it looks like, which is [`View`].
+//! The state alone is the truth; an event is only a reason to read it. So the end is not
+//! missed under any fault of the stream: without one the state is read every second. Deliberately
+//! absent: the presentation, which is [`View`].
 
 mod board;
 mod event;
@@ -59,7 +59,7 @@ async fn until_end(
     let mut stream = Events::new(client, &[("executionId", id)]);
     let mut outage = Outage::default();
     let mut due = Instant::now();
-    // Whether all that the state shows was, or will be, told by events as well.
+    // True if events report everything that the state shows, now or later.
     let mut heard = false;
     loop {
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -91,7 +91,7 @@ async fn until_end(
                     due = due.min(Instant::now() + wait);
                 }
             }
-            // What happened before it opened, or while it was broken, was not heard.
+            // Events from before it opened, or while it was broken, were not heard.
             Ok(StreamItem::Opened { resumed }) => {
                 heard = resumed;
                 due = Instant::now();
@@ -106,7 +106,7 @@ async fn until_end(
     }
 }
 
-/// Whoever reads events is shown the last ones too.
+/// A reader of events sees the last ones too.
 async fn last_events(stream: &mut Events, view: &mut View) -> Result<(), Failure> {
     let until = Instant::now() + LAST_EVENTS;
     while stream.is_open() && view.lacks_the_end() {

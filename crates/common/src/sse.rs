@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// The greatest event that is taken, in bytes.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// One event. What came without a blank line after it is none.
+/// One event. Lines without a blank line after them are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
     /// The `event` field, empty when there was none.
@@ -22,7 +22,7 @@ pub struct Event {
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// What was read of the next event, and the events that are whole.
+/// The part of the next event that was read, and the events that are whole.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,

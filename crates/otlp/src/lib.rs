@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A span is made when its work has ended, so nothing is open in memory, and its identifiers come from
-//! the caller. Nobody waits for an export. Deliberately absent: sampling, which whoever begins a trace
+//! the caller. Nobody waits for an export. Deliberately absent: sampling, which the beginner of a trace
 //! decides, and texts: no attribute holds a prompt or an output.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! An entry of the audit log on the wire, and the way back: whoever verifies the log reads what it
+//! An entry of the audit log on the wire, and the way back: a verifier of the log reads the entry that it
 //! shows.
 //!
 //! Deliberately absent: the chain, which is [`callboard_domain::audit`]'s.
@@ -43,7 +43,7 @@ pub struct AuditEntryBody {
 }
 
 impl AuditEntryBody {
-    /// An entry as it is told.
+    /// An entry on the wire.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         Self {

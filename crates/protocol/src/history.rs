@@ -1,5 +1,5 @@
 //! An entry of an approval's history on the wire, in both directions: the server writes it, and
-//! whoever checks the chain reads it back (SPEC.md, HITL history entry; PROTOCOL.md 6).
+//! a verifier of the chain reads it back (SPEC.md, HITL history entry; PROTOCOL.md 6).
 //!
 //! ```text
 //! Entry, comment, edit ── EntryBody::of ──▶ JSON ── EntryBody::entry ──▶ Entry
@@ -33,7 +33,7 @@ pub struct EntryBody {
     /// pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
     /// `notification_skipped`.
     action: String,
-    /// When.
+    /// The instant.
     #[schema(format = DateTime)]
     timestamp: String,
     /// The actor: the identifier of a user or a key, or `system`.
@@ -136,7 +136,7 @@ impl MoreBody {
     }
 }
 
-/// What was said and written in an entry, of which the entry itself knows only hashes.
+/// The texts of an entry, of which the entry itself holds only hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Texts<'a> {
     /// The comment, or the reason of a rejection.
@@ -159,7 +159,7 @@ pub enum Misread {
 }
 
 impl EntryBody {
-    /// An entry, with what was said and written.
+    /// An entry with its texts.
     #[must_use]
     pub fn of(entry: &Entry, texts: Texts<'_>) -> Self {
         /// As it is written on the wire.
@@ -282,7 +282,7 @@ impl EntryBody {
         self.number
     }
 
-    /// What was said and written, and the salt.
+    /// The texts and the salt.
     ///
     /// # Errors
     /// [`Misread::Malformed`], if the salt cannot be read.

@@ -6,9 +6,9 @@
 //!        ◀──assign───            worker ─delta, drain▶          worker ◀─cancel, drain, error─
 //! ```
 //!
-//! One JSON object per text frame, told apart by `type`. A worker takes members that it doesn't
+//! One JSON object per text frame, distinguished by `type`. A worker takes members that it doesn't
 //! know, so that an older worker survives a newer server; a server refuses them, so that the
-//! author of a worker hears of a misspelt one. Deliberately absent: what the frames do. `Debug`
+//! author of a worker hears of a misspelt one. Deliberately absent: the effects of frames. `Debug`
 //! shows no prompt, no context and no output.
 
 use std::fmt;
@@ -20,7 +20,7 @@ use callboard_domain::task::{Message, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a worker says.
+/// A frame from a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
 pub enum FromWorker {
@@ -41,7 +41,7 @@ pub enum FromWorker {
     Drain {},
 }
 
-/// Who the worker is and what it takes.
+/// The worker's identity and the tasks that it takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
@@ -55,12 +55,12 @@ pub struct Register {
     pub models: Vec<String>,
     /// The greatest number of leases at once.
     pub concurrency: u32,
-    /// What it held before its connection broke.
+    /// The leases that it held before its connection broke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
 
-/// What a worker held before its connection broke.
+/// The leases that a worker held before its connection broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resume {
@@ -76,7 +76,7 @@ pub struct Resume {
 pub struct Delta {
     /// The lease.
     pub lease: String,
-    /// What comes next.
+    /// The next piece of the text.
     pub text: String,
 }
 
@@ -88,7 +88,7 @@ pub struct Complete {
     pub lease: String,
     /// The whole output.
     pub output: String,
-    /// What the call used.
+    /// The usage of the call.
     pub usage: Usage,
     /// 0..1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,12 +105,12 @@ pub struct Complete {
     /// The provider's own limits, from the headers of its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Reported>>,
-    /// What a judge used, which `usage` leaves out: its price is another.
+    /// The usage of a judge, which `usage` leaves out: its price is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeUsage>,
 }
 
-/// What the calls of a judge used.
+/// The usage of a judge's calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeUsage {
@@ -163,7 +163,7 @@ pub enum ConfidenceSource {
 pub struct Fail {
     /// The lease.
     pub lease: String,
-    /// What went wrong.
+    /// The failure.
     pub error: ErrorBody,
     /// Whether another attempt may succeed.
     pub retryable: bool,
@@ -184,7 +184,7 @@ pub struct ErrorBody {
     pub message: String,
 }
 
-/// What the server says.
+/// A frame from the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ToWorker {
@@ -252,11 +252,11 @@ pub struct Assign {
     pub attempt: u32,
     /// When the attempt times out: ISO 8601, UTC.
     pub deadline_at: String,
-    /// What to run.
+    /// The task to run.
     pub task: Task,
 }
 
-/// What to run.
+/// The task to run.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
@@ -286,7 +286,7 @@ pub struct Task {
     /// The service tier to ask the provider for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
-    /// The JSON Schema of the output. The server checks the output, whatever the worker does.
+    /// The JSON Schema of the output. The server checks the output in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// How the confidence is to be made, in the same lease.
@@ -306,14 +306,14 @@ pub struct Task {
     pub traceparent: Option<String>,
 }
 
-/// What became of a result.
+/// The acknowledgement of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
     /// The lease.
     pub lease: String,
     /// Which frame it answers.
     pub of: Of,
-    /// What the frame did.
+    /// The effect of the frame.
     pub result: Outcome,
 }
 
@@ -327,7 +327,7 @@ pub enum Of {
     Fail,
 }
 
-/// What a result did.
+/// The effect of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

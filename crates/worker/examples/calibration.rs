@@ -1,4 +1,4 @@
-//! Measures how well each confidence tells right answers from wrong ones, on a model behind an
+//! Measures how well each confidence separates right answers from wrong ones, on a model behind an
 //! `OpenAI`-compatible server: AUROC and the expected calibration error, as a table.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //!
 //! The items are made here: sums, differences, products, comparisons and capitals, each with one
 //! right answer, in a fixed order. Deliberately absent: items of the kind that people bring to a
-//! gate; these only show what the figures are worth on one model.
+//! gate; these only show the worth of the figures on one model.
 
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
@@ -134,7 +134,7 @@ async fn call(provider: &OpenAi, request: &Request) -> Option<Completion> {
     }
 }
 
-/// What one item came to: whether the answer was right, and the figure of each method.
+/// The result of one item: true if the answer was right, and the figure of each method.
 struct Outcome {
     is_right: bool,
     figures: [Option<f64>; 4],

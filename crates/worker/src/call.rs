@@ -38,20 +38,20 @@ const PIECES: usize = 64;
 /// Text of a lease on its way to the server.
 pub(super) type Text = (String, String);
 
-/// What a call needs beyond its lease.
+/// The resources of a call beside its lease.
 #[derive(Debug, Clone)]
 pub(super) struct Means {
-    /// What runs it.
+    /// The provider that runs it.
     pub(super) provider: Arc<dyn Provider>,
     /// As many permits as calls may run at once.
     pub(super) slots: Arc<Semaphore>,
-    /// Where the text goes.
+    /// The channel of the text.
     pub(super) text: mpsc::Sender<Text>,
     /// Where the spans of calls go.
     pub(super) spans: Option<Spans>,
 }
 
-/// Runs the lease to its end and gives the frame that tells it. `remaining` is the time until
+/// Runs the lease to its end and returns the frame that reports it. `remaining` is the time until
 /// the attempt's deadline. Dropping the future drops the model call.
 pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> FromWorker {
     let Assign { lease, mut task, .. } = assign;
@@ -64,7 +64,7 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
     let called = AssertUnwindSafe(measured).catch_unwind();
     let result = match timeout(remaining, called).await {
         Ok(Ok(result)) => result,
-        // The panic's own words are not told: they may hold what the prompt held.
+        // The panic's own words are not reported: they may hold parts of the prompt.
         Ok(Err(_panic)) => {
             Err(Failure::new(Code::InternalError, "the worker failed while it ran the task", true))
         }
@@ -157,7 +157,7 @@ fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens
     })
 }
 
-/// What the provider told of its limits, if anything.
+/// The limits that the provider reported, if any.
 fn limits_of(limits: Reported) -> Option<Box<Reported>> {
     (!limits.is_none()).then(|| Box::new(limits))
 }

@@ -1,6 +1,6 @@
 //! Reaching the server: the address, the key in its header, and the upgrade to a web socket.
 //!
-//! Deliberately absent: when to try again (the runner), and what is said afterwards.
+//! Deliberately absent: retries (the runner's), and the frames.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const PATH: &str = "/api/workers/connect";
 /// A difference of the clocks below this is the header's resolution, or none of our business.
 const SAME_CLOCK_MS: i64 = 2000;
 
-/// A web socket, whatever carries it.
+/// A web socket over any transport.
 pub(super) trait Socket:
     Stream<Item = Result<Message, tungstenite::Error>>
     + Sink<Message, Error = tungstenite::Error>
@@ -49,7 +49,7 @@ impl<S> Socket for S where
 
 /// A way to a server.
 pub(super) trait Dial: Send {
-    /// What a connection is.
+    /// A connection to the server.
     type Socket: Socket;
 
     /// Connects once.
@@ -65,7 +65,7 @@ pub(super) struct Dialed<S> {
     pub(super) clock_ahead_ms: i64,
 }
 
-/// Why no connection stands.
+/// The reason why there is no connection.
 #[derive(Debug)]
 pub(super) enum DialError {
     /// It makes no sense to try again.
@@ -198,7 +198,7 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> DialError {
     DialError::Fatal(Error::Refused { status, message: message.chars().take(300).collect() })
 }
 
-/// What the server's `Date` says about our own clock: a deadline is told in the server's time.
+/// What the server's `Date` says about our own clock: a deadline is in the server's time.
 fn clock_ahead_ms(headers: &HeaderMap, now: Timestamp) -> i64 {
     let date = headers.get("date").and_then(|date| date.to_str().ok());
     let Some(date) = date.and_then(|date| rfc2822::parse(date).ok()) else {

@@ -9,7 +9,7 @@
 //!                    calls ──Request──▶ provider
 //! ```
 //!
-//! It outlives its server: it reconnects with a jittered backoff, resumes what it held, and keeps
+//! It outlives its server: it reconnects with a jittered backoff, resumes its leases, and keeps
 //! every result until the server acknowledged it. Deliberately absent: retries of a task (the
 //! server decides), a store (a worker that dies loses its leases, and the server notices), and
 //! any log of a prompt, an output or a key.
@@ -52,7 +52,7 @@ pub struct Options {
     pub models: Option<Vec<String>>,
     /// How many tasks to run at once, at least 1.
     pub concurrency: u32,
-    /// What runs them.
+    /// The providers.
     pub provider: Arc<dyn Provider>,
     /// Where the spans of model calls go, if they go anywhere.
     pub spans: Option<Spans>,
@@ -64,9 +64,9 @@ pub enum Error {
     /// The address can't be one of a server.
     #[error("the server's address {address} can't be used: {reason}")]
     Address {
-        /// As given.
+        /// The setting as given.
         address: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// The certificate or its key can't be used.

@@ -1,8 +1,8 @@
-//! Frames that wait for the socket: what keeps leases alive goes before what carries text.
+//! Frames that wait for the socket: those that keep leases alive go before those that carry text.
 //!
 //! Bounded by its users: deltas are taken only while there is room, results are at most one per
 //! lease, and a connection that takes no heartbeat is given up. Deliberately absent: memory
-//! beyond a connection; what must survive one is kept by the session.
+//! beyond a connection; the session keeps the frames that must survive one.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use callboard_protocol::workers::FromWorker;
 /// Frames beyond this wait where they are made.
 const ROOM: usize = 64;
 
-/// What was not written yet.
+/// The frames that were not written yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     urgent: VecDeque<FromWorker>,
@@ -46,7 +46,7 @@ impl Outbox {
         self.ordered.len() < ROOM
     }
 
-    /// The connection is gone, and with it what it should have carried.
+    /// The connection is gone, and with it its unwritten frames.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -48,7 +48,7 @@ pub type Deltas = mpsc::Sender<String>;
 
 /// One way to run a prompt on a model.
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// What it is called in logs and on the command line.
+    /// Its name in logs and on the command line.
     fn name(&self) -> &'static str;
 
     /// Makes one model call and sends the output's pieces to `deltas` as they come; joined,
@@ -61,7 +61,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Completion, Failure>>;
 }
 
-/// What is asked of a model.
+/// A request to a model.
 #[derive(Clone, PartialEq, Default)]
 pub struct Request {
     /// The provider's name of the model.
@@ -80,7 +80,7 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The service tier to ask for. `None` leaves it to the provider.
     pub service_tier: Option<ServiceTier>,
-    /// The JSON Schema of the output. A provider enforces of it what it can.
+    /// The JSON Schema of the output. A provider enforces it as far as it can.
     pub output_schema: Option<Value>,
     /// True if no log-probabilities are wanted.
     pub without_logprobs: bool,
@@ -91,7 +91,7 @@ pub struct Request {
 pub struct Completion {
     /// The text.
     pub output: String,
-    /// What the provider counted, or an estimate where it doesn't count.
+    /// The provider's count, or an estimate where it doesn't count.
     pub usage: Tokens,
     /// 0..1, when there is a signal.
     pub confidence: Option<f64>,

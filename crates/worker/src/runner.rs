@@ -29,7 +29,7 @@ use super::dial::{Dial, DialError, Dialed, Socket, remaining};
 use super::outbox::Outbox;
 use super::session::{Effect, Session};
 
-/// What running tasks get when the process is told to end: it has to be gone within 30 s.
+/// The time that running tasks get when the process is asked to end: it has to be gone within 30 s.
 const SHUTDOWN: Duration = Duration::from_secs(25);
 /// For the connection, and again for the answer to the registration.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,7 +95,7 @@ impl<D: Dial> Runner<D> {
         Self { dial, state, backoff: Backoff::default() }
     }
 
-    /// Works until it is told to leave and has finished.
+    /// Works until it is asked to leave and has finished.
     pub(super) async fn run(
         mut self,
         shutdown: impl Future<Output = ()> + Send,
@@ -187,7 +187,7 @@ impl State {
         let mut last_heard = Instant::now();
         loop {
             if self.session.is_done() && self.outbox.is_empty() && !unflushed {
-                // The server notices either way; a close frame only tells it sooner.
+                // The server notices either way; a close frame only lets it know sooner.
                 let _ = timeout(Duration::from_secs(1), sink.close()).await;
                 return End::Leave;
             }
@@ -255,7 +255,7 @@ impl State {
     }
 
     fn received(&mut self, text: &str) {
-        // The text is not told: it may hold a prompt.
+        // The text is not logged: it may hold a prompt.
         let Ok(frame) = serde_json::from_str(text) else {
             tracing::warn!("the server sent a frame that this worker doesn't know");
             return;
@@ -276,7 +276,7 @@ impl State {
     }
 
     fn ended(&mut self, ended: Result<(String, FromWorker), JoinError>) {
-        // An aborted call has nothing to tell, and a call catches its own panics.
+        // An aborted call has nothing to report, and a call catches its own panics.
         let Ok((lease, result)) = ended else { return };
         self.handles.remove(&lease);
         let effects = self.session.ended(&lease, result);

@@ -1,5 +1,5 @@
-//! What a worker knows of the protocol: which leases it holds, which results it keeps, and what
-//! to do about each frame. Pure: no socket, no clock, no task.
+//! A worker's state of the protocol: the leases that it holds, the results that it keeps, and the reaction
+//! to each frame. Pure: no socket, no clock, no task.
 //!
 //! ```text
 //! lease:  (none) ──assign──▶ running ──ended──▶ kept ──ack──▶ (none)
@@ -16,7 +16,7 @@ use callboard_protocol::workers::{
     Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, ToWorker,
 };
 
-/// What is to be done, in this order.
+/// The orders, in this order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Effect {
     /// Write this frame.
@@ -27,7 +27,7 @@ pub(super) enum Effect {
     Abort(String),
     /// Beat from now on at this interval.
     BeatEvery(Duration),
-    /// Leave after this time, whatever still runs.
+    /// Leave after this time, even with running calls.
     LeaveWithin(Duration),
 }
 
@@ -89,7 +89,7 @@ impl Session {
         vec![Effect::Send(FromWorker::Register(Register { resume, ..self.register.clone() }))]
     }
 
-    /// The connection is gone. What runs goes on.
+    /// The connection is gone. Running calls go on.
     pub(super) fn disconnected(&mut self) {
         self.link = Link::Down;
     }
@@ -141,7 +141,7 @@ impl Session {
         vec![Effect::Send(FromWorker::Heartbeat { leases: self.leases() })]
     }
 
-    /// The worker shall leave: it says so once per connection. What runs goes on.
+    /// The worker shall leave: it says so once per connection. Running calls go on.
     pub(super) fn drain(&mut self) -> Vec<Effect> {
         let first = !std::mem::replace(&mut self.draining, true);
         if !(first && self.is_up()) {
@@ -192,7 +192,7 @@ impl Session {
         effects
     }
 
-    /// Whatever the result did, it is settled. An acknowledgement of another frame settles nothing.
+    /// Any acknowledgement of the result removes it. One of another frame removes nothing.
     fn acknowledged(&mut self, ack: &Ack) {
         let of = match self.held.get(&ack.lease) {
             Some(Held::Kept(FromWorker::Complete(_))) => Of::Complete,

@@ -74,7 +74,7 @@ pub struct ApiError {
     pub code: String,
     /// The sentence for people.
     pub message: String,
-    /// What else the server says, such as every fault of a definition; null if nothing.
+    /// The further details of the server, such as every fault of a definition; null if none.
     pub details: Value,
     /// True if the same call may succeed later.
     pub retryable: bool,

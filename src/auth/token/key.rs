@@ -98,7 +98,7 @@ pub enum KeyError {
     ShortFile {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// The content.
         bytes: usize,
     },
     /// A further line of the file is no previous key.
@@ -114,11 +114,11 @@ pub enum KeyError {
     /// The file could not be read or made.
     #[error("cannot {deed} the signing key {path}: {source}{}", callboard_store::advice(.source))]
     File {
-        /// What was attempted.
+        /// The action that failed.
         deed: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }

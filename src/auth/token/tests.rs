@@ -25,7 +25,7 @@ fn encoded(json: &Value) -> String {
     URL_SAFE_NO_PAD.encode(json.to_string())
 }
 
-/// A token with our signature, whatever it says.
+/// A token with our signature and any claims.
 fn signed(header: &Value, claims: &Value) -> String {
     signed_as(header, claims, SECRET, Algorithm::HS256)
 }

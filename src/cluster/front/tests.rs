@@ -42,7 +42,7 @@ fn current_while(router: Router, current: Arc<AtomicBool>) -> Role {
     Role::Active { service, is_current, failed, _handling: mpsc::channel(1).0 }
 }
 
-/// A node that tells what it was asked, and from where.
+/// A node that echoes the request and the caller's address.
 fn echo() -> Router {
     let echo = |ConnectInfo(caller): ConnectInfo<SocketAddr>, request: Request| async move {
         let noted = request.headers().contains_key(FORWARDED);

@@ -1,6 +1,6 @@
 //! One task as its submitter sees it, from the event log: pieces of the output, and the end.
 //!
-//! Deliberately absent: what is made of it on the wire.
+//! Deliberately absent: the form on the wire.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::super::App;
 
-/// What happened.
+/// A step of the followed task.
 #[derive(Debug)]
 pub(super) enum Seen {
     /// A piece of the output, and how many characters came before.
@@ -38,7 +38,7 @@ pub(super) enum End {
     Held,
     /// It runs or waits, and the time is over or the server stops.
     StillRunning,
-    /// What was streamed is not what the output begins with.
+    /// The streamed text is not the beginning of the output.
     Restarted,
     /// The caller may not submit tasks any more.
     Refused(Error),
@@ -81,7 +81,7 @@ impl Follow {
         self.right.clone()
     }
 
-    /// Looks at what the task was before the subscription began.
+    /// Reads the task as it was before the subscription began.
     pub(super) async fn look(&mut self) {
         self.ended = self.end().await;
     }

@@ -78,7 +78,7 @@ impl Chat {
                         self.sent.add(&text);
                         self.ready.push_back(self.chunks.text(&text));
                     }
-                    // What is missing comes at the end.
+                    // The missing part comes at the end.
                     Place::Later => {}
                     Place::Again => self.end(&End::Restarted),
                 },
@@ -107,7 +107,7 @@ impl Chat {
     }
 }
 
-/// What was sent: its length and its digest.
+/// The sent text: its length and its digest.
 #[derive(Default)]
 struct Sent {
     characters: u64,
@@ -139,7 +139,7 @@ impl Sent {
         self.digest.update(text);
     }
 
-    /// What of the output is still to be sent; `None` if the output begins with something else.
+    /// The unsent part of the output; `None` if the output begins with another text.
     fn rest<'o>(&self, output: &'o str) -> Option<&'o str> {
         let begin = output.as_bytes().get(..self.bytes)?;
         if Sha256::digest(begin) != self.digest.clone().finalize() {

@@ -13,7 +13,7 @@ use crate::wire::read::rule;
 
 request! {
     struct NewTask as "NewTask" {
-        /// What is asked.
+        /// The prompt.
         prompt: String = required("prompt", rule::text(rule::bytes(1..=10))),
     }
 }

@@ -88,7 +88,7 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What comes until `last` was in it.
+/// The text up to and with `last`.
 async fn until(stream: &mut TcpStream, last: &str) -> String {
     let mut bytes = Vec::new();
     while !String::from_utf8_lossy(&bytes).contains(last) {

@@ -1,7 +1,7 @@
-//! What a mail to a reviewer says, in plain text.
+//! The text of a mail to a reviewer.
 //!
 //! Deliberately absent: the output and the prompt, which may be confidential and are shown only to
-//! whoever has signed in, and any link that does something when it is opened, as mail scanners open
+//! a signed-in user, and any link that does something when it is opened, as mail scanners open
 //! them all.
 
 use callboard_domain::Timestamp;

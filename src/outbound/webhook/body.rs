@@ -81,7 +81,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What users are given to test a receiver with.
+    /// The example for users to test a receiver with.
     const VECTORS: &str = include_str!("../../../docs/webhooks/vectors.json");
 
     /// A webhook of the documentation.

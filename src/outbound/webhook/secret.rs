@@ -23,7 +23,7 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 /// How many a fresh one has.
 const MADE_BYTES: usize = 32;
 
-/// What a secret must be.
+/// The form of a secret.
 pub const RIGHT: &str = "whsec_ and then 24 to 64 bytes in base64, such as the output of: \
                          echo whsec_$(head -c 32 /dev/urandom | base64)";
 

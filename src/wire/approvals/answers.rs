@@ -85,7 +85,7 @@ impl<'a> From<&'a User> for ReviewerNameBody<'a> {
 }
 
 impl<'a> Approved<'a> {
-    /// What became of an approval; `None` if it was not approved.
+    /// The approval's decision; `None` if it was not approved.
     #[must_use]
     pub fn of(approval: &'a Approval, comment: Option<&'a str>) -> Option<Self> {
         let decision = approval.decision.as_ref()?;
@@ -102,7 +102,7 @@ impl<'a> Approved<'a> {
 }
 
 impl<'a> Rejected<'a> {
-    /// What became of an approval; `None` if it was not rejected.
+    /// The approval's decision; `None` if it was not rejected.
     #[must_use]
     pub fn of(approval: &'a Approval, reason: &'a str) -> Option<Self> {
         let decision = approval.decision.as_ref()?;
@@ -119,7 +119,7 @@ impl<'a> Rejected<'a> {
 }
 
 impl<'a> Claimed<'a> {
-    /// Who looks at an approval.
+    /// The claim of an approval.
     #[must_use]
     pub fn of(approval: &'a Approval, now: Timestamp) -> Self {
         let claim = approval.claimed(now);

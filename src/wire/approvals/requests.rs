@@ -1,4 +1,4 @@
-//! What is asked of approvals: lists and decisions.
+//! Requests about approvals: lists and decisions.
 
 use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};

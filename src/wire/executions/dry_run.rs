@@ -1,4 +1,4 @@
-//! What an execution would do (PROTOCOL.md 4, `options.dryRun`).
+//! The dry run of an execution (PROTOCOL.md 4, `options.dryRun`).
 
 use callboard_domain::estimate::{ConditionState, DryBudget, DryRun, DryStep, Estimate};
 use callboard_domain::id::{ExecutionId, PlanId};
@@ -36,7 +36,7 @@ pub struct DryRunBody<'a> {
     budget: Option<DryBudgetBody<'a>>,
 }
 
-/// A run under `options.maxCost`, if each step costs what is likely.
+/// A run under `options.maxCost`, if each step has its likely cost.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryBudgetBody<'a> {
@@ -66,7 +66,7 @@ pub struct DryStepBody<'a> {
     /// The signal that a wait waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'a str>,
-    /// The prompt, rendered; what needs an output stays as it was written. Empty for a wait.
+    /// The prompt, rendered; a reference to an output stays as it was written. Empty for a wait.
     prompt: &'a str,
     /// The prompt was cut: a dry run shows at most 2 MiB of prompts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

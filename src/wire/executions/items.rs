@@ -51,7 +51,7 @@ impl From<ItemCounts> for ItemCountsBody {
     }
 }
 
-/// An item of a step: what does not exist yet is left out.
+/// An item of a step; a member that does not exist yet is left out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemBody<'a> {
@@ -63,7 +63,7 @@ pub struct ItemBody<'a> {
 }
 
 impl<'a> ItemBody<'a> {
-    /// An item of a page; `waiting` says what a pending task waits for.
+    /// An item of a page; `waiting` gives the obstacle of a pending task.
     #[must_use]
     pub fn of(
         page: &'a ItemPage,

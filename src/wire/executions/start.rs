@@ -1,4 +1,4 @@
-//! What an execution is started with (SPEC.md, Execute request details).
+//! The request for an execution (SPEC.md, Execute request details).
 
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Money;
@@ -15,7 +15,7 @@ use crate::wire::read::rule;
 const MAX_COST: f64 = 1e9;
 
 request! {
-    /// What an execution of a plan is started with.
+    /// The request for an execution of a plan.
     #[derive(Debug, Clone, Default)]
     pub struct ExecutePlan as "ExecutePlan" {
         /// The values of `{{input.*}}`.
@@ -31,7 +31,7 @@ request! {
 }
 
 request! {
-    /// How an execution runs.
+    /// The options of an execution.
     #[derive(Debug, Clone, Copy, Default)]
     pub struct RunOptions as "RunOptions" {
         /// The time limit of the whole, in milliseconds.

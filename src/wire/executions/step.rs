@@ -1,4 +1,4 @@
-//! What became of a step (SPEC.md, Step result fields).
+//! The result of a step (SPEC.md, Step result fields).
 
 use callboard_domain::Timestamp;
 use callboard_domain::excerpts::Excerpts;
@@ -15,7 +15,7 @@ use super::items::ItemCountsBody;
 use crate::wire::common::{Iso, Text};
 use crate::wire::tasks::{TaskErrorBody, UsageBody};
 
-/// What a pending task waits for, and until when at least.
+/// The obstacle of a pending task, and its earliest end.
 pub type Waiting = (Option<&'static str>, Option<Timestamp>);
 
 /// The state of a step, without the fields that do not exist yet.
@@ -93,7 +93,7 @@ pub struct StepResult<'a> {
 }
 
 impl<'a> StepResult<'a> {
-    /// The step of this number; `waiting` says what a pending task waits for.
+    /// The step of this number; `waiting` gives the obstacle of a pending task.
     pub(super) fn of(
         detail: &'a ExecutionDetail,
         number: u16,
@@ -140,7 +140,7 @@ impl<'a> StepResult<'a> {
         }
     }
 
-    /// An item of a step; `waiting` says what a pending task waits for.
+    /// An item of a step; `waiting` gives the obstacle of a pending task.
     pub(super) fn of_item(item: &'a ItemDetail, waiting: impl Fn(&Task) -> Waiting) -> Self {
         let status = item.status.as_str();
         let shown = match &item.task {

@@ -1,6 +1,6 @@
 //! The members of one object: each is read by name, and the rest is refused as unknown.
 //!
-//! Every fault is recorded, so that one answer lists them all; what refuses returns [`Refused`]. A path
+//! Every fault is recorded, so that one answer lists them all; a refusing rule returns [`Refused`]. A path
 //! costs nothing until it is written into a fault. Deliberately absent: the rules, which are in
 //! [`super::rule`].
 
@@ -65,15 +65,15 @@ impl fmt::Display for Path<'_> {
 /// One value and where it stands.
 #[derive(Debug)]
 pub struct Field<'a> {
-    /// Where it stands.
+    /// The place.
     pub path: Path<'a>,
-    /// What it is; never null, unless it is an item of an array or the whole.
+    /// The value; never null, unless it is an item of an array or the whole.
     pub value: Value,
-    /// How it is read.
+    /// The mode.
     pub(super) mode: Mode<'a>,
 }
 
-/// How fields are read.
+/// The mode of reading fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mode<'a> {
     /// They are the strings of query parameters, which may be read as numbers or flags.

@@ -1,7 +1,7 @@
 //! Query strings: the same rules as for bodies, each parameter a text.
 //!
 //! `+` is a blank, as forms write it. Deliberately absent: `api_key`, which is a credential and
-//! may stand in any query; whoever authenticates reads it.
+//! may stand in any query; the authentication reads it.
 
 use std::borrow::Cow;
 

@@ -22,7 +22,7 @@ pub use self::format::{MAX_URL, email, instant, url};
 use super::fields::Mode;
 use super::{Components, Field, Fields, Path, Read, Refused};
 
-/// How one value is read, and what it looks like.
+/// The reading of one value, and its schema.
 pub trait Parse<T>: Sized {
     /// Reads the value of a field.
     ///
@@ -521,7 +521,7 @@ fn short(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// Counts what is written to it.
+/// Counts the bytes written to it.
 struct Measured(usize);
 
 impl io::Write for Measured {

@@ -1,4 +1,4 @@
-//! What a shape looks like, as JSON Schema: for the OpenAPI document.
+//! A shape as JSON Schema, for the OpenAPI document.
 //!
 //! ```text
 //! request! ─▶ Read::read      ─▶ your type

@@ -1,4 +1,4 @@
-//! What a template is deployed with (SPEC.md, Templates).
+//! The request for a deploy of a template (SPEC.md, Templates).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::wire::read::rule::{self, Parse};
 use crate::wire::read::shape;
 
 request! {
-    /// What a template is deployed with.
+    /// The request for a deploy of a template.
     #[derive(Debug, Clone, Default)]
     pub struct DeployTemplate as "DeployTemplate" {
         /// The input and how it runs.

@@ -7,10 +7,10 @@ use crate::http::error::ErrorBody;
 use crate::wire::events::{Subscribe, Unsubscribe};
 use crate::wire::read::{self, Format};
 
-/// What a client asks for, with the id of the frame.
+/// The request of a client, with the id of the frame.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// Who it is.
+    /// The credentials.
     Auth(String),
     /// Events.
     Subscribe(Subscribe),

@@ -49,7 +49,7 @@ pub(super) enum Outgoing {
     Close(u16, &'static str),
 }
 
-/// What time asks for.
+/// The action that is due by the clock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Nothing.
@@ -76,7 +76,7 @@ struct ActiveSubscription {
     before: String,
     /// The cursor that was sent on it last, or with which it was resumed.
     prev: Option<u64>,
-    /// The place up to which it was told everything.
+    /// The place up to which every event was sent.
     at: u64,
     is_live: bool,
 }

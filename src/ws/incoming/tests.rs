@@ -16,7 +16,7 @@ fn limits(bodies_max_bytes: usize) -> Limits {
     Limits { max_message: 1 << 20, within: Duration::from_secs(30), share }
 }
 
-/// What the reader is handed of these bytes, which arrive in parts of these lengths.
+/// The bytes that the reader receives if these arrive in parts of these lengths.
 async fn handed(bytes: &[u8], parts: &[usize]) -> Vec<u8> {
     let (mut client, server) = tokio::io::duplex(1 << 22);
     let mut incoming = Incoming::new(server, limits(64 << 20));

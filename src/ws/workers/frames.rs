@@ -1,4 +1,4 @@
-//! Frames to what the worker's actor is told, and back: conversions only.
+//! Frames to messages of the worker's actor, and back: conversions only.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ const KEPT: usize = 128;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
 const MAX_MESSAGE: usize = 1_200;
 
-/// What a frame comes to.
+/// The result of a frame.
 pub(super) enum Heard {
-    /// The worker's actor is told.
+    /// A message to the worker's actor.
     WorkerMessage(WorkerMessage),
     /// It is answered at once: the lease was never one of ours.
     Answered(ToWorker),
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<FromWorker, String> {
     serde_json::from_str(text).map_err(|error| format!("the frame is not understood: {error}"))
 }
 
-/// What a worker registers with.
+/// The registration of a worker.
 pub(super) struct Registration {
     pub(super) profile: Profile,
     /// The worker and the leases that it resumes.
@@ -42,7 +42,7 @@ pub(super) struct Registration {
     pub(super) unreadable: Vec<String>,
 }
 
-/// What a worker registers with, from its frame.
+/// The registration of a worker, from its frame.
 pub(super) fn registration(register: Register) -> Result<Registration, String> {
     let names = |field: &str, names: &[String]| {
         let fits = |name: &String| (1..=MAX_TARGET).contains(&name.chars().count());
@@ -65,7 +65,7 @@ pub(super) fn registration(register: Register) -> Result<Registration, String> {
         models: register.models,
         concurrency: register.concurrency as usize,
     };
-    // What cannot be read was never given out: the worker registers as a new one.
+    // An unreadable identifier was never given out: the worker registers as a new one.
     let Some(resume) = register.resume else {
         return Ok(Registration { profile, resume: None, unreadable: Vec::new() });
     };
@@ -89,7 +89,7 @@ fn leases(texts: &[String]) -> (Vec<LeaseToken>, Vec<String>) {
     (leases, unreadable)
 }
 
-/// The provider's own limits in a frame, which are told before its result.
+/// The provider's own limits in a frame, which are reported before its result.
 pub(super) fn reported(frame: &FromWorker) -> Option<WorkerMessage> {
     let (lease, limits) = match frame {
         FromWorker::Complete(complete) => (&complete.lease, complete.limits.as_ref()),
@@ -102,7 +102,7 @@ pub(super) fn reported(frame: &FromWorker) -> Option<WorkerMessage> {
     Some(WorkerMessage::Reported(lease.parse().ok()?, limits?.clone()))
 }
 
-/// What the worker's actor is told of a frame.
+/// The message of a frame to the worker's actor.
 pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
     match frame {
         FromWorker::Register(_) => Err("this connection is registered already".into()),
@@ -154,7 +154,7 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
 
-/// What a worker says whose confidence does not count; its source stays.
+/// The message of a worker whose confidence does not count; its source stays.
 pub(super) fn untrusted(said: WorkerMessage) -> WorkerMessage {
     match said {
         WorkerMessage::Completed(lease, output, completion) => {
@@ -198,12 +198,12 @@ fn stale(lease: String, of: Of) -> Heard {
     Heard::Answered(ToWorker::Ack(Ack { lease, of, result: Outcome::Stale }))
 }
 
-/// A text that is no lease, as it is told; a lease is shorter.
+/// A text that is no lease, as it is shown; a lease is shorter.
 fn shown(lease: &str) -> String {
     lease.chars().take(128).collect()
 }
 
-/// The frame for what the worker is told; none for the end of the connection.
+/// The frame of a command; none for the end of the connection.
 pub(super) fn to_frame(command: WorkerCommand) -> Option<ToWorker> {
     Some(match command {
         WorkerCommand::Assign(assignment) => ToWorker::Assign(Box::new(assign(*assignment))),
@@ -265,7 +265,7 @@ pub(super) fn texts(leases: &[LeaseToken]) -> Vec<String> {
     leases.iter().map(LeaseToken::to_string).collect()
 }
 
-/// What a worker does not hold: texts that are no leases, and leases that are not its own.
+/// The leases that a worker does not hold: texts that are no leases, and leases that are not its own.
 pub(super) fn lost(unreadable: Vec<String>, lost: &[LeaseToken]) -> Vec<String> {
     unreadable.into_iter().chain(texts(lost)).collect()
 }

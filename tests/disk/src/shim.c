@@ -8,7 +8,7 @@
  * SHIM_FAULT "what at errno stays": the at-th change (what 0) or sync (1) fails with errno; with stays 1
  * all later ones, too; with stays n every n-th of them from the at-th on. errno 0 reports success and does
  * nothing. A full disk takes half of a write first, up to the end of a sector. A failed sync is logged: its
- * data is lost, whatever is synced later. Every other descriptor that the file has then reports the error
+ * data is lost, in spite of any later sync. Every other descriptor that the file has then reports the error
  * once, at the end of its next sync, as Linux does (errseq_t).
  *
  * SHIM_FAIL_THREAD "at errno name": the first sync by a thread of that name after the at-th change fails.
@@ -19,7 +19,7 @@
  * SHIM_KILL "what at after": the process is killed at the at-th change or sync, before it is made (after 0)
  * or when it is made and before it returns (after 1).
  *
- * SHIM_DELAY "n": the last n writes to the journal and its mark stay in memory, and the program is told
+ * SHIM_DELAY "n": the last n writes to the journal and its mark stay in memory, and the program hears
  * that they are made. They are made in order, each when the n-th after it comes, all when the process
  * exits. A killed process loses them: from outside, a reply before its commit.
  *

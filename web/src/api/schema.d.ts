@@ -44,7 +44,7 @@ export interface paths {
         /** All keys, the newest first; revoked and expired ones too. */
         get: operations["auth_list_keys"];
         put?: never;
-        /** Make an API key; its text is told here and never again. */
+        /** Make an API key; its text is returned only here. */
         post: operations["auth_create_key"];
         delete?: never;
         options?: never;
@@ -78,7 +78,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Replace a key by a new one, which is told here and never again. */
+        /** Replace a key by a new one, whose text is returned only here. */
         post: operations["auth_rotate_key"];
         delete?: never;
         options?: never;
@@ -431,7 +431,7 @@ export interface paths {
         delete: operations["budgets_delete"];
         options?: never;
         head?: never;
-        /** Change the limit, the alerts or the rule of a budget; what was spent stays. */
+        /** Change the limit, the alerts or the rule of a budget; the spent amount stays. */
         patch: operations["budgets_change"];
         trace?: never;
     };
@@ -446,7 +446,7 @@ export interface paths {
         get: operations["bulk_list"];
         put?: never;
         /**
-         * Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run tells their
+         * Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run returns their
          *     number.
          */
         post: operations["bulk_start"];
@@ -860,7 +860,7 @@ export interface paths {
         put?: never;
         /**
          * Fork an execution: a new one takes over each completed step whose rendered prompt, model, settings
-         *     and gate are the same, and runs the others. With `dryRun`, see which they are and what it would cost.
+         *     and gate are the same, and runs the others. With `dryRun`, list them with the cost instead.
          */
         post: operations["executions_fork"];
         delete?: never;
@@ -966,7 +966,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start an execution of a plan, or, with `options.dryRun`, see what it would do. */
+        /** Start an execution of a plan, or, with `options.dryRun`, make a dry run. */
         post: operations["plans_execute"];
         delete?: never;
         options?: never;
@@ -1037,11 +1037,11 @@ export interface paths {
         get: operations["schedules_get"];
         put?: never;
         post?: never;
-        /** Delete a schedule; what it has started goes on. */
+        /** Delete a schedule; its running work goes on. */
         delete: operations["schedules_delete"];
         options?: never;
         head?: never;
-        /** Change a schedule; what is left out stays as it is. */
+        /** Change a schedule; a member that is left out stays as it is. */
         patch: operations["schedules_change"];
         trace?: never;
     };
@@ -1232,7 +1232,7 @@ export interface paths {
         get: operations["templates_get"];
         put?: never;
         post?: never;
-        /** Delete a template, or one version of it. What was made of it stays. */
+        /** Delete a template, or one version of it. Plans and executions that were made of it stay. */
         delete: operations["templates_delete"];
         options?: never;
         head?: never;
@@ -1387,7 +1387,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tell a worker to finish what it has and take nothing new. */
+        /** Have a worker finish its tasks and take no new ones. */
         post: operations["system_drain_worker"];
         delete?: never;
         options?: never;
@@ -1459,11 +1459,11 @@ export interface components {
             limit: number;
             /**
              * Format: int64
-             * @description The rest of it, when it was told.
+             * @description The rest of it, when it was reported.
              */
             remaining: number;
         };
-        /** @description An approval as it is told. */
+        /** @description An approval. */
         Approval: {
             /** @description The assigned reviewer. */
             assignedTo?: string;
@@ -1697,7 +1697,7 @@ export interface components {
             /** @description The model. */
             model?: string | null;
         };
-        /** @description A bulk job, or what a dry run found. */
+        /** @description A bulk job, or the result of a dry run. */
         Bulk: {
             /** @description cancel, retry, reprioritize or reject. */
             action: string;
@@ -1981,7 +1981,7 @@ export interface components {
              * @description When the receiver took it.
              */
             deliveredAt?: string;
-            /** @description The event that it tells of, such as `task.completed` or `hitl.assigned`. */
+            /** @description The reported event, such as `task.completed` or `hitl.assigned`. */
             event: string;
             /** @description `dlv_…`, the same for every attempt: the `webhook-id` of a webhook. */
             id: string;
@@ -2008,7 +2008,7 @@ export interface components {
             /** @description Where a webhook goes, as it was given. */
             url?: string;
         };
-        /** @description A run under `options.maxCost`, if each step costs what is likely. */
+        /** @description A run under `options.maxCost`, if each step has its likely cost. */
         DryBudget: {
             /** @description True if every step fits. */
             fits: boolean;
@@ -2088,7 +2088,7 @@ export interface components {
             model: string;
             /** @description The model has no price, which counts as 0. */
             priceUnknown?: boolean;
-            /** @description The prompt, rendered; what needs an output stays as it was written. Empty for a wait. */
+            /** @description The prompt, rendered; a reference to an output stays as it was written. Empty for a wait. */
             prompt: string;
             /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts. */
             promptTruncated?: boolean;
@@ -2155,7 +2155,7 @@ export interface components {
             salt?: string;
             /**
              * Format: date-time
-             * @description When.
+             * @description The instant.
              */
             timestamp?: string;
             /** @description The reviewer assigned now. */
@@ -2202,7 +2202,7 @@ export interface components {
             /** @description A model without a price is in it, which counts as 0. */
             priceUnknown?: boolean;
         };
-        /** @description An execution as it is told: what does not exist yet is left out. */
+        /** @description An execution; a member that does not exist yet is left out. */
         Execution: {
             /**
              * Format: date-time
@@ -2322,7 +2322,7 @@ export interface components {
              */
             timeoutMs?: number;
         };
-        /** @description An item of a step: what does not exist yet is left out. */
+        /** @description An item of a step; a member that does not exist yet is left out. */
         Item: components["schemas"]["StepResult"] & {
             /**
              * Format: int32
@@ -2373,7 +2373,7 @@ export interface components {
              */
             total: number;
         };
-        /** @description A key as it is told once, when it is made. */
+        /** @description A new key with its text. */
         Key: {
             /**
              * Format: date-time
@@ -2389,7 +2389,7 @@ export interface components {
             expiresAt: string;
             /** @description `key_…` */
             id: string;
-            /** @description Its text, told here and never again. */
+            /** @description Its text, returned only here. */
             key: string;
             /** @description The last four characters of its text. */
             last4: string;
@@ -2447,7 +2447,7 @@ export interface components {
             /** @description The user with whose right to give its role it ends. */
             userId?: string;
         };
-        /** @description The limits of a model; what is left out is unlimited. */
+        /** @description The limits of a model; a member that is left out is unlimited. */
         Limits: {
             /**
              * Format: int64
@@ -2522,7 +2522,7 @@ export interface components {
             /** @description callboard */
             owned_by: string;
         };
-        /** @description A model: what nobody set or told is left out. */
+        /** @description A model; a figure that nobody set or reported is left out. */
         ModelState: {
             /**
              * Format: date-time
@@ -2714,7 +2714,7 @@ export interface components {
             failed: number;
             /**
              * Format: int32
-             * @description Waiting, for whatever it is.
+             * @description Waiting, for any reason.
              */
             pending: number;
             /**
@@ -3176,7 +3176,7 @@ export interface components {
              */
             unreviewed: number;
         };
-        /** @description A task as it is told: what does not exist yet is left out. */
+        /** @description A task; a member that does not exist yet is left out. */
         Task: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
             /**
              * Format: int32
@@ -3516,7 +3516,7 @@ export interface components {
              */
             requests: number;
         };
-        /** @description A user as it is told. */
+        /** @description A user. */
         User: {
             /**
              * Format: date-time
@@ -3541,7 +3541,7 @@ export interface components {
             /** @description `whsec_…` */
             secret: string;
         };
-        /** @description The user of a session, and what it may do. */
+        /** @description The user of a session, with the permitted actions. */
         Who: {
             /** @description The permitted actions, as the routes name them in `x-callboard-action`, such as `tasks: create`. */
             actions: string[];
@@ -3553,7 +3553,7 @@ export interface components {
             /** @description The user. */
             user: components["schemas"]["User"];
         };
-        /** @description A worker as it is told. */
+        /** @description A worker. */
         Worker: {
             /** @description The number of tasks that it runs at the same time. */
             concurrency: number;
@@ -4848,7 +4848,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description told here and never again */
+            /** @description the link, returned only here */
             201: {
                 headers: {
                     "X-Request-Id": string;

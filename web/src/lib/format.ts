@@ -26,7 +26,7 @@ export function money(value: number | undefined): string {
   return `${value < 0 ? "−" : ""}$${size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 
-/** Money on an axis: as many digits as it takes to tell the values apart. */
+/** Money on an axis: with enough digits to distinguish the values. */
 export const axisMoney = (value: number) => `$${value.toLocaleString("en", { maximumSignificantDigits: 2 })}`;
 
 /** 0..1 as two digits, as thresholds are written. */

@@ -2,7 +2,7 @@
 import { useCallback, useMemo } from "react";
 import { useLocation, useSearch } from "wouter";
 
-/** The parameters of the address. `set` replaces the entry of the history unless told to push one. */
+/** The parameters of the address. `set` replaces the entry of the history unless it is asked to push one. */
 export function useParams(): [
   URLSearchParams,
   (changes: Record<string, string | undefined>, push?: boolean) => void,

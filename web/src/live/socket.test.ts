@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { LiveSocket } from "./socket";
 
-/** A clock that moves when it is told to. */
+/** A clock that the test moves. */
 class Clock {
   now = 0;
   private waiting = new Map<number, { at: number; run: () => void }>();

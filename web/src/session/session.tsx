@@ -62,7 +62,7 @@ function become(client: QueryClient, who: Who | null) {
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }
 
-/** The session ended elsewhere: whatever is shown gives way to the sign-in. A role that changed is read again. */
+/** The session ended elsewhere: the page gives way to the sign-in. A role that changed is read again. */
 export function sessionRefused(client: QueryClient, error: unknown) {
   if (!(error instanceof ApiError) || !client.getQueryData(KEY)) return;
   if (error.status === 401) become(client, null);

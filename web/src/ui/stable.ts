@@ -2,7 +2,7 @@
  * Rows that stay where they are while somebody points at them or has the focus among them.
  *
  * Rows that are shown change in place; one that has left the list stays until it is let go; new ones wait
- * and are counted. Whoever uses it shows `waiting` with a button that calls `take`.
+ * and are counted. A user of it shows `waiting` with a button that calls `take`.
  */
 import { useCallback, useMemo, useRef, useState } from "react";
 

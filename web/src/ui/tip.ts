@@ -1,4 +1,4 @@
-/** One tooltip for the page: shown for whatever has `data-tip`, on hover and on focus; Escape hides it. */
+/** One tooltip for the page: shown for every element with `data-tip`, on hover and on focus; Escape hides it. */
 export function installTips() {
   let shown: { target: Element; tip: HTMLElement } | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -18,7 +18,7 @@ export function installTips() {
     tip.id = "tip";
     tip.role = "tooltip";
     tip.textContent = text;
-    // A modal dialog covers whatever is outside of it.
+    // A modal dialog covers everything outside of it.
     (target.closest("dialog") ?? document.body).append(tip);
     const place = target.getBoundingClientRect();
     const own = tip.getBoundingClientRect();

@@ -30,7 +30,7 @@ export function toast(text: React.ReactNode, options: Partial<Omit<Toast, "id" |
   return gone;
 }
 
-/** Tells of a refusal, in the server's words. */
+/** Shows a refusal, in the server's words. */
 export function toastError(error: unknown, what?: string) {
   const said = error instanceof Error ? error.message : String(error);
   const id =

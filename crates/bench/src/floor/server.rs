@@ -1,4 +1,4 @@
-//! The least server that keeps what it takes: axum, JSON, one actor, the committer.
+//! The least durable server: axum, JSON, one actor, the committer.
 
 use std::path::Path;
 

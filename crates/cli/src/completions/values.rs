@@ -26,7 +26,7 @@ const QUEUES: Source = list(&["queues"], "name", "");
 const MODELS: Source = list(&["models"], "name", "");
 const USERS: Source = list(&["auth", "users"], "email", "role");
 
-/// Where candidates come from.
+/// The source of candidates.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Words(&'static [&'static str]),

@@ -1,6 +1,7 @@
-//! `callboard hitl backtest`: what another threshold would have saved, and what it would have missed.
+//! `callboard hitl backtest`: the reviews that another threshold would have saved, and the rejections
+//! that it would have missed.
 //!
-//! People are told in words what is counted, what is estimated from what, and what nobody knows.
+//! The text for people separates counted figures, estimates with their sources, and unknowns.
 //! Deliberately absent: advice. How many rejections a review is worth is the reader's to say.
 
 use std::fmt::Write as _;
@@ -110,7 +111,7 @@ fn row(one: &Value) -> Value {
     })
 }
 
-/// What is known of one threshold, and how.
+/// The figures of one threshold, with their sources.
 fn words(one: &Value, data: &Value) -> Vec<String> {
     let count = |name: &str| one[name].as_u64().unwrap_or(0);
     let at = &one["threshold"];

@@ -139,7 +139,7 @@ pub(super) async fn send(
     Ok(client.data(Call::post(&["hitl", task, what]).json(&body.value())).await?)
 }
 
-/// What the user made of the output; `None` if it is the same.
+/// The edited output; `None` if it is the same.
 async fn edited(client: &Client, task: &str) -> Result<Option<String>, Failure> {
     editor::needs_terminal("--edit")?;
     let item = client.data(Call::get(&["hitl", task])).await?;

@@ -26,7 +26,7 @@ pub(super) fn needs_terminal(what: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{what} needs a terminal")))
 }
 
-/// What the user makes of the output of a task.
+/// The user's edit of a task's output.
 ///
 /// # Errors
 /// The editor cannot be started, or ended badly; then a text that was changed is kept.
@@ -87,7 +87,7 @@ async fn edit_with(editor: &str, before: &str, keep: impl FnOnce(&str)) -> Resul
     let modes = Modes::now();
     // Ctrl-C in the editor is the editor's; from here on it does not end this program by itself.
     let interrupts = signal(SignalKind::interrupt()).map_err(|error| cannot(&error))?;
-    // A shell splits what may be `code --wait`; the file is no part of what it reads.
+    // A shell splits the command, such as `code --wait`; the file is no part of its text.
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("{editor} \"$@\"")).arg("sh").arg(&file);
     let ended = shell.status().await;
@@ -126,7 +126,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Whatever cleans the directory for temporary files does it then.
+        // The system's own cleaning of temporary files removes it then.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -46,7 +46,7 @@ fn row(entry: &Value) -> Value {
     })
 }
 
-/// What else an entry says, in one line.
+/// The details of an entry, in one line.
 fn details(entry: &Value) -> String {
     let details = &entry["details"];
     let reviewer = text(entry, "reviewerId");

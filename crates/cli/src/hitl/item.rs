@@ -54,7 +54,7 @@ pub(super) fn shown(item: &Value) -> String {
     details(&fields, &FIELDS, &TEXTS)
 }
 
-/// What the reader sees of an item before its texts.
+/// The head of an item, before its texts.
 pub(super) fn heading(item: &Value) -> String {
     details(&row(item), &FIELDS, &[])
 }
@@ -111,7 +111,7 @@ pub(super) fn over(item: &Value) -> String {
     format!("{task} was {status} by {by} at {at}")
 }
 
-/// Why it is held.
+/// The reason of the hold.
 fn why(item: &Value) -> &str {
     match item["reason"].as_str() {
         Some("required") => "review required",

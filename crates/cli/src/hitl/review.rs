@@ -1,4 +1,4 @@
-//! `callboard hitl review`: what waits, one item after the other, on the terminal.
+//! `callboard hitl review`: the waiting outputs, one after the other, on the terminal.
 //!
 //! ```text
 //! queue ─▶ item ─▶ claim ─▶ material ─▶ Dialogue ◀─▶ the reader, the editor
@@ -6,9 +6,9 @@
 //!   └──────────────────────────────────────┘ release, unless it was decided
 //! ```
 //!
-//! What is asked and what an answer means is [`dialogue`], what is shown is [`view`]; here is what
+//! The questions and the meaning of answers are [`dialogue`], the text is [`view`]; here is what
 //! happens between them and the server. Deliberately absent: keys read one by one. Answers are
-//! lines, so the terminal stays as it was whatever becomes of the program.
+//! lines, so the terminal stays as it was at any end of the program.
 
 mod console;
 mod dialogue;
@@ -37,7 +37,7 @@ const RENEWAL: Duration = Duration::from_mins(2);
 /// How much of a change is shown before it is sent.
 const DIFF_LINES: usize = 40;
 
-/// What is gone through.
+/// The filter of the review.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Wanted {
     /// Only outputs that are assigned to you.
@@ -71,7 +71,7 @@ struct Review<'c, D> {
     tally: Tally,
 }
 
-/// What became of what was shown.
+/// The decisions so far.
 #[derive(Debug, Default)]
 struct Tally {
     approved: u32,
@@ -136,7 +136,7 @@ impl<D: Console> Review<'_, D> {
     }
 
     async fn talk(&mut self, task: &str, claimed: bool) -> Result<End, Failure> {
-        // Read after the claim: what it says is as new as can be.
+        // Read after the claim, so that it is as new as can be.
         let material = match Material::of(self.client, task).await {
             Ok(mut material) => {
                 self.people.show(&mut material.item, &USERS);
@@ -228,7 +228,7 @@ impl<D: Console> Review<'_, D> {
                 self.passed_over(failure).map(Some)
             }
             Err(failure) if failure.exit_code() == 4 => Err(failure),
-            // What was not acknowledged may be tried again; a second decision changes nothing.
+            // An unacknowledged decision may be tried again; a second one changes nothing.
             Err(failure) => {
                 self.console.say(&format!("{}\n", failure.words()))?;
                 Ok(None)
@@ -236,7 +236,7 @@ impl<D: Console> Review<'_, D> {
         }
     }
 
-    /// What the reader is asked next about an edited text.
+    /// The next question about an edited text.
     fn compared(
         &mut self,
         before: &str,
@@ -325,7 +325,7 @@ async fn claim(client: &Client, task: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who was first, and when.
+/// The earlier decider, and the instant.
 fn conflict_text(refusal: &ApiError) -> Option<String> {
     let (by, at) = decided(refusal)?;
     Some(format!("{} was first: decided at {}", escaped(by), escaped(at)))

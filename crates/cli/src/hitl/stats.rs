@@ -1,4 +1,4 @@
-//! How many outputs wait, how long decisions take, and who makes them.
+//! The number of waiting outputs, the time to a decision, and the reviewers.
 //!
 //! Deliberately absent: figures of its own; the server counts.
 

@@ -7,9 +7,9 @@
 //! Nothing that the server says of its histories is believed; only the formula counts
 //! ([`callboard_domain::approval::history`]). An item whose texts were erased says so; its commitments
 //! then stand for texts that nobody can show. A history outlives its item: of one that was removed, its
-//! entries are checked, and nothing can be said of its texts. Deliberately absent: a proof against whoever can
-//! write the whole database and compute a new chain. For that, keep the hashes that `-o json` shows
-//! somewhere else.
+//! entries are checked, and nothing can be said of its texts. Deliberately absent: a proof against an
+//! intruder who can write the whole database and compute a new chain. For that, keep the hashes that
+//! `-o json` shows somewhere else.
 
 use std::collections::BTreeSet;
 
@@ -44,11 +44,11 @@ const TRIES: u32 = 5;
 struct Broken {
     /// The entry, counted from 1; 0 for what stands in no entry.
     number: u32,
-    /// What is wrong.
+    /// The fault.
     why: String,
 }
 
-/// What was found of one item.
+/// The result of one item.
 #[derive(Debug)]
 struct Finding {
     task: String,
@@ -62,7 +62,7 @@ struct Finding {
 /// Checks one item, or all.
 ///
 /// # Errors
-/// [`Failure::Other`] if one is broken, after all were told.
+/// [`Failure::Other`] if one is broken, after all were reported.
 pub(super) async fn run(
     client: &Client,
     access: &Access,
@@ -115,7 +115,7 @@ async fn all(client: &Client, access: &Access) -> Result<Vec<Finding>, Failure> 
     }
 }
 
-/// Of many items, each is told as it is found where that can be done line by line.
+/// Of many items, each is reported at once where that can be done line by line.
 fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
     match access.output.format() {
         Format::Jsonl => print(&format!("{}\n", finding.json())),
@@ -199,7 +199,7 @@ impl Finding {
     }
 }
 
-/// Whether the entries are the item's whole history, and what it shows is what was hashed.
+/// True if the entries are the item's whole history, and its shown texts match their hashes.
 fn check(task: &str, item: &Value, entries: &[Value]) -> Result<(), Broken> {
     let nowhere = |why: &str| Broken { number: 0, why: why.to_owned() };
     let task: TaskId = task.parse().map_err(|_| nowhere("the item has no identifier of a task"))?;
@@ -277,7 +277,7 @@ fn texts(body: &EntryBody, entry: &Entry, item: &Value) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Whether the decision that the item shows is the one that its history tells.
+/// True if the item's shown decision is the one in its history.
 fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
     let decided = |(_, entry): &&(EntryBody, Entry)| match entry.action {
         Action::Approved | Action::Rejected => true,

@@ -16,11 +16,11 @@ pub(super) struct Cell {
     pub(super) text: String,
     /// The colour of the text.
     pub(super) colour: Option<Colour>,
-    /// What the layout may do with it.
+    /// The kind, for the layout.
     pub(super) kind: Kind,
 }
 
-/// What the layout may do with a cell.
+/// The kind of a cell, for the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Never clipped: an id, a status, an instant, true or false.
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(at("2026-01-02T12:00:00.000Z"), "2026-01-02");
         let exact = "2026-11-24T11:59:48.000Z";
         assert_eq!(Cell::new("createdAt", &json!(exact), &Screen::Plain).text, exact);
-        // A text of a stranger that happens to be an instant stays what it is.
+        // A stranger's text that happens to be an instant stays as it is.
         assert_eq!(Cell::new("name", &json!(exact), &terminal()).text, exact);
     }
 

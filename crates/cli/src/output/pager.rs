@@ -38,7 +38,7 @@ fn paged(program: &str, text: &str) -> io::Result<()> {
     let mut command = Command::new(words.next().unwrap_or(program));
     command.args(words).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // Colours are shown, a text of one page is printed, and the screen keeps what was read.
+        // Colours are shown, a text of one page is printed, and the screen keeps the text.
         command.env("LESS", "FRX");
     }
     let mut pager = command.spawn()?;

@@ -1,4 +1,4 @@
-//! What standard output is: a terminal of some width, or a pipe or file.
+//! Standard output: a terminal of some width, or a pipe or file.
 //!
 //! Deliberately absent: themes. The eight colours of a terminal follow the user's own scheme, light or
 //! dark, and a colour only repeats a word that stands there.
@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use jiff::Timestamp;
 use rustix::termios::tcgetwinsize;
 
-/// What a table is written to.
+/// The output of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Screen {
     /// A pipe or a file: everything, and exactly.

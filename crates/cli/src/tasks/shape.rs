@@ -1,4 +1,4 @@
-//! What is asked of a task's output: its schema, and how its confidence is made.
+//! The shape of a task's output: its schema, and the source of its confidence.
 //!
 //! Deliberately absent: the checks, which the server makes.
 
@@ -33,7 +33,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Adds what was given to a task.
+    /// Adds the given options to a task.
     pub(super) fn add_to(&self, task: Body) -> Result<Body, Failure> {
         let schema = self.output_schema.as_deref().map(input::document).transpose()?;
         let confidence = Body::default()

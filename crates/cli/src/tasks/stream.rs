@@ -1,6 +1,6 @@
 //! `callboard tasks submit --stream`: the text as the model writes it.
 //!
-//! A connection that breaks is opened again; the new snapshot says what was missed. Deliberately absent:
+//! A connection that breaks is opened again; the new snapshot holds the missed part. Deliberately absent:
 //! the submission.
 
 use callboard_client::{Call, Client, EventStream};
@@ -13,12 +13,12 @@ use crate::wait::{Outage, continues};
 /// How long a broken stream rests before it is opened again.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What was printed of a task's text.
+/// The printed part of a task's text.
 #[derive(Debug, Default)]
 struct Printed(String);
 
 impl Printed {
-    /// What is to be printed, and said on standard error before, once the text so far is this.
+    /// The text to print, and the note on standard error before it, once the text so far is this.
     fn becomes(&mut self, text: &str) -> (Option<&'static str>, String) {
         let rest = text.strip_prefix(self.0.as_str());
         let (said, shown) = match rest {

@@ -1,6 +1,6 @@
 //! `callboard templates validate`: the server's own checks, without the server.
 //!
-//! Deliberately absent: what only a server knows, such as whether the version exists already.
+//! Deliberately absent: checks that need a server, such as whether the version exists already.
 
 use std::path::Path;
 

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 /// A state that passes sooner is not worth a line.
 const LASTING: Duration = Duration::from_secs(1);
 
-/// The state that was seen last, since when, and whether it was told.
+/// The state that was seen last, its beginning, and true if it was reported.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Option<(String, Instant, bool)>);
 
 impl Progress {
-    /// The task's state, if it is to be told: `running`, or what a pending task waits for.
+    /// The task's state, if it is to be reported: `running`, or the obstacle of a pending task.
     pub(super) fn news<'t>(&mut self, task: &'t Value, now: Instant) -> Option<&'t str> {
         let waits = task["waitingFor"].as_str();
         let state = waits.or(task["status"].as_str()).filter(|state| *state != "pending")?;

@@ -10,14 +10,14 @@ use super::step::Step;
 use crate::failure::Failure;
 use crate::output::escaped;
 
-/// What was drawn last.
+/// The last drawing.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     lines: usize,
 }
 
 impl Board {
-    /// Whether the terminal has room for so many steps; what scrolled away cannot be redrawn.
+    /// Whether the terminal has room for so many steps; lines that scrolled away cannot be redrawn.
     pub(super) fn has_room_for(steps: usize) -> bool {
         tcgetwinsize(io::stderr()).is_ok_and(|size| steps + 2 < usize::from(size.ws_row))
     }
@@ -61,7 +61,7 @@ fn drawn(before: usize, steps: &[Step], below: &[String], width: usize) -> Strin
     text
 }
 
-/// A line that takes one line of the terminal, whatever it holds.
+/// A text as exactly one line of the terminal.
 fn cleared(line: &str, width: usize) -> String {
     let line: String = escaped(line).chars().take(width - 1).collect();
     format!("\r\u{1b}[2K{}\n", line.trim_end())

@@ -1,4 +1,4 @@
-//! The meaning of an execution's events for whoever watches it.
+//! The meaning of an execution's events for its watcher.
 
 use callboard_client::Event;
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// What stands for a step that a reviewer must see.
+/// The sign of a step that a reviewer must see.
 pub(super) const WAITS: &str = "waits for approval";
 
 /// The steps that events say wait for approval, and since when.
 pub(super) type Held = BTreeMap<String, Option<Timestamp>>;
 
-/// What stands for a step that waits for a signal.
+/// The sign of a step that waits for a signal.
 const AWAITS: &str = "waits for signal";
 
 /// One step as it is shown.
@@ -23,7 +23,7 @@ pub(super) struct Step {
     pub(super) status: String,
     /// How long it took, or takes so far.
     pub(super) duration: Option<String>,
-    /// Why it failed.
+    /// The reason of its failure.
     pub(super) error: Option<String>,
     /// When its status began, if the execution says so.
     pub(super) since: Option<Timestamp>,

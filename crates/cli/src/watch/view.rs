@@ -1,4 +1,4 @@
-//! What an execution looks like while it runs: a board, lines, events, or nothing.
+//! The presentation of a running execution: a board, lines, events, or nothing.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr, stdout};
@@ -14,14 +14,14 @@ use super::step::{Held, Step, WAITS, steps, summary, waiting};
 use crate::failure::Failure;
 use crate::output::{Format, escaped, note, print};
 
-/// What an execution looks like while it runs.
+/// The presentation of a running execution.
 #[derive(Debug)]
 pub(crate) struct View {
     style: Style,
     last: Value,
     /// Steps that wait for approval, say the events, and since when.
     held: Held,
-    /// What was shown of each step.
+    /// The shown state of each step.
     shown: BTreeMap<String, String>,
     told_waiting: u64,
     told_end: bool,
@@ -37,7 +37,7 @@ enum Style {
 }
 
 impl View {
-    /// For whoever asked to see it: on a terminal a board, else a line for every change, the
+    /// For a user who asked to watch: on a terminal a board, else a line for every change, the
     /// events for `jsonl`; for `json` the end alone.
     pub(crate) fn watched(format: Format) -> Self {
         Self::new(match format {
@@ -51,7 +51,7 @@ impl View {
         })
     }
 
-    /// For whoever waits for the end: the progress is beside the matter, on standard error.
+    /// For a user who waits for the end: the progress is beside the matter, on standard error.
     pub(crate) fn awaited() -> Self {
         let seen = stderr().is_terminal();
         Self::new(if seen { Style::Board(Board::default()) } else { Style::Notes })
@@ -117,8 +117,8 @@ impl View {
         self.redraw()
     }
 
-    /// The state was read; `heard` says whether events tell of it as well. In doubt they do not:
-    /// a change told twice does less harm than one that is not told.
+    /// The state was read; `heard` is true if events report it as well. In doubt they do not:
+    /// a change that is reported twice does less harm than one that is missed.
     pub(super) fn state(&mut self, execution: &Value, heard: bool) -> Result<(), Failure> {
         let steps = steps(execution, &self.held, Timestamp::now());
         if matches!(self.style, Style::Board(_)) && !Board::has_room_for(steps.len()) {
@@ -133,13 +133,13 @@ impl View {
                 before.unwrap_or_else(|| "pending".into()) != step.status
             })
             .collect();
-        // What happened before has its own time and order; what happens now is told as it is seen.
+        // Earlier events have their own time and order; a new one is shown as it comes.
         changed.sort_by_key(|step| step.since);
         for step in changed {
             match self.style {
                 Style::Lines => print(&format!("{}\n", line(step, is_first)))?,
                 Style::Notes => note(&line(step, is_first)),
-                // What happened before the stream opened stands in no event of it.
+                // The stream holds no event from before it opened.
                 Style::Events if !heard => print(&format!("{}\n", made_up(execution, step)))?,
                 Style::Events | Style::Board(_) | Style::Nothing => {}
             }

@@ -31,7 +31,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// The text of a document in any format, or what is wrong with it.
+/// The text of a document in any format, or its fault.
 pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         return Err("it begins with a byte-order mark".to_owned());

@@ -16,10 +16,10 @@ use serde_json::{Map, Number, Value};
 
 use super::json::{MAX_DEPTH, text_of};
 
-/// The most bytes that aliases and what they refer to may take in copies.
+/// The most bytes that aliases may take in copies.
 pub const MAX_COPIED: usize = 4 << 20;
 
-/// About what a value takes beside its text.
+/// The approximate size of a value beside its text.
 const NODE: usize = 16;
 
 /// How deep the parser itself goes: more than is taken, so that our own words refuse it.
@@ -60,7 +60,7 @@ enum Open {
     Object(usize, Map<String, Value>, Option<String>),
 }
 
-/// What an anchor names.
+/// The value that an anchor names.
 struct Anchored {
     value: Value,
     size: usize,
@@ -153,7 +153,7 @@ impl Builder {
         Ok(())
     }
 
-    /// What an alias stands for. An anchor that is not finished yet is not known, so that nothing
+    /// The value of an alias. An anchor that is not finished yet is not known, so that nothing
     /// holds itself.
     fn copy(&mut self, anchor: usize) -> Result<Value, String> {
         let found = self.anchors.get(&anchor).ok_or("an alias stands within what it refers to")?;

@@ -105,7 +105,7 @@ proptest! {
     fn a_changed_member_is_refused_or_changes_the_hash(entry in entry(), which in any::<usize>()) {
         let texts = Texts { comment: Some("said"), edit: Some("written"), salt: None };
         let mut json = serde_json::to_value(EntryBody::of(&entry, texts)).expect("JSON");
-        // What no hash of the entry covers is compared with its own hash by whoever verifies.
+        // A verifier compares each text that no hash of the entry covers with the text's own hash.
         let covered: Vec<String> = json
             .as_object()
             .expect("an object")
@@ -199,7 +199,7 @@ fn an_entry_that_contradicts_itself_is_refused() {
     assert_eq!(with("timestamp", "1970-01-01T00:00:00Z".into()), Err(Misread::Contradiction));
     assert_eq!(with("action", "forgotten".into()), Err(Misread::Malformed("action")));
     assert_eq!(with("hash", "0".into()), Err(Misread::Malformed("hash")));
-    // A newer server may tell more.
+    // A newer server may send more members.
     assert!(with("colour", "red".into()).is_ok());
 }
 

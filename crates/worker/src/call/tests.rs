@@ -6,7 +6,7 @@ use super::*;
 use crate::provider::Deltas;
 use callboard_protocol::workers::ConfidenceSource;
 
-/// Sends these pieces, each after this time, and then does what it is told.
+/// Sends these pieces, each after this time, and then ends as scripted.
 #[derive(Debug, Clone)]
 struct Scripted {
     pieces: Vec<(Duration, &'static str)>,

@@ -20,7 +20,7 @@ enum Plan {
     Never,
 }
 
-/// A provider that answers as planned and records what it was asked.
+/// A provider that answers as planned and records its requests.
 #[derive(Debug)]
 struct Planned {
     answers: Mutex<Vec<Plan>>,

@@ -1,6 +1,6 @@
 //! Anthropic's messages API, streamed.
 //!
-//! It gives no log-probabilities, so there is no confidence. Stop reasons are told in the words
+//! It gives no log-probabilities, so there is no confidence. Stop reasons are reported in the words
 //! of the rest of the field (`stop`, `length`). A long system prompt that comes again is marked for the
 //! provider's cache (`caching`). Deliberately absent: extended thinking, and tools other than the one
 //! that shapes an answer.
@@ -27,7 +27,7 @@ use super::quirks::{Memory, Quirks, Shape};
 use super::schema::{Dialect, instruction, reduced};
 use super::{Completion, Deltas, Failure, Output, Provider, Request};
 
-/// Where Anthropic itself answers.
+/// The address of Anthropic itself.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
 /// The longest output, in tokens, of a model that the price table doesn't know.
@@ -105,7 +105,7 @@ impl Anthropic {
         Err(Failure::broken("the provider's stream ended before the output did"))
     }
 
-    /// Asks, and again without what the model refuses: a refusal has generated nothing.
+    /// Asks, and again without a parameter that the model refuses: a refusal has generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
         let is_cached = self.prompts.comes_again(&request.model, &request.system_messages());

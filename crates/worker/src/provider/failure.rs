@@ -1,4 +1,4 @@
-//! What a failed call means: which code, whether to try again, and when.
+//! The meaning of a failed call: its code, and whether and when to try again.
 //!
 //! The rules are those of the providers' own clients. Deliberately absent: the retrying; the
 //! server does that.
@@ -44,7 +44,7 @@ impl Code {
 /// Why a call made no completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub code: Code,
     /// The provider's own words where it had any, at most 1,000 characters.
     pub message: String,
@@ -77,7 +77,7 @@ impl Failure {
     }
 }
 
-/// What a provider says about an error, in the JSON shapes that are seen in the wild.
+/// A provider's words about an error, in the JSON shapes that are seen in the wild.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Words {
     /// The sentence.
@@ -187,7 +187,7 @@ fn retry_delay(error: &Value) -> Option<u64> {
     milliseconds(delay.strip_suffix('s')?, 1000.0)
 }
 
-/// The text, cut to what is kept, with control characters made visible.
+/// The text, cut to the kept length, with control characters made visible.
 fn bounded(text: &str) -> String {
     let cut = text.chars().nth(MAX_MESSAGE_CHARS).is_some();
     let kept = text.chars().take(if cut { MAX_MESSAGE_CHARS - 1 } else { MAX_MESSAGE_CHARS });

@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// Why a provider can't be set up as told.
+/// The reason why a provider can't be set up as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The base URL is no http or https URL, or carries credentials.
@@ -30,7 +30,7 @@ pub enum ConfigError {
     BaseUrl {
         /// The URL as given, without credentials.
         url: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// The key has characters that no header may have. It is not shown.
@@ -45,7 +45,7 @@ pub enum ConfigError {
 #[derive(Clone)]
 pub(super) struct Key(String);
 
-/// One address that takes prompts, and what to send along.
+/// One address that takes prompts, and the headers to send along.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     client: Client,
@@ -55,9 +55,9 @@ pub(super) struct Endpoint {
     provider: &'static str,
 }
 
-/// What came instead of a stream.
+/// The answer that came instead of a stream.
 pub(super) struct Refusal {
-    /// What it means.
+    /// The failure that it means.
     pub(super) failure: Failure,
     /// The HTTP status and the provider's words, where it answered at all.
     pub(super) answer: Option<(u16, Words)>,
@@ -169,7 +169,7 @@ impl Endpoint {
         Ok(Events { response, parser: Parser::default(), limits })
     }
 
-    /// What an error event inside a stream means.
+    /// The failure that an error event inside a stream means.
     pub(super) fn error_event(&self, data: &str) -> Failure {
         let words = self.redacted(data);
         classify(words.status_of_event(), &words, &Advice::default())

@@ -1,4 +1,4 @@
-//! The limits that providers tell in the headers of their answers.
+//! The limits that providers report in the headers of their answers.
 //!
 //! | provider | headers |
 //! |---|---|

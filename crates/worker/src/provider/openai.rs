@@ -82,7 +82,7 @@ impl OpenAi {
         Err(Failure::broken("the provider's stream ended before the output did"))
     }
 
-    /// Asks, and again without what the model refuses: a refusal has generated nothing.
+    /// Asks, and again without a parameter that the model refuses: a refusal has generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
         if self.is_strict {
@@ -175,7 +175,7 @@ fn format(schema: &Value, shape: Shape) -> Option<Value> {
     }
 }
 
-/// What has come so far.
+/// The answer so far.
 #[derive(Default)]
 struct Answer {
     output: Output,

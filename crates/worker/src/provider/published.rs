@@ -1,5 +1,5 @@
 //! Exchanges in the published formats of five providers: the headers of limits, refusals, cached tokens and
-//! service tiers. What is sent is checked against the fields of their API descriptions.
+//! service tiers. Requests are checked against the fields of their API descriptions.
 
 use callboard_domain::model_limits::{Allowance, Reported};
 use callboard_domain::task::ServiceTier;
@@ -104,7 +104,7 @@ fn stream(headers: &str, events: &str) -> Vec<Step> {
     vec![Step::Send(head.into_bytes())]
 }
 
-/// The result of a call of an `OpenAI`-compatible server, and what it was sent.
+/// The result of a call of an `OpenAI`-compatible server, and the request that it received.
 async fn openai(script: Vec<Step>, request: &Request) -> (Result<Completion, Failure>, Value) {
     let mut server = serve(vec![script]).await;
     let provider = OpenAi::new(&format!("{}/v1", server.url), Some("sk-test".into())).unwrap();

@@ -1,4 +1,4 @@
-//! What single models refuse: optional parameters, learned from the refusal and remembered.
+//! Optional parameters that single models refuse, learned from the refusal and remembered.
 //!
 //! Reasoning models take no `logprobs` or `temperature` and want `max_completion_tokens`. A
 //! provider names one such parameter per refusal, before it generates anything, so each is given
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::failure::Words;
 
-/// What is left out or said differently for one model.
+/// The parameters that are left out or sent differently for one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(super) struct Quirks {
@@ -52,7 +52,7 @@ impl Shape {
 }
 
 impl Quirks {
-    /// What a refusal teaches beyond what is known. `None`: it is about something else.
+    /// The known quirks with the one that a refusal shows. `None`: it is about something else.
     pub(super) fn learn(self, status: u16, words: &Words) -> Option<Self> {
         if !matches!(status, 400 | 422) {
             return None;
@@ -118,12 +118,12 @@ fn unsupported(words: &Words, message: &str) -> bool {
     words.kind.contains("unsupported") || SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// What is known of each model, while the worker runs.
+/// The quirks of each model, while the worker runs.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<HashMap<String, Quirks>>);
 
 impl Memory {
-    /// What is known of this model.
+    /// The quirks of this model.
     pub(super) fn of(&self, model: &str) -> Quirks {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(model).copied().unwrap_or_default()

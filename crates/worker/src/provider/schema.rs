@@ -1,6 +1,6 @@
 //! Output schemas as providers take them: the keywords that they enforce, the rest left out.
 //!
-//! A reduced schema accepts whatever the whole one accepts, but for members that the whole one does
+//! A reduced schema accepts every value that the whole one accepts, but for members that the whole one does
 //! not declare: strict dialects want every object closed. The server validates the output against the
 //! whole schema. Deliberately absent: references to anchors and identifiers, which no dialect takes.
 

@@ -31,12 +31,12 @@ use sha2::{Digest, Sha256};
 
 use super::{Code, Completion, Deltas, Failure, Output, Provider, Request};
 
-/// The model that answers with its prompt, whatever schema the output must match.
+/// The model that answers with its prompt, under any output schema.
 const ECHO: &str = "simulated-echo";
 
 const SLOW: Duration = Duration::from_mins(1);
 
-/// How it behaves.
+/// Its behaviour.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
     /// Before the first piece.

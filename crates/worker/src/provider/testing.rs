@@ -1,4 +1,4 @@
-//! A provider's server for tests: plays one script per connection and records what was asked.
+//! A provider's server for tests: plays one script per connection and records the requests.
 //!
 //! Deliberately absent: HTTP beyond one request per connection.
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{Completion, Failure, Provider, Request};
 
-/// What the server does on one connection, after it read the request.
+/// The server's script for one connection, after it read the request.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     /// Writes these bytes by themselves.

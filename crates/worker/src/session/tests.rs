@@ -252,7 +252,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 }
 
 proptest! {
-    /// Whatever happens, calls and leases agree: each started call is aborted or ended exactly
+    /// After any history, calls and leases agree: each started call is aborted or ended exactly
     /// once, and after a reconnect every unsettled result is sent again.
     #[test]
     fn no_call_is_forgotten_and_no_result_is_lost(happenings in happenings()) {

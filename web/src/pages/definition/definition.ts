@@ -59,7 +59,7 @@ export const jsonOf = (text: string): unknown => parse(text);
 
 export type Change = { what: string; kind: "added" | "removed" | "changed"; members: string[] };
 
-/** What differs, by step and by member, whatever the order of the steps. */
+/** The differences by step and by member, in any order of the steps. */
 export function changes(before: object, after: object): Change[] {
   const old = before as Definition;
   const now = after as Definition;

@@ -117,7 +117,7 @@ function block(token: Token, place: Place, used: Map<string, number>): ReactNode
       return tokens ? inlines(tokens, place) : text;
     }
     default:
-      // Raw HTML, and whatever is not known.
+      // Raw HTML, and unknown elements.
       return <p>{token.raw}</p>;
   }
 }

@@ -1,4 +1,4 @@
-/** What the insights are computed from: only what the API told. */
+/** The figures of the insights, all computed from the API's answers. */
 import type { Schemas } from "../../api/client";
 
 type Tally = Schemas["Tally"];

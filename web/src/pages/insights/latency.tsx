@@ -1,4 +1,4 @@
-/** How long tasks take, by model and queue, as the metrics tell it. */
+/** The durations of tasks by model and queue, from the metrics. */
 import { lazy, Suspense } from "react";
 import { count, duration, instant, percent } from "../../lib/format";
 import { Button, Empty, Loaded, Loading, Panel } from "../../ui/basics";

@@ -66,7 +66,7 @@ export default function Review() {
     return isNewestFirst ? waiting : waiting.reverse();
   }, [rows, isDecided, text, group, isNewestFirst]);
   const stable = useStable(shown, (item) => item.taskId);
-  // A decided item leaves at once, whoever points at it: the reviewer has sent it away.
+  // A decided item leaves at once, even under the pointer: the reviewer has sent it away.
   const items = useMemo(
     () => stable.rows.filter((item) => !isDecided(item.taskId)),
     [stable.rows, isDecided],
@@ -417,7 +417,7 @@ function useWide(): boolean {
   return isWide;
 }
 
-/** Tells other reviewers who looks at an item, once it was looked at for a while. */
+/** Claims an item once it was open for a while, so that other reviewers see who looks at it. */
 function useClaim(taskId: string | undefined) {
   useEffect(() => {
     if (!taskId) return;

@@ -7,7 +7,7 @@ export function Why({ item }: { item: Approval }) {
   const { confidence, threshold, reason } = item;
   return (
     <div className="review-why">
-      <p>{told(item)}</p>
+      <p>{reasonText(item)}</p>
       {confidence !== undefined && (
         <div className="review-scale" aria-hidden="true">
           <i
@@ -49,7 +49,7 @@ const SOURCES: Record<string, string> = {
   reported: "as the worker reported it",
 };
 
-function told({ reason, confidence, threshold, sampled, stepId }: Approval): string {
+function reasonText({ reason, confidence, threshold, sampled, stepId }: Approval): string {
   if (sampled) return "It would have passed. It is held as a sample, to learn how good such outputs are.";
   switch (reason) {
     case "required":

@@ -54,7 +54,7 @@ function Matched({ title, act, query, onClose }: Around & { act: Act; query: Tas
     try {
       setJob((await begin(found)).id);
     } catch (refused) {
-      // Another number matches by now: it is told, and asked about anew.
+      // Another number matches by now: the dialog shows it and asks anew.
       if (refused instanceof ApiError && refused.status === 409) {
         await matching(once.act, once.query).then(setFound, setError);
         setOther(true);
@@ -94,12 +94,12 @@ function Matched({ title, act, query, onClose }: Around & { act: Act; query: Tas
         </p>
       )}
       {!error && !found && <Loading lines={2} />}
-      {!error && found && <Told found={found} />}
+      {!error && found && <MatchingSummary found={found} />}
     </Dialog>
   );
 }
 
-function Told({ found: { act, counts, total } }: { found: Matching }) {
+function MatchingSummary({ found: { act, counts, total } }: { found: Matching }) {
   if (total === 0) {
     return (
       <p>

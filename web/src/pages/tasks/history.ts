@@ -1,4 +1,4 @@
-/** What happened to a task: what its record tells, and the events since the page was opened. */
+/** The history of a task: its record, and the events since the page was opened. */
 import type { DataOf } from "../../api/client";
 import type { LiveEvent } from "../../live/socket";
 

@@ -59,10 +59,10 @@ const AT_ONCE = 4;
 type Cancel = (id: string) => Promise<unknown>;
 const CANCEL: Cancel = (id) => unwrap(api.DELETE("/api/tasks/{id}", { params: { path: { id } } }));
 
-/** Cancels these rows and no others, and tells how far it is. `stopped` ends it between two tasks. */
+/** Cancels these rows and no others, and reports the progress. `stopped` ends it between two tasks. */
 export async function cancelRows(
   ids: string[],
-  told: (outcome: Outcome) => void,
+  report: (outcome: Outcome) => void,
   stopped: () => boolean,
   cancel: Cancel = CANCEL,
 ): Promise<Outcome> {
@@ -78,7 +78,7 @@ export async function cancelRows(
         skipped: outcome.skipped + (result === "skipped" ? 1 : 0),
         failed: typeof result === "string" ? outcome.failed : [...outcome.failed, result],
       };
-      told(outcome);
+      report(outcome);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));

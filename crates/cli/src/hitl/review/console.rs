@@ -1,6 +1,6 @@
-//! Where a reader sits: what is shown there, and what is answered.
+//! The reader's console: its output and its answers.
 //!
-//! Deliberately absent: escaping. What is shown here is safe to show already.
+//! Deliberately absent: escaping. Every text is safe to show when it comes here.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::hitl::editor;
 use crate::output::print;
 
-/// Where a reader sits.
+/// The reader's console.
 pub(super) trait Console {
     /// Shows a text.
     fn say(&mut self, text: &str) -> Result<(), Failure>;
@@ -18,13 +18,13 @@ pub(super) trait Console {
     /// Rows and columns.
     fn size(&self) -> (usize, usize);
 
-    /// Forgets what was typed before now: it was not meant for what is asked next.
+    /// Drops the input so far: it was not meant for the next question.
     fn forget(&mut self);
 
     /// The answer to a question; `None` when there will be none any more.
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure>;
 
-    /// What the reader makes of the output of a task.
+    /// The reader's edit of a task's output.
     async fn edit(&mut self, task: &str, text: &str) -> Result<String, Failure>;
 
     /// Keeps a text that was not sent.
@@ -50,7 +50,7 @@ impl Console for Terminal {
     }
 
     fn forget(&mut self) {
-        // What is no terminal after all has nothing to forget.
+        // An input that is no terminal has nothing to drop.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     }
 

@@ -1,4 +1,4 @@
-//! What the reader of an item is asked, and what an answer means.
+//! The questions about an item, and the meaning of the answers.
 //!
 //! ```text
 //! Taken ─ y ─▶ Menu ─ a ──────────────▶ Comment ─▶ Sure ─ y ─▶ Approve
@@ -12,7 +12,7 @@
 
 use crate::output::escaped;
 
-/// What the reader is asked.
+/// A question to the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Dialogue {
     /// Somebody else looks at it.
@@ -20,7 +20,7 @@ pub(super) enum Dialogue {
         /// Who, and until when; safe to show.
         words: String,
     },
-    /// What is to be done.
+    /// The action.
     Menu,
     /// The comment on an approval.
     Comment {
@@ -57,7 +57,7 @@ pub(super) enum Decision {
     },
 }
 
-/// What follows from an answer.
+/// The consequence of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Next {
     /// The next question.
@@ -94,7 +94,7 @@ impl Dialogue {
         }
     }
 
-    /// What follows from an answer to it.
+    /// The consequence of an answer to it.
     pub(super) fn answered(self, answer: &str) -> Next {
         let answer = answer.trim();
         let yes = matches!(answer, "y" | "Y" | "yes");
@@ -154,7 +154,7 @@ impl Decision {
 mod tests {
     use super::*;
 
-    /// What a reader gets who gives these answers one after the other.
+    /// The consequence of these answers, one after the other.
     fn talk(start: Dialogue, answers: &[&str]) -> Next {
         answers.iter().fold(Next::Ask(start), |next, answer| match next {
             Next::Ask(dialogue) => dialogue.answered(answer),

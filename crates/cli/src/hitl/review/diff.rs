@@ -1,6 +1,6 @@
-//! What was changed in a text, line by line.
+//! The changes of a text, line by line.
 //!
-//! Deliberately absent: lines that are the same, and what changed within a line.
+//! Deliberately absent: equal lines, and changes within a line.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub(super) fn of(before: &str, after: &str, most: usize) -> String {
             Change::Removed(text) => ('-', text),
             Change::Added(text) => ('+', text),
         };
-        // Of what is removed and added in one place, the next line is that of the old text.
+        // In one place, removed lines come before added ones.
         expected = Some(line + usize::from(matches!(change, Change::Removed(_))));
         let _ = writeln!(shown, "{sign} {}", escaped(text));
     }

@@ -1,6 +1,6 @@
-//! What waits, in the order in which it is gone through, and what a reader needs to judge an item.
+//! The waiting outputs in the order of the review, and the material to judge one.
 //!
-//! Deliberately absent: whatever the reader may not see. An execution that is refused leaves its
+//! Deliberately absent: data that the reader may not see. An execution that is refused leaves its
 //! part out; the item alone can be judged, too.
 
 use base64::Engine as _;
@@ -12,11 +12,11 @@ use super::Wanted;
 use crate::failure::Failure;
 use crate::hitl::item::{is_overdue, text};
 
-/// Items hold their texts, so a page is small; who decided a thousand may look again.
+/// Items hold their texts, so a page is small; a reader who decided a thousand may start again.
 const PAGE: u64 = 50;
 const MOST: usize = 1000;
 
-/// What a reader needs to judge an item; null where there is none.
+/// The material to judge an item; null where there is none.
 #[derive(Debug, Default)]
 pub(super) struct Material {
     /// The item.
@@ -58,7 +58,7 @@ impl Material {
 /// The outputs that wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// Their tasks: those of the signed-in user first, then whatever ends sooner.
+    /// Their tasks: those of the signed-in user first, then those with the earlier deadline.
     pub(super) tasks: Vec<String>,
     /// How many of them nobody decided in time.
     pub(super) overdue: usize,
@@ -103,7 +103,7 @@ pub(super) async fn waiting(
 }
 
 /// The user who is signed in, as the access token says. It is not checked: only the order goes by
-/// it, and who decides is the server's to say.
+/// it, and the server decides about permissions.
 pub(super) async fn me(client: &Client) -> Option<String> {
     match client.credential() {
         Credential::Session(session) => subject(&session.login().await.token),
@@ -117,7 +117,7 @@ fn subject(token: &str) -> Option<String> {
     claims["sub"].as_str().map(str::to_owned)
 }
 
-/// What is there; null if it is not, or may not be seen.
+/// The data; null if there is none, or the reader may not see it.
 async fn known(client: &Client, path: &[&str]) -> Result<Value, Failure> {
     match client.data(Call::get(path)).await {
         Ok(value) => Ok(value),

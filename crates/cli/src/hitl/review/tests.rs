@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A reader who does as they were told, and all that they saw.
+/// A reader with a script, and every text that was shown.
 #[derive(Default)]
 struct Scripted {
     answers: VecDeque<&'static str>,
@@ -50,7 +50,7 @@ impl Console for &mut Scripted {
 
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// A server whose answers `tell` makes: a status and data, or the code of a refusal.
+/// A server whose answers `respond` makes: a status and data, or the code of a refusal.
 async fn serve(
     respond: impl Fn(&str, usize) -> Option<(u16, Value)> + Send + Sync + 'static,
 ) -> (Client, Asked) {
@@ -126,7 +126,7 @@ async fn review(
     (ended, scripted.seen)
 }
 
-/// What was sent, without what was read.
+/// The sent decisions, without the reads.
 fn sent(asked: &Asked) -> Vec<(String, Value)> {
     let asked = asked.lock().unwrap();
     let sent = asked.iter().filter_map(|(line, body)| {

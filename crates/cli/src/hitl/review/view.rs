@@ -1,6 +1,6 @@
 //! An item as its reader sees it: short at first, whole when asked for.
 //!
-//! Whatever is in it was written by models and strangers, so every line is escaped here.
+//! Its texts come from models and strangers, so every line is escaped here.
 //! Deliberately absent: how it gets onto a screen.
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::gather::Material;
 use crate::hitl::item::{heading, output, text};
 use crate::output::escaped;
 
-/// A line that long takes a screen of its own; what is cut there is shown with the rest.
+/// A line that long takes a screen of its own; its rest is shown with the whole text.
 const WIDEST: usize = 2000;
 const SHORT: usize = 12;
 const SHORT_OUTPUT: usize = 40;
@@ -26,7 +26,7 @@ pub(super) enum Length {
     Whole,
 }
 
-/// The item: what went in, why it is held, what came out.
+/// The item: its input, the reason of the hold, its output.
 pub(super) fn shown(material: &Material, length: Length) -> String {
     let Material { item, task, execution, .. } = material;
     let mut shown = format!("\n──── {} ────\n", escaped(text(item, "taskId")));
@@ -87,7 +87,7 @@ pub(super) fn warning(item: &Value) -> Dialogue {
     Dialogue::Taken { words }
 }
 
-/// What was decided.
+/// The decision.
 pub(super) fn decided(decided: &Value, approved: bool) -> String {
     let retry = escaped(text(decided, "retryTaskId"));
     match (approved, decided["wasModified"] == true, retry.as_str()) {

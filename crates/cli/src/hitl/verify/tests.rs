@@ -9,7 +9,7 @@ use super::*;
 
 const TASK: TaskId = TaskId::from_u128(1 << 10);
 
-/// A history as an honest server tells it.
+/// A history from an honest server.
 struct History {
     entries: Vec<(Entry, Texts<'static>)>,
 }
@@ -55,7 +55,7 @@ impl History {
         self.entries.last().map_or(Digest::ZERO, |(entry, _)| entry.hash)
     }
 
-    /// The hashes anew, as whoever can write the database would.
+    /// The hashes anew, as a writer of the database would make them.
     fn resealed(mut self) -> Self {
         for (action, details, texts) in std::mem::take(&mut self.entries)
             .into_iter()
@@ -85,7 +85,7 @@ impl History {
     }
 }
 
-/// What is found after the entries and the item were tampered with.
+/// The result after the entries and the item were tampered with.
 fn found(tamper: impl FnOnce(&mut Vec<Value>, &mut Value)) -> Option<(u32, String)> {
     let honest = History::approved();
     let (mut entries, mut item) = (honest.json(), honest.item());
