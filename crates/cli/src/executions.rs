@@ -1,6 +1,5 @@
 //! `callboard executions`.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,13 +9,15 @@ use serde_json::Value;
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
-use super::hitl;
 use super::input::{self, Body};
-use super::output::{Column, Format, details, escaped, note, table};
+use super::output::{Column, Format, details, note, table};
 use super::wait::verdict;
 use super::watch::{self, View};
 
 mod fork;
+mod show;
+
+pub(super) use show::show;
 
 const COLUMNS: [Column; 7] = [
     ("ID", "id"),
@@ -26,40 +27,6 @@ const COLUMNS: [Column; 7] = [
     ("PLAN", "planId"),
     ("TEMPLATE", "templateId"),
     ("STARTED", "startedAt"),
-];
-
-const FIELDS: [Column; 20] = [
-    ("id", "id"),
-    ("status", "status"),
-    ("error", "error.code"),
-    ("", "error.message"),
-    ("failed step", "error.stepId"),
-    ("plan", "planId"),
-    ("template", "templateId"),
-    ("starts", "waitingUntil"),
-    ("started", "startedAt"),
-    ("completed", "completedAt"),
-    ("steps", "progress.total"),
-    ("  completed", "progress.completed"),
-    ("  running", "progress.running"),
-    ("  pending", "progress.pending"),
-    ("  wait for approval", "progress.awaitingApproval"),
-    ("  failed", "progress.failed"),
-    ("  cancelled", "progress.cancelled"),
-    ("  skipped", "progress.skipped"),
-    ("tokens", "usage.total"),
-    ("cost (USD)", "usage.totalCost"),
-];
-
-const STEPS: [Column; 8] = [
-    ("STEP", "id"),
-    ("STATUS", "status"),
-    ("ITEMS", "shownItems"),
-    ("WAITS FOR", "waitingFor"),
-    ("MS", "durationMs"),
-    ("ATTEMPT", "attempt"),
-    ("TASK", "taskId"),
-    ("ERROR", "error.message"),
 ];
 
 const ITEMS: [Column; 7] = [
@@ -100,11 +67,7 @@ pub enum Executions {
     /// List executions, the newest first.
     List(List),
     /// Show an execution with its steps and their outputs.
-    Show {
-        /// The execution.
-        #[arg(value_parser = input::id)]
-        id: String,
-    },
+    Show(show::Show),
     /// List the items of a step with forEach, in the order of its list.
     Items(ListItems),
     /// Follow an execution to its end; exit code 10 if it failed.
@@ -224,6 +187,18 @@ pub struct List {
     offset: Option<u64>,
 }
 
+impl List {
+    /// Fails if the plan or the template that is asked for does not exist.
+    async fn exists(&self, client: &Client) -> Result<(), Failure> {
+        for (kind, id) in [("plans", &self.plan), ("templates", &self.template)] {
+            if let Some(id) = id {
+                client.data(Call::get(&[kind, id])).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Result<(), Failure> {
     let client = access.client()?;
@@ -237,15 +212,13 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
                 .query("createdBefore", wanted.created_before.as_ref())
                 .query("limit", wanted.limit)
                 .query("offset", wanted.offset);
-            access.output.list("executions", &client.page(call).await?, &COLUMNS)
-        }
-        Executions::Show { id } => {
-            let mut execution = client.data(Call::get(&["plans", "executions", &id])).await?;
-            if access.output == Format::Table {
-                enrich(&client, &mut execution).await;
+            let page = client.page(call).await?;
+            if page.data.is_empty() {
+                wanted.exists(&client).await?;
             }
-            show(&access, &execution)
+            access.output.list("executions", &page, &COLUMNS)
         }
+        Executions::Show(wanted) => wanted.run(&client, &access).await,
         Executions::Items(wanted) => {
             let path = ["plans", "executions", &wanted.id, "steps", &wanted.step, "items"];
             let call = Call::get(&path)
@@ -300,87 +273,6 @@ pub(super) async fn wait(
     verdict("execution", &execution)
 }
 
-/// How many steps of an execution are looked up.
-const LOOKED_UP: usize = 20;
-
-/// Adds the item of each step whose output waits for a reviewer, and the output of each that failed because
-/// of it, if the caller may see them.
-async fn enrich(client: &Client, execution: &mut Value) {
-    let steps = execution["steps"].as_object_mut().into_iter().flatten();
-    let missed = |step: &Value| {
-        matches!(step["error"]["code"].as_str(), Some("OUTPUT_INVALID" | "OUTPUT_TRUNCATED"))
-    };
-    let wanted = steps.filter(|(_, step)| step["awaitingApproval"] == true || missed(step));
-    for (_, step) in wanted.take(LOOKED_UP) {
-        let Some(task) = step["taskId"].as_str() else { continue };
-        if !missed(step) {
-            step["review"] = client.data(Call::get(&["hitl", task])).await.unwrap_or_default();
-        } else if step["output"].is_null() {
-            let task = client.data(Call::get(&["tasks", task])).await.unwrap_or_default();
-            step["missed"] = task["output"].clone();
-        }
-    }
-}
-
-/// The outputs that wait for a reviewer, each with the command that shows it.
-fn held(execution: &str, steps: &[Value]) -> String {
-    let mut shown = String::new();
-    for step in steps {
-        let id = escaped(step["id"].as_str().unwrap_or_default());
-        let items = step["items"]["awaitingApproval"].as_u64().unwrap_or(0);
-        if let (true, Some(task)) = (step["awaitingApproval"] == true, step["taskId"].as_str()) {
-            let waits = hitl::in_short(&step["review"]);
-            let task = escaped(task);
-            let _ = writeln!(shown, "{id} waits for a reviewer{waits}: callboard hitl show {task}");
-        } else if items > 0 {
-            let _ = writeln!(
-                shown,
-                "{items} items of {id} wait for a reviewer: callboard executions items {execution} \
-                 {id} --status pending"
-            );
-        }
-    }
-    if !shown.is_empty() {
-        shown.push_str("callboard hitl review goes through all that waits\n");
-    }
-    shown
-}
-
-/// Shows an execution.
-pub(super) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
-    access.output.item(execution, |execution| {
-        let mut shown = details(execution, &FIELDS, &[]);
-        let steps: Vec<Value> = execution["steps"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(id, step)| {
-                let mut step = step.clone();
-                step["id"] = id.clone().into();
-                step["shownItems"] = counted(&step["items"]);
-                step
-            })
-            .collect();
-        if !steps.is_empty() {
-            shown = format!("{shown}\n{}", table(&STEPS, &steps));
-        }
-        let held = held(&escaped(execution["id"].as_str().unwrap_or_default()), &steps);
-        if !held.is_empty() {
-            shown = format!("{shown}\n{held}");
-        }
-        for step in &steps {
-            if let (Some(id), true) = (step["id"].as_str(), step["output"].is_string()) {
-                shown = format!("{shown}\n{}", details(step, &[], &[(id, "output")]));
-            }
-            if let (Some(id), true) = (step["id"].as_str(), step["missed"].is_string()) {
-                let heading = format!("{id} (does not count)");
-                shown = format!("{shown}\n{}", details(step, &[], &[(&heading, "missed")]));
-            }
-        }
-        shown
-    })
-}
-
 /// Shows what would run.
 pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure> {
     access.output.item(plan, |plan| {
@@ -405,24 +297,6 @@ pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure>
         Some(message) => Err(Failure::Other(format!("the budget would end the run: {message}"))),
         None => Ok(()),
     }
-}
-
-/// The items of a step in a few words: `120 of 1000, 8 running, 2 failed`; null for a step without.
-fn counted(items: &Value) -> Value {
-    let (Some(completed), Some(total)) = (items["completed"].as_u64(), items["total"].as_u64())
-    else {
-        return Value::Null;
-    };
-    let mut shown = format!("{completed} of {total}");
-    let others = ["running", "awaitingApproval", "failed", "rejected", "cancelled"];
-    for name in others {
-        let count = items[name].as_u64().filter(|count| *count > 0);
-        let name = if name == "awaitingApproval" { "awaiting approval" } else { name };
-        if let Some(count) = count {
-            shown = format!("{shown}, {count} {name}");
-        }
-    }
-    shown.into()
 }
 
 /// The items of a step that would run: their number, or at most how many.
@@ -455,32 +329,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_one_line_with_counts() {
-        let items = json!({"total": 1000, "completed": 120, "running": 8, "pending": 870,
-            "awaitingApproval": 3, "failed": 2, "rejected": 0, "cancelled": 0});
-        assert_eq!(counted(&items), "120 of 1000, 8 running, 3 awaiting approval, 2 failed");
-        assert_eq!(counted(&Value::Null), Value::Null);
+    fn the_items_of_a_dry_run_are_a_number_or_a_bound() {
         assert_eq!(expected(&json!({"expected": 3, "maxItems": 10})), 3);
         assert_eq!(expected(&json!({"maxItems": 10})), "up to 10");
-    }
-
-    #[test]
-    fn what_waits_for_a_reviewer_is_named_with_the_next_command() {
-        let overdue = json!({"status": "expired", "waitingMs": 3_900_000});
-        let steps = [
-            json!({"id": "a", "status": "completed"}),
-            json!({"id": "b", "awaitingApproval": true, "taskId": "dt_task_1", "review": overdue}),
-            json!({"id": "c", "awaitingApproval": true, "taskId": "dt_task_2"}),
-            json!({"id": "d", "items": {"awaitingApproval": 3}}),
-        ];
-        let expected = "\
-b waits for a reviewer, 1 h 05 min, overdue: callboard hitl show dt_task_1
-c waits for a reviewer: callboard hitl show dt_task_2
-3 items of d wait for a reviewer: callboard executions items dt_exec_1 d --status pending
-callboard hitl review goes through all that waits
-";
-        assert_eq!(held("dt_exec_1", &steps), expected);
-        assert_eq!(held("dt_exec_1", &steps[..1]), "");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input;
-use super::output::{Column, Format, details, note};
+use super::output::{Column, Format, Only, details, note};
 use super::people::People;
 
 mod backtest;
@@ -46,6 +46,8 @@ pub enum Hitl {
         /// The task.
         #[arg(value_parser = input::id)]
         task: String,
+        #[command(flatten)]
+        only: Only,
     },
     /// Claim an output for five minutes, so that other reviewers see it.
     Claim {
@@ -141,7 +143,11 @@ pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), 
     let client = access.client()?;
     match command {
         Hitl::List(wanted) => list(&client, &access, &wanted).await,
-        Hitl::Show { task } => show(&client, &access, &task).await,
+        Hitl::Show { task, only } if only.output_only => {
+            let item = client.data(Call::get(&["hitl", &task])).await?;
+            access.output.text_only(true).item(&item, item::shown)
+        }
+        Hitl::Show { task, .. } => show(&client, &access, &task).await,
         Hitl::Claim { task } => claim(&client, &access, &task, "claim").await,
         Hitl::Release { task } => claim(&client, &access, &task, "release").await,
         Hitl::Approve(asked) => decide::approve(&client, &access, &asked).await,

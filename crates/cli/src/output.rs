@@ -150,6 +150,14 @@ fn output(item: &Value) -> Result<(), Failure> {
     print(&format!("{}{newline}", lines.join("\n")))
 }
 
+/// How much of an item is printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Only {
+    /// Print only the text of the output.
+    #[arg(long, conflicts_with_all = ["format", "quiet"])]
+    pub(super) output_only: bool,
+}
+
 /// The id of an item of any kind.
 fn id(item: &Value) -> Option<&str> {
     ["id", "taskId", "batchId", "name"].iter().find_map(|name| item[name].as_str())

@@ -11,7 +11,7 @@ use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};
-use super::output::{Column, Format, details, note};
+use super::output::{Column, Format, Only, details, note};
 use super::wait;
 
 mod shape;
@@ -131,14 +131,6 @@ pub enum Tasks {
         #[command(flatten)]
         only: Only,
     },
-}
-
-/// How much of a task is printed.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Only {
-    /// Print only the text of the output.
-    #[arg(long, conflicts_with_all = ["format", "quiet"])]
-    output_only: bool,
 }
 
 impl Tasks {

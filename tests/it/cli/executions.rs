@@ -184,8 +184,28 @@ async fn executions_are_listed_shown_cancelled_and_run_again() {
     fake.asked_for("GET /api/plans/executions?status=running%2Cfailed&templateId=t-v1&limit=5");
     let shown = home.run(&["executions", "show", "dt_exec_1"]).await.ok();
     assert!(shown.contains("one:\n  fine\\u{1b}[2J"), "{shown}");
+    let show = ["executions", "show", "dt_exec_1", "--output-only"];
+    assert_eq!(home.run(&show).await.ok(), "fine\u{1b}[2J\n", "a file gets the text as it is");
+    let named = |step| [&show[..], &["--step", step]].concat();
+    assert_eq!(home.run(&named("one")).await.ok(), "fine\u{1b}[2J\n");
+    assert!(home.run(&named("three")).await.failed(3).contains("the steps are one, two"));
     home.run(&["executions", "cancel", "dt_exec_1"]).await.failed(6);
     home.run(&["executions", "retry", "dt_exec_1"]).await.ok();
     fake.asked_for("POST /api/plans/executions/dt_exec_1/retry");
     home.run(&["executions", "retry", "dt_exec_1", "--wait"]).await.failed(10);
+}
+
+#[tokio::test]
+async fn a_list_of_a_template_that_does_not_exist_is_no_empty_list() {
+    let fake = Fake::start(|asked, _| match asked.line.as_str() {
+        line if line.starts_with("GET /api/plans/executions?") => Told::Page(Vec::new()),
+        "GET /api/templates/known" => Told::Data(json!({"id": "known"})),
+        _ => Told::Refused(404, "NOT_FOUND"),
+    })
+    .await;
+    let home = Home::new(&fake.url).with_key("k");
+    home.run(&["executions", "list", "--template", "known"]).await.ok();
+    home.run(&["executions", "list", "--template", "nope"]).await.failed(3);
+    fake.asked_for("GET /api/templates/nope");
+    home.run(&["executions", "list", "--plan", "dt_plan_1"]).await.failed(3);
 }

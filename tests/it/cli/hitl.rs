@@ -106,6 +106,8 @@ async fn an_item_is_shown_with_its_history() {
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let text = home.run(&["hitl", "show", &task, "--output-only"]).await.ok();
+    assert_eq!(text, "it is so\n");
     let whole = home.json(&["hitl", "show", &task]).await;
     assert_eq!((&whole["taskId"], &whole["entries"][1]["number"]), (&json!(task), &json!(2)));
     let history = home.run(&["hitl", "history", &task]).await.ok();
