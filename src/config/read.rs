@@ -161,6 +161,7 @@ impl Limits {
                     "unfinished_tasks",
                     rule::cap(1..=u32::MAX),
                 )?,
+                schedules: source.get("limits", "schedules", rule::cap(1..=u32::MAX))?,
                 stored_bytes: source.get("limits", "stored_bytes", rule::cap(1..=u64::MAX))?,
             },
             plans: Quotas {

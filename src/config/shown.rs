@@ -36,6 +36,7 @@ impl Config {
             ("limits.plan", limits.plan.as_str().to_owned()),
             ("limits.streams", limits.streams.to_string()),
             ("limits.unfinished_tasks", unlimited(limits.caps.unfinished_tasks)),
+            ("limits.schedules", unlimited(limits.caps.schedules)),
             ("limits.stored_bytes", unlimited(limits.caps.stored_bytes)),
             ("metrics.public", metrics.public.to_string()),
         ];

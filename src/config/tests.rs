@@ -436,6 +436,7 @@ fn settings_are_shown_as_the_file_writes_them_and_without_secrets() {
         ("auth.access_token_ttl", "1d"),
         ("retention.ended", "30d"),
         ("retention.history", "forever"),
+        ("limits.schedules", "1000"),
         ("limits.stored_bytes", "unlimited"),
         ("hitl.on_timeout", "wait"),
         ("worker.trust_confidence", "all"),

@@ -85,7 +85,9 @@ pub fn row(error: &Error) -> Row {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE")
         }
         Error::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED"),
-        Error::QuotaExceeded { .. } => (StatusCode::FORBIDDEN, "QUOTA_EXCEEDED"),
+        Error::TooManySchedules { .. } | Error::QuotaExceeded { .. } => {
+            (StatusCode::FORBIDDEN, "QUOTA_EXCEEDED")
+        }
         Error::RateLimited { .. }
         | Error::TooManyOpen { .. }
         | Error::TooManyUnfinished { .. }
@@ -321,6 +323,7 @@ mod tests {
                 true,
             ),
             (Error::TooManyUnfinished { has: 1, limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
+            (Error::TooManySchedules { has: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
             (Error::QuotaExceeded { stored: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
             (Error::TooMuchUnfinished { limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),

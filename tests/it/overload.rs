@@ -262,8 +262,11 @@ async fn overload_by_one_account_is_429_and_others_do_not_notice() {
 
 #[tokio::test]
 async fn what_an_account_may_have_is_capped_and_the_refusal_names_the_cap() {
-    let mut server =
-        Server::with(&[("LIMITS__UNFINISHED_TASKS", "3"), ("LIMITS__STORED_BYTES", "20000")]);
+    let mut server = Server::with(&[
+        ("LIMITS__UNFINISHED_TASKS", "3"),
+        ("LIMITS__SCHEDULES", "1"),
+        ("LIMITS__STORED_BYTES", "20000"),
+    ]);
     let client = server.client("operator").await;
     let task = json!({"prompt": "p"});
     let batch = client.post("/api/tasks/batch", &json!({"tasks": [task, task, task, task]})).await;
@@ -280,6 +283,16 @@ async fn what_an_account_may_have_is_capped_and_the_refusal_names_the_cap() {
     assert_eq!(error["retryable"], true);
     assert!(refused.headers.contains_key("retry-after"));
     client.delete(&format!("/api/tasks/{last}")).await.expect_ok();
+
+    let nightly =
+        json!({"name": "n", "cron": "0 3 * * *", "timezone": "UTC", "target": {"task": task}});
+    let schedule = client.post("/api/schedules", &nightly).await.expect(201);
+    let refused = client.post("/api/schedules", &nightly).await;
+    assert_eq!(refused.refused(403), "QUOTA_EXCEEDED");
+    assert!(refused.body["error"]["message"].to_string().contains("[limits] schedules"));
+    let path = format!("/api/schedules/{}", schedule["id"].as_str().expect("an id"));
+    client.delete(&path).await.expect_ok();
+    client.post("/api/schedules", &nightly).await.expect(201);
 
     // Texts that do not compress.
     let noise: String = (0..30_000).map(|_| char::from(rand::random_range(b'a'..=b'z'))).collect();

@@ -1,4 +1,4 @@
-//! The caps of an account: unfinished tasks and stored bytes (PROTOCOL.md 8).
+//! The caps of an account: unfinished tasks, schedules and stored bytes (PROTOCOL.md 8).
 //!
 //! The stored bytes are measured now and then, and every byte stored from the beginning of a measurement
 //! on is added: the figure is never too low, and too high by no more than the bytes added or removed
@@ -11,14 +11,17 @@ use crate::error::Error;
 pub struct Caps {
     /// Tasks that have not ended.
     pub unfinished_tasks: Option<u32>,
+    /// Schedules, enabled or not.
+    pub schedules: Option<u32>,
     /// Bytes of texts, as they are stored.
     pub stored_bytes: Option<u64>,
 }
 
-/// The unfinished tasks and stored bytes of an account.
+/// The unfinished tasks, schedules and stored bytes of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holdings {
     unfinished: u32,
+    schedules: u32,
     /// As the last measurement found.
     measured: u64,
     /// Stored since that measurement began.
@@ -55,6 +58,28 @@ impl Holdings {
         self.unfinished = self.unfinished.saturating_sub(1);
     }
 
+    /// Passes if one more schedule fits, and counts it.
+    ///
+    /// # Errors
+    /// [`Error::TooManySchedules`].
+    pub fn admit_schedule(&mut self, caps: &Caps) -> Result<(), Error> {
+        if let Some(limit) = caps.schedules.filter(|limit| self.schedules >= *limit) {
+            return Err(Error::TooManySchedules { has: self.schedules, limit });
+        }
+        self.find_schedule();
+        Ok(())
+    }
+
+    /// Counts a schedule that is stored.
+    pub fn find_schedule(&mut self) {
+        self.schedules = self.schedules.saturating_add(1);
+    }
+
+    /// A schedule was deleted, belongs to another account, or has not come to be.
+    pub fn lose_schedule(&mut self) {
+        self.schedules = self.schedules.saturating_sub(1);
+    }
+
     /// Adds stored bytes.
     pub fn store(&mut self, bytes: u64) {
         self.added += bytes;
@@ -82,7 +107,8 @@ impl Holdings {
 mod tests {
     use super::*;
 
-    const CAPS: Caps = Caps { unfinished_tasks: Some(3), stored_bytes: Some(100) };
+    const CAPS: Caps =
+        Caps { unfinished_tasks: Some(3), schedules: Some(2), stored_bytes: Some(100) };
 
     #[test]
     fn tasks_fit_up_to_the_cap_and_again_as_others_end() {
@@ -98,6 +124,19 @@ mod tests {
         holdings.end();
         assert_eq!(holdings.admit(&CAPS, 1), Ok(()));
         assert_eq!(Holdings::default().admit(&Caps::default(), u32::MAX), Ok(()));
+    }
+
+    #[test]
+    fn schedules_fit_up_to_the_cap_and_again_as_others_go() {
+        let mut holdings = Holdings::default();
+        holdings.find_schedule();
+        assert_eq!(holdings.admit_schedule(&CAPS), Ok(()));
+        let full = Err(Error::TooManySchedules { has: 2, limit: 2 });
+        assert_eq!(holdings.admit_schedule(&CAPS), full);
+        holdings.lose_schedule();
+        assert_eq!(holdings.admit_schedule(&CAPS), Ok(()));
+        assert_eq!(holdings.admit_schedule(&CAPS), full, "a refusal counts nothing");
+        assert_eq!(holdings.admit_schedule(&Caps::default()), Ok(()));
     }
 
     #[test]

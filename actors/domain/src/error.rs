@@ -149,6 +149,17 @@ pub enum Error {
         /// How many it may have.
         limit: u32,
     },
+    /// The account has as many schedules as it may.
+    #[error(
+        "the account has {has} schedules and may have {limit} ([limits] schedules): delete some that it does \
+         not need"
+    )]
+    TooManySchedules {
+        /// How many it has.
+        has: u32,
+        /// How many it may have.
+        limit: u32,
+    },
     /// The account stores as much as it may.
     #[error(
         "the account stores about {stored} bytes and may store {limit} ([limits] stored_bytes): what has \

@@ -1,8 +1,8 @@
 //! The holdings of each account, against its caps (PROTOCOL.md 8).
 //!
-//! In memory: unfinished tasks are counted as they begin and end, and anew at a start, which reads them
-//! anyway. Stored bytes are measured in the background, at the start and every hour, if there is a cap;
-//! the bytes stored in between are added. Deliberately absent: the caps' rules, which are
+//! In memory: unfinished tasks and schedules are counted as they come and go, and anew at a start, which
+//! reads them anyway. Stored bytes are measured in the background, at the start and every hour, if there
+//! is a cap; the bytes stored in between are added. Deliberately absent: the caps' rules, which are
 //! [`callboard_domain::caps`]'s.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,6 +78,24 @@ impl AccountHoldings {
                 self.with(&step.next.spec.account, Holdings::end);
             }
         }
+    }
+
+    /// Counts a schedule that an account makes, or takes over.
+    ///
+    /// # Errors
+    /// [`Error::TooManySchedules`].
+    pub(crate) fn admit_schedule(&self, account: &str) -> Result<(), Error> {
+        self.with(account, |holdings| holdings.admit_schedule(&self.caps))
+    }
+
+    /// Counts a schedule that was found at a start.
+    pub(crate) fn found_schedule(&self, account: &str) {
+        self.with(account, Holdings::find_schedule);
+    }
+
+    /// Forgets a schedule that was deleted or taken over, or did not become durable.
+    pub(crate) fn lost_schedule(&self, account: &str) {
+        self.with(account, Holdings::lose_schedule);
     }
 
     /// Adds the texts that a unit stores, to the account that its items belong to.

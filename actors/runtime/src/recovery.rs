@@ -160,6 +160,7 @@ async fn recover_schedules(node: &Node, environment: Environment) -> Result<usiz
         after = Some(*last);
         for (_, row) in page {
             count += 1;
+            node.holdings.found_schedule(&row.schedule.account);
             let id = row.schedule.id;
             let (shard, address) =
                 (node.shard(id.partition()), schedule::Address { environment, schedule: id });

@@ -316,6 +316,12 @@ impl Held<ScheduleItem> {
         };
         let (now, environment) = (self.node.now(), self.address.environment);
         let timetable = Timetable::compile(&settings.timing)?;
+        let (holdings, before) = (&self.node.holdings, own.row.schedule.account.clone());
+        let taken_by = target.as_ref().map(|(_, owner)| &owner.id).filter(|id| **id != before);
+        if let Some(Err(error)) = taken_by.map(|account| holdings.admit_schedule(account)) {
+            let _ = reply.send(Err(error));
+            return Ok(());
+        }
         let schedule = own.row.schedule.changed(settings, &timetable, now);
         let (mut row, mut rows) = (ScheduleRow { schedule, ..own.row.clone() }, Vec::new());
         if let Some((text, owner)) = target {
@@ -326,7 +332,12 @@ impl Held<ScheduleItem> {
             self.node.holdings.store(&row.schedule.account, &rows);
         }
         rows.extend(schedules::event(environment, EventName::ScheduleUpdated, now, &row, None));
-        self.commit(row.clone(), rows).await?;
+        let committed = self.commit(row.clone(), rows).await;
+        if row.schedule.account != before {
+            let lost = if committed.is_ok() { &before } else { &row.schedule.account };
+            self.node.holdings.lost_schedule(lost);
+        }
+        committed?;
         self.arm();
         // The client may have left.
         let _ = reply.send(Ok(row));
@@ -355,6 +366,7 @@ impl Held<ScheduleItem> {
                 return Err(durable::NotCommitted(outcome).into());
             }
         }
+        self.node.holdings.lost_schedule(&row.schedule.account);
         self.item.0 = None;
         self.arm();
         let _ = reply.send(Ok(row));

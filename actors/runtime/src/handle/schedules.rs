@@ -46,8 +46,8 @@ impl Handle {
     /// Makes a schedule. After `Ok` it survives a power cut.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for the timing, [`Error::QuotaExceeded`], those of the target,
-    /// [`Error::Unavailable`].
+    /// [`Error::Invalid`] for the timing, [`Error::TooManySchedules`], [`Error::QuotaExceeded`], those of
+    /// the target, [`Error::Unavailable`].
     pub async fn create_schedule(
         &self,
         owner: &Owner,
@@ -67,6 +67,8 @@ impl Handle {
         rows.push(schedules::put(environment, &row));
         rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
         let shard = self.node.shard(partition);
+        // The last question before the commit is on its way: whoever is cut off here leaves no count behind.
+        self.node.holdings.admit_schedule(&owner.id)?;
         self.node.holdings.store(&owner.id, &rows);
         match durable::commit_rows(shard, partition, rows).await {
             Outcome::Committed => {}
@@ -74,6 +76,7 @@ impl Handle {
             | Outcome::Conflict(_)
             | Outcome::NotApplied(_)
             | Outcome::Unknown(_) => {
+                self.node.holdings.lost_schedule(&owner.id);
                 return Err(Error::Unavailable("the schedule could not be stored"));
             }
         }
@@ -171,7 +174,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`], what `change` refuses, [`Error::Invalid`] for the timing, those of the
-    /// target, [`Error::InvalidState`] if it is changed at the same time, [`Error::Unavailable`].
+    /// target, [`Error::TooManySchedules`] if a target makes it another account's,
+    /// [`Error::InvalidState`] if it is changed at the same time, [`Error::Unavailable`].
     pub async fn change_schedule(
         &self,
         owner: &Owner,

@@ -1,18 +1,24 @@
-//! The caps of an account: unfinished tasks and stored bytes, over ends, removals and restarts.
+//! The caps of an account: unfinished tasks, schedules and stored bytes, over ends, removals and restarts.
 
 use callboard_domain::Error;
+use callboard_domain::id::ScheduleId;
+use callboard_domain::query::Schedules;
 use callboard_domain::retention::Policy;
+use callboard_domain::schedule::{CatchUp, Overlap, Settings as Timed, Timing};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::executions::diamond;
 use super::*;
-use crate::handle::Start;
+use crate::handle::{GivenTarget, Start};
+use crate::schedule::Target;
 
 const HOUR: Duration = Duration::from_hours(1);
 
 fn capped(unfinished_tasks: Option<u32>, stored_bytes: Option<u64>) -> Settings {
     let retention = Policy::new(Some(HOUR), None);
-    Settings { caps: Caps { unfinished_tasks, stored_bytes }, retention, ..settings() }
+    let caps = Caps { unfinished_tasks, stored_bytes, schedules: Some(3) };
+    Settings { retention, caps, ..settings() }
 }
 
 async fn bench(settings: Settings, store: MemoryStore) -> Bench {
@@ -130,4 +136,100 @@ async fn stored_bytes_are_capped_and_given_back_when_they_are_removed() {
     tokio::time::sleep(HOUR + Duration::from_mins(10)).await;
     assert_eq!(bench.handle.holdings("usr_1").stored(), 0);
     assert_eq!(bench.tried(vec![request()]).await, Ok(()));
+}
+
+fn daily() -> Timed {
+    Timed {
+        name: "daily".into(),
+        timing: Timing::Cron { cron: "0 3 * * *".into(), zone: "UTC".into() },
+        overlap: Overlap::Skip,
+        catch_up: CatchUp::None,
+        jitter_ms: 0,
+        enabled: false,
+    }
+}
+
+fn of_task(task: Request) -> GivenTarget {
+    let given = json!({"task": {"prompt": task.inputs.prompt}});
+    GivenTarget { target: Target::Task(Box::new(task)), given }
+}
+
+impl Bench {
+    async fn tried_schedule(&self, owner: &Owner, task: Request) -> Result<ScheduleId, Error> {
+        let made = self.handle.create_schedule(owner, daily(), of_task(task)).await;
+        made.map(|made| made.row.schedule.id)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedules_are_capped_until_some_are_deleted_also_after_a_restart() {
+    let settings = capped(None, None);
+    let bench = bench(settings.clone(), MemoryStore::new()).await;
+    let mut tries = JoinSet::new();
+    for _ in 0..10 {
+        let handle = bench.handle.clone();
+        tries.spawn(
+            async move { handle.create_schedule(&owner(), daily(), of_task(request())).await },
+        );
+    }
+    let full = Error::TooManySchedules { has: 3, limit: 3 };
+    let (made, refused): (Vec<_>, Vec<_>) =
+        tries.join_all().await.into_iter().partition(Result::is_ok);
+    assert_eq!(made.len(), 3, "never more");
+    assert!(refused.into_iter().all(|refused| refused == Err(full.clone())));
+
+    let bench = restarted(bench, settings).await;
+    assert_eq!(bench.tried_schedule(&owner(), request()).await, Err(full.clone()));
+    let id = made[0].as_ref().expect("it is made").row.schedule.id;
+    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+    let again = bench.tried_schedule(&owner(), request()).await.expect("there is room");
+
+    // A target of another account makes the schedule that account's.
+    let other = Owner { id: "usr_2".into(), ..owner() };
+    let take = async || {
+        let change = Ok;
+        bench.handle.change_schedule(&other, again, change, Some(of_task(request()))).await
+    };
+    for _ in 0..3 {
+        bench.tried_schedule(&other, request()).await.expect("there is room");
+    }
+    assert_eq!(take().await, Err(full.clone()));
+    let schedules = bench.handle.schedules(Environment::Live, &Schedules::default()).await;
+    let of_other = schedules.expect("a list").items;
+    let of_other =
+        of_other.iter().find(|row| row.schedule.account == "usr_2").expect("there are three");
+    bench
+        .handle
+        .delete_schedule(Environment::Live, of_other.schedule.id)
+        .await
+        .expect("it is there");
+    take().await.expect("there is room");
+    take().await.expect("it is its own");
+    assert_eq!(bench.tried_schedule(&other, request()).await, Err(full));
+    bench.tried_schedule(&owner(), request()).await.expect("the first account has one less");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_target_of_a_schedule_counts_as_stored() {
+    let settings = capped(None, Some(20_000));
+    let bench = bench(settings.clone(), MemoryStore::new()).await;
+    let id = bench.tried_schedule(&owner(), noise(12_000)).await.expect("there is room");
+    let stored = bench.handle.holdings("usr_1").stored();
+    assert!((10_000..14_000).contains(&stored), "{stored}");
+
+    let bench = restarted(bench, settings).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let measured = bench.handle.holdings("usr_1").stored();
+    assert!(measured.abs_diff(stored) < 100, "{measured}, {stored} before");
+
+    let change = bench.handle.change_schedule(&owner(), id, Ok, Some(of_task(noise(12_000)))).await;
+    change.expect("it is below the cap");
+    let refused = bench.handle.change_schedule(&owner(), id, Ok, Some(of_task(request()))).await;
+    assert!(matches!(refused, Err(Error::QuotaExceeded { limit: 20_000, .. })), "{refused:?}");
+    let refused = bench.tried_schedule(&owner(), request()).await;
+    assert!(matches!(refused, Err(Error::QuotaExceeded { .. })), "{refused:?}");
+
+    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+    tokio::time::sleep(HOUR + Duration::from_mins(10)).await;
+    assert_eq!(bench.handle.holdings("usr_1").stored(), 0);
 }
