@@ -1,6 +1,9 @@
 //! No credential stands in the log, at its most verbose, or in the data directory.
 //!
-//! `./test --long` asks the same of every server that a test starts ([`Server::with`]).
+//! `./test --long`, and a run with `CALLBOARD_SCAN=1`, ask the same of every server that a test starts
+//! ([`Server::with`]), over each of its restarts.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::json;
 
@@ -48,11 +51,21 @@ async fn no_credential_is_logged_or_stored() {
 }
 
 #[tokio::test]
-async fn the_search_finds_a_credential_that_was_stored() {
-    let server = Server::start();
+async fn a_server_whose_data_has_a_credential_fails_its_test() {
+    let server = Server::traced(&[]);
     let key = server.key("operator").await;
     let client = Client::new(&server.url, &key);
     assert_eq!(credentials::found_in(&server.data()), Vec::<String>::new());
     client.submit(&json!({"prompt": format!("the key is {key}")})).await;
     assert!(!credentials::found_in(&server.data()).is_empty());
+    catch_unwind(AssertUnwindSafe(|| drop(server))).expect_err("it has leaked");
+}
+
+#[tokio::test]
+async fn a_server_whose_log_has_a_credential_fails_its_test() {
+    let server = Server::traced(&[]);
+    let key = server.key("operator").await;
+    server.log(&format!("asked with {key}"));
+    assert_eq!(credentials::found_in(&server.data()), Vec::<String>::new());
+    catch_unwind(AssertUnwindSafe(|| drop(server))).expect_err("it has leaked");
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use callboard_domain::audit::Action;
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -254,4 +256,18 @@ fn descriptions_and_help_begin_with_a_noun_or_a_verb() {
             assert!(!starts(&text), "{path}: {text}");
         }
     }
+}
+
+#[test]
+fn the_table_of_the_audit_log_has_every_action() {
+    let page = std::fs::read_to_string(root().join("docs/reference/accounts.md")).expect("a page");
+    let (_, section) = page.split_once("\n## Audit log\n").expect("a section");
+    let section = section.split("\n## ").next().expect("its text");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let listed: BTreeSet<_> = rows
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .filter(|name| name.contains('.'))
+        .collect();
+    let actions: BTreeSet<_> = Action::ALL.iter().map(|action| action.as_str()).collect();
+    assert_eq!(listed, actions);
 }

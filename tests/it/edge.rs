@@ -165,6 +165,42 @@ async fn nobody_locks_an_account_for_others_for_good() {
     assert_eq!(wait.refused(429), "RATE_LIMIT_EXCEEDED");
 }
 
+/// Five wrong passwords from these addresses, then the right one from another: the wait in seconds.
+async fn guessed(server: &Server, from: [&str; 5], then: &str) -> u64 {
+    for address in from {
+        let refused = login(server, ADMIN, "wrong horse battery", address).await;
+        assert_eq!(refused.refused(401), "INVALID_CREDENTIALS");
+    }
+    let locked = login(server, ADMIN, PASSWORD, then).await;
+    assert_eq!(locked.refused(429), "RATE_LIMIT_EXCEEDED");
+    let after = locked.headers.get("retry-after").and_then(|after| after.to_str().ok());
+    after.and_then(|after| after.parse().ok()).expect("a Retry-After")
+}
+
+fn warns_of(server: &Server, address: &str) -> bool {
+    let says = |line: &str| line.contains("WARN") && line.contains("too many wrong passwords");
+    server.logged().lines().any(|line| says(line) && line.contains(address))
+}
+
+#[tokio::test]
+async fn an_address_that_nobody_trusted_claims_counts_for_nothing_and_the_log_names_the_real_one() {
+    let claimed: [_; 5] = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"];
+    let server = Server::traced(&[]);
+    assert!(guessed(&server, claimed, "192.0.2.6").await > 30, "they are one address");
+    assert!(warns_of(&server, "127.0.0.1") && !warns_of(&server, "192.0.2."));
+}
+
+#[tokio::test]
+async fn the_addresses_of_one_network_of_ipv6_are_one() {
+    let near = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4", "2001:db8::5:6:7:8"];
+    let server = Server::traced(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1/32")]);
+    assert!(guessed(&server, near, "2001:db8::9").await > 30, "they are one address");
+    assert!(warns_of(&server, "2001:db8::"));
+    let far = login(&server, ADMIN, PASSWORD, "2001:db8:0:1::1").await;
+    let after = far.headers.get("retry-after").and_then(|after| after.to_str().ok());
+    assert!(after.is_none_or(|after| matches!(after, "1" | "2")), "{after:?}");
+}
+
 /// A request whose client reads no more of the answer than its status, 200.
 async fn unread_answer(server: &Server, path: &str, token: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -39,8 +39,9 @@ impl Server {
 
     /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
-        // In the long form every server's log and data are searched for credentials.
-        Self::launched(settings, std::env::var_os("CALLBOARD_LONG").is_some())
+        // Every server's log and data are searched for credentials in the long form, or if asked for.
+        let is_asked = ["CALLBOARD_LONG", "CALLBOARD_SCAN"].map(std::env::var_os);
+        Self::launched(settings, is_asked.iter().any(Option::is_some))
     }
 
     /// The same, logging everything to a file; dropping it fails if a credential stands in the log or data.
@@ -75,6 +76,17 @@ impl Server {
     /// Where its data is.
     pub(crate) fn data(&self) -> std::path::PathBuf {
         self.dir.path().join("data")
+    }
+
+    /// The log of a traced server.
+    pub(crate) fn logged(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join(LOG)).expect("it is traced")
+    }
+
+    /// Adds a line to the log of a traced server.
+    pub(crate) fn log(&self, line: &str) {
+        let log = OpenOptions::new().append(true).open(self.dir.path().join(LOG));
+        writeln!(log.expect("it is traced"), "{line}").expect("a file takes a line");
     }
 
     /// SIGKILL, and nothing else.

@@ -322,6 +322,23 @@ test("outputs of every kind stay text in the graph's drawer", async () => {
   await close(page);
 });
 
+test("an output that one answer cannot carry whole says so, and leads to all of it", async () => {
+  const step = (number) => ({ id: `part${number}`, prompt: '{"say": "{{input.x}}"}' });
+  const { id: planId } = await plan(
+    "Long outputs",
+    Array.from({ length: 9 }, (_, number) => step(number)),
+  );
+  const { id } = await execute(planId, { input: { x: "word ".repeat(200_000) } });
+  await ended(id);
+  const page = await open(browser, server, `/executions/${id}?step=part8`);
+  const note = page.locator(".executions-drawer [data-cut]");
+  await note.getByText("The output is longer than shown here.").waitFor();
+  await shot(page, "execution-output-cut");
+  await note.getByRole("link", { name: "The task has all of it." }).click();
+  await page.waitForURL(/\/tasks\/dt_task_/);
+  await close(page);
+});
+
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const sorted = (record) => Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1));
 

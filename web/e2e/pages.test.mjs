@@ -236,6 +236,30 @@ test("a plan is written, run, and listed", async () => {
   );
 });
 
+test("a dry run marks the prompts of which it shows only the beginning", async () => {
+  const long = "{{input.x}}".repeat(90);
+  const steps = [
+    { id: "one", prompt: long },
+    { id: "two", prompt: long },
+    { id: "three", prompt: long },
+    { id: "short", prompt: "{{input.x}}" },
+  ];
+  const { id } = await server.call("POST", "/api/plans", { name: "Long prompts", steps });
+  const page = await open(browser, server, `/plans/${id}?tab=run`);
+  await page.getByRole("button", { name: "As JSON" }).click();
+  await page.getByLabel("Input as JSON").fill(JSON.stringify({ x: "word ".repeat(2_000) }));
+  await page.getByRole("button", { name: "Dry run" }).click();
+  const row = (name) => page.getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
+  await row("three")
+    .getByText(/^The first [\d,]+ characters; the run has the whole prompt\.$/)
+    .waitFor();
+  assert.equal(await page.locator("[data-cut]").count(), 3);
+  assert.equal(await row("short").locator("[data-cut]").count(), 0);
+  await accessible(page, "dry run with cut prompts");
+  await shot(page, "dry-run-cut");
+  await close(page);
+});
+
 test("workers are there while they are, and drain", async () => {
   const second = await startWorker(server, { name: "scenario-2", queues: ["slow"], concurrency: 2 });
   await server.call("POST", "/api/tasks", { prompt: JSON.stringify({ hang: true }), queue: "slow" });

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
-import { duration, money } from "../../lib/format";
+import { count, duration, money } from "../../lib/format";
 import { usePreference } from "../../lib/preferences";
 import { Button, Failed, Field, Panel } from "../../ui/basics";
 import { toast } from "../../ui/toast";
@@ -458,8 +458,12 @@ function DrySteps({ run }: { run: DryRun }) {
                   <details>
                     <summary className="cut">{step.prompt.slice(0, 80)}</summary>
                     <div className="text definition-prompt">{step.prompt}</div>
-                    {step.promptTruncated && <p className="faint small">The rest is not shown.</p>}
                   </details>
+                  {step.promptTruncated && (
+                    <p className="soft small" data-cut>
+                      The first {count(step.prompt.length)} characters; the run has the whole prompt.
+                    </p>
+                  )}
                 </td>
               </tr>
             ))}

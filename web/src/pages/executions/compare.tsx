@@ -6,6 +6,7 @@ import { formatted } from "../../lib/visible";
 import { Button, Empty, Field, Loaded } from "../../ui/basics";
 import { LongText } from "../../ui/long-text";
 import { lookOf, Status } from "../../ui/status";
+import { Cut } from "./drawer";
 import { compared, type Execution, type Plan, type StepView, stepsOf } from "./steps";
 
 export function Compare({
@@ -202,10 +203,12 @@ function Outputs({ row }: { row: { id: string; one?: StepView; other?: StepView 
       <section>
         <h2>{row.id}, this run</h2>
         <LongText text={text(row.one)} label={`Output of ${row.id} in this run`} />
+        {row.one?.result?.outputTruncated && <Cut taskId={row.one.result.taskId} />}
       </section>
       <section>
         <h2>{row.id}, the other run</h2>
         <LongText text={text(row.other)} label={`Output of ${row.id} in the other run`} />
+        {row.other?.result?.outputTruncated && <Cut taskId={row.other.result.taskId} />}
       </section>
     </div>
   );

@@ -59,6 +59,7 @@ export function Drawer({
             output={result?.output}
             label={`Output of ${step.id}`}
           />
+          {result?.outputTruncated && <Cut taskId={result.taskId} />}
         </section>
         <Figures step={step} />
         <Around title="Depends on" ids={step.dependsOn} steps={steps} onSelect={onSelect} />
@@ -140,6 +141,16 @@ function Figures({ step }: { step: StepView }) {
         </Fact>
       )}
     </dl>
+  );
+}
+
+/** Says that an output is not whole: one answer carries 8 MiB of outputs. */
+export function Cut({ taskId }: { taskId: string | undefined }) {
+  return (
+    <p className="small soft" data-cut>
+      The output is longer than shown here.{" "}
+      {taskId && <Link href={`/tasks/${taskId}`}>The task has all of it.</Link>}
+    </p>
   );
 }
 
