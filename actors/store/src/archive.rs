@@ -27,7 +27,7 @@ use bytes::Bytes;
 use crate::Error;
 use crate::batch::Epoch;
 use crate::directory::{corrupt, io_error};
-use crate::journal::{Checkpoint, group, lineage, number};
+use crate::journal::{self, Checkpoint, group, lineage, number};
 
 #[cfg(test)]
 mod tests;
@@ -198,7 +198,8 @@ impl ArchiveReader {
                 // Its header was torn before a group followed, or is damaged: then a group is missing.
                 continue;
             };
-            for (time, group) in segment.records() {
+            let mut records = segment.records();
+            for (time, group) in records.by_ref() {
                 let number = number(&group);
                 if number < self.next {
                     continue;
@@ -212,6 +213,14 @@ impl ArchiveReader {
                 }
                 each(time, segment.epoch, &group)?;
                 self.next += 1;
+            }
+            // Groups that the next segment has again were torn in this one.
+            if self.segments.is_empty() && records.is_damaged(until) {
+                let reason = format!(
+                    "it is damaged behind group {} of the journal; an earlier moment can be restored",
+                    self.next - 1
+                );
+                return Err(corrupt(&path, &reason));
             }
         }
         Ok(self.next - 1)
@@ -242,16 +251,52 @@ impl Segment {
         }))
     }
 
-    /// The times and the groups, up to the first that is torn.
-    fn records(self: &Segment) -> impl Iterator<Item = (u64, Bytes)> + use<> {
-        let (mut rest, salt) = (self.bytes.clone(), self.salt);
-        std::iter::from_fn(move || {
-            let time = u64::from_le_bytes(*rest.first_chunk()?);
-            let (_, group) = group(&rest.slice(TIME..), salt)?;
-            rest = rest.slice(TIME + group.len()..);
-            Some((time, group))
-        })
+    fn records(&self) -> Records {
+        Records { rest: self.bytes.clone(), salt: self.salt }
     }
+}
+
+/// The times and the groups of a segment, up to the first that is torn or damaged.
+struct Records {
+    rest: Bytes,
+    salt: u64,
+}
+
+impl Iterator for Records {
+    type Item = (u64, Bytes);
+
+    fn next(&mut self) -> Option<(u64, Bytes)> {
+        let time = time(&self.rest)?;
+        let (_, group) = group(&self.rest.slice(TIME..), self.salt)?;
+        self.rest = self.rest.slice(TIME + group.len()..);
+        Some((time, group))
+    }
+}
+
+impl Records {
+    /// True if the rest is more than the torn end of an append, and concerns a time up to `until`.
+    ///
+    /// A crash during an append leaves a record that the end of the file, or zeros, cut off. Every other rest,
+    /// and a rest with an intact group, is damage.
+    fn is_damaged(&self, until: u64) -> bool {
+        let Some(at) = time(&self.rest) else { return false };
+        let later = (1..self.rest.len().saturating_sub(TIME)).find_map(|at| {
+            let found = &self.rest[at + TIME..];
+            if !found.starts_with(&journal::MAGIC.to_le_bytes()) {
+                return None;
+            }
+            group(&self.rest.slice(at + TIME..), self.salt)?;
+            time(&self.rest[at..])
+        });
+        let length = self.rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let is_cut = journal::is_cut(self.rest[..length].get(TIME..).unwrap_or_default());
+        let is_damaged = later.is_some() || !is_cut;
+        is_damaged && (at <= until || later.is_some_and(|later| later <= until))
+    }
+}
+
+fn time(record: &[u8]) -> Option<u64> {
+    record.first_chunk().map(|time| u64::from_le_bytes(*time))
 }
 
 /// The segments of a lineage by the numbers of their first groups.

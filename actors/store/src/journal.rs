@@ -35,7 +35,7 @@ mod tests;
 
 /// The unit that a disk writes whole.
 const SECTOR: usize = 512;
-const MAGIC: u32 = u32::from_le_bytes(*b"cbj1");
+pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"cbj1");
 const HEADER: usize = 4 + 4 + 8 + 4;
 /// In place of a value's length: the row is deleted.
 const TOMBSTONE: u32 = u32::MAX;
@@ -251,6 +251,14 @@ pub(crate) fn group(bytes: &Bytes, salt: u64) -> Option<(u64, Bytes)> {
     let number = u64::from_le_bytes(*number);
     let valid = checksum(salt, number, &bytes[HEADER..length]) == u32::from_le_bytes(*expected);
     valid.then(|| (number, bytes.slice(..length)))
+}
+
+/// True if `bytes` begin like a group and end before it does.
+pub(crate) fn is_cut(bytes: &[u8]) -> bool {
+    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else { return true };
+    let length = header[4..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+    header.starts_with(&MAGIC.to_le_bytes())
+        && usize::try_from(length).is_ok_and(|length| length > bytes.len())
 }
 
 /// The rows of a group; `None` if they cannot be decoded.

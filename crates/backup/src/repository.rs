@@ -163,8 +163,8 @@ impl Repository {
         let sha256 = digest(bytes);
         let path = self.path_of(&sha256)?;
         let chunk = Chunk { sha256, bytes: bytes.len() as u64 };
-        // A chunk of another length was damaged since: it is written again.
-        if fs::metadata(&path).is_ok_and(|file| file.len() == chunk.bytes) {
+        // A chunk that was damaged since is written again.
+        if fs::read(&path).is_ok_and(|kept| kept == bytes) {
             return Ok((chunk, false));
         }
         if let Some(folder) = path.parent() {

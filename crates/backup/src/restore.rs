@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use callboard_store::sled::{Piece, Restore, group_ops};
 use callboard_store::{ArchiveReader, Error as StoreError};
@@ -31,7 +31,8 @@ pub struct Restored {
 ///
 /// # Errors
 /// [`Error::Damaged`] if a chunk is damaged or missing, [`Error::Store`] if the archive has a gap before
-/// the moment, or if the store cannot be written. The directory then holds no store.
+/// the moment, or if the store cannot be written; [`Error::Io`] if a file cannot be written. The directory
+/// then holds neither a store nor a file of the backup.
 pub fn restore(
     repository: &Repository,
     manifest: &Manifest,
@@ -40,23 +41,52 @@ pub fn restore(
 ) -> Result<Restored, Error> {
     let store = to.join("store");
     let mut restore = Restore::begin(&store, CACHE)?;
-    let restored = write(repository, manifest, &mut restore, archive)?;
-    restore.finish(restored.group)?;
+    let mut files = Vec::new();
+    // The store is complete last: until then an opening takes it for none.
+    let restored = write(repository, manifest, &mut restore, archive).and_then(|restored| {
+        write_files(repository, manifest, to, &mut files)?;
+        restore.finish(restored.group)?;
+        Ok(restored)
+    });
+    if restored.is_err() {
+        // Another attempt begins with nothing, as this one did.
+        let _ = fs::remove_dir_all(&store);
+        for file in &files {
+            let _ = fs::remove_file(file);
+        }
+        return restored;
+    }
+    sync(to)?;
+    restored
+}
+
+/// Writes the files of the data directory, and notes their paths in `written`.
+fn write_files(
+    repository: &Repository,
+    manifest: &Manifest,
+    to: &Path,
+    written: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
     for NamedFile { name, chunk } in &manifest.files {
         // The name of a file, and no path.
         let name = Path::new(name).file_name().unwrap_or_default();
         let path = to.join(name);
+        let bytes = repository.chunk(chunk)?;
+        // An attempt that was killed may have left the file.
+        if fs::read(&path).is_ok_and(|left| left == bytes) {
+            continue;
+        }
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&path);
-        let bytes = repository.chunk(chunk)?;
-        file.and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.sync_all()
-        })
-        .map_err(failed(&path))?;
+        let mut file = file.map_err(failed(&path))?;
+        written.push(path.clone());
+        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failed(&path))?;
     }
-    File::open(to).and_then(|directory| directory.sync_all()).map_err(failed(to))?;
-    Ok(restored)
+    sync(to)
+}
+
+fn sync(directory: &Path) -> Result<(), Error> {
+    File::open(directory).and_then(|file| file.sync_all()).map_err(failed(directory))
 }
 
 fn write(

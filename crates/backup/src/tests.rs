@@ -118,6 +118,47 @@ fn damage_is_reported_by_its_file_and_nothing_is_restored() {
 }
 
 #[test]
+fn the_next_backup_mends_a_chunk_that_was_damaged() {
+    let fixture = Fixture::new(2000);
+    let repository = fixture.repository();
+    let first = fixture.back_up(&repository, "1");
+    for chunk in &first.chunks {
+        let path =
+            fixture.path("backups").join("chunks").join(&chunk.sha256[..2]).join(&chunk.sha256);
+        let mut bytes = fs::read(&path).expect("it can be read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&path, bytes).expect("it can be written");
+    }
+    assert!(repository.verify(&first).is_err());
+    let second = fixture.back_up(&repository, "2");
+    repository.verify(&second).expect("it is intact");
+    let shared = second.chunks.iter().filter(|chunk| first.chunks.contains(chunk)).count();
+    assert!(shared > 0, "the backups share chunks");
+}
+
+#[test]
+fn a_failed_restore_leaves_nothing_behind() {
+    let fixture = Fixture::new(100);
+    for name in ["signing.key", "webhook.secret"] {
+        fs::write(fixture.path("data").join(name), name).expect("it can be written");
+    }
+    let repository = fixture.repository();
+    let manifest = fixture.back_up(&repository, "1");
+    let last = manifest.files.last().expect("there are files").name.clone();
+    let to = fixture.path("to");
+    fs::create_dir_all(to.join(&last)).expect("it can be made");
+    assert!(restore(&repository, &manifest, &to, None).is_err());
+    let left: Vec<_> = fs::read_dir(&to).expect("it is there").flatten().collect();
+    assert!(left.len() == 1 && left[0].file_name() == *last, "{left:?}");
+    fs::remove_dir(to.join(&last)).expect("it can be removed");
+    // A restore that was killed before its end.
+    fs::write(to.join("signing.key"), "signing.key").expect("it can be written");
+    restore(&repository, &manifest, &to, None).expect("it restores");
+    assert_eq!(fixture.rows("to"), fixture.rows("data"));
+}
+
+#[test]
 fn an_incomplete_stream_is_no_backup() {
     let fixture = Fixture::new(10);
     let repository = fixture.repository();

@@ -53,7 +53,7 @@ impl Fixture {
             let reader = ArchiveReader::open(&self.path("archive"), lineage, last)?;
             last = reader.read(until, |_, epoch, group| {
                 restore.raise_epoch(epoch);
-                restore.write(&crate::journal::ops(group))
+                restore.write(&journal::ops(group))
             })?;
         }
         restore.finish(last)?;
@@ -213,6 +213,60 @@ fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
         paths.len() - 2
     );
     assert_eq!(segments(&fixture.path("archive"), lineage).expect("it works").len(), 1);
+}
+
+#[test]
+fn damage_in_the_last_segment_is_no_torn_end() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 0, "first");
+    let pieces: Vec<_> =
+        store.snapshot().expect("it begins").collect::<Result<_, _>>().expect("it can be read");
+    drop(store);
+    let store = fixture.open("store");
+    (1..4).for_each(|number| put(&store, number, "later"));
+    drop(store);
+    let Piece::Origin { lineage, .. } = pieces[0] else { panic!("it begins with its origin") };
+    let all = segments(&fixture.path("archive"), lineage).expect("it can be read");
+    let last = all.values().next_back().expect("there is one");
+    let bytes = fs::read(last).expect("it can be read");
+    let segment = Segment::read(last).expect("it can be read").expect("it has a header");
+    let records: Vec<_> = segment.records().collect();
+    assert!(records.len() >= 3, "{}", records.len());
+    let whole = number(&records[records.len() - 1].1);
+    // A bit at each place of the last records: of the magic, the length, the number, the checksum, the rows.
+    let final_record = bytes.len() - records[records.len() - 1].1.len();
+    let earlier_record = final_record - TIME - records[records.len() - 2].1.len();
+    for (at, begin) in [("earlier", earlier_record), ("final", final_record)] {
+        for place in [0, 5, 8, 17, 40] {
+            let mut damaged = bytes.clone();
+            damaged[begin + place] ^= 0x10;
+            fs::write(last, damaged).expect("it can be written");
+            let name = format!("{at} {place}");
+            let restored = fixture.restore(&pieces, Some(u64::MAX), &name);
+            let is_like_a_torn_end = (at, place) == ("final", 5);
+            match restored {
+                Ok(last) => assert!(is_like_a_torn_end && last == whole - 1, "{name}: {last}"),
+                Err(error) => {
+                    assert!(
+                        !is_like_a_torn_end && error.to_string().contains("is damaged behind"),
+                        "{name}: {error}"
+                    );
+                }
+            }
+        }
+    }
+    // The ends that a crash leaves.
+    for cut in (earlier_record..bytes.len()).step_by(7).chain([final_record, final_record - TIME]) {
+        for zeros in [0, 100, 4096] {
+            let torn = [&bytes[..cut], &vec![0; zeros]].concat();
+            fs::write(last, torn).expect("it can be written");
+            let segment = Segment::read(last).expect("it can be read").expect("it has a header");
+            let mut records = segment.records();
+            records.by_ref().for_each(drop);
+            assert!(!records.is_damaged(u64::MAX), "{cut} {zeros}");
+        }
+    }
 }
 
 #[test]
