@@ -16,6 +16,7 @@
 
 mod engine;
 mod follow;
+mod heads;
 mod link;
 mod migrate;
 mod nodes;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{batch, put, value};
-use crate::batch::{Epoch, Key, LogId, Op, Partition};
+use crate::batch::{Entry, Epoch, Key, LogId, Op, Partition};
 use crate::ownership::{NodeId, Ownership, PartitionSet, View};
+use crate::query::{Filter, Order, Query};
 use crate::{Outcome, Store};
 
 const LOG: LogId = LogId(1);
@@ -53,6 +54,7 @@ macro_rules! ownership_tests {
             every_node_hears_the_records_of_all,
             a_scan_of_some_partitions_has_their_rows_only,
             a_drained_node_is_marked_and_a_leaving_one_is_gone,
+            a_row_that_another_owner_has_changed_is_listed_once,
         );
     };
     (@each $name:ident, $fixture:ty: $($check:ident),* $(,)?) => {
@@ -246,4 +248,41 @@ pub async fn a_drained_node_is_marked_and_a_leaving_one_is_gone<F: ClusterFixtur
     first.leave().await.expect("the store answers");
     assert_eq!(claim(&second).await, PartitionSet::ALL);
     assert_eq!(renew(&second).await.nodes.len(), 1);
+}
+
+pub async fn a_row_that_another_owner_has_changed_is_listed_once<F: ClusterFixture>() {
+    let cluster = F::new(LONG);
+    let (first, second) = (joined(&cluster, 1).await, joined(&cluster, 2).await);
+    claim(&first).await;
+    let listed = async |node: &F::Node, term: &str| {
+        let terms = vec![(1, term.as_bytes().into())];
+        let entry = Some(Entry { list: [1, 1], terms, ..Entry::default() });
+        let key = Key::new(Key::FIRST_LISTED, 1, &[7; 16]);
+        let mut batch = batch(vec![Op::Put { key, value: value(term), entry }]);
+        batch.guards.push((P, epoch(node)));
+        assert!(matches!(node.commit(batch).await, Outcome::Committed));
+    };
+    listed(&first, "a").await;
+    listed(&first, "b").await;
+    for (from, to, id) in [(&first, &second, 2), (&second, &first, 1)] {
+        renew(to).await;
+        cluster.ripen(NodeId(id));
+        from.release(PartitionSet::ALL).await.expect("the store answers");
+        assert_eq!(claim(to).await, PartitionSet::ALL);
+        listed(to, "other").await;
+        listed(to, "c").await;
+    }
+    listed(&first, "d").await;
+    for (term, count) in [("a", 0), ("b", 0), ("other", 0), ("c", 0), ("d", 1)] {
+        let query = Query {
+            list: [1, 1],
+            filters: vec![Filter::AnyOf(1, vec![term.as_bytes().into()])],
+            order: Order::Document,
+            descending: false,
+            offset: 0,
+            limit: 10,
+        };
+        let page = first.query(&query).await.expect("the store answers");
+        assert_eq!(page.total, count, "{term}");
+    }
 }

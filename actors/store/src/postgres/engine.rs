@@ -22,6 +22,7 @@ use tokio::runtime::Handle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
+use super::heads::Heads;
 use super::link::{Link, Warned, failed, passes};
 use super::nodes::{Owned, Writer};
 use super::rows;
@@ -43,6 +44,7 @@ pub(super) struct PgEngine {
     owned: Arc<Owned>,
     session: Option<Session>,
     ahead: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    heads: Heads,
     put: Vec<(Vec<u8>, Vec<u8>)>,
     deleted: Vec<Vec<u8>>,
     /// The newest numbers of the logs in the database.
@@ -78,6 +80,7 @@ impl PgEngine {
             owned,
             session: None,
             ahead: HashMap::new(),
+            heads: Heads::default(),
             put: Vec::new(),
             deleted: Vec::new(),
             newest: newest(logs),
@@ -189,6 +192,9 @@ impl Engine for PgEngine {
         if let Some(row) = self.ahead.get(key) {
             return Ok(with(row.as_deref()));
         }
+        if let Some(head) = self.heads.get(key) {
+            return Ok(with(Some(head)));
+        }
         let row = self.runtime.block_on(rows::get(&self.link, key))?;
         Ok(with(row.as_deref()))
     }
@@ -218,6 +224,7 @@ impl Engine for PgEngine {
 
     fn read_ahead(&mut self, batches: &[Batch], index: &Index) -> Result<(), Error> {
         self.ahead.clear();
+        self.heads.keep_under(self.owned.rights());
         let asked = |op: &Op| match op {
             Op::Put { key, .. } | Op::Delete { key } => {
                 (key.is_listed() && index.may_contain(key)).then(|| disk_key(key))
@@ -225,7 +232,9 @@ impl Engine for PgEngine {
             Op::Insert { key, .. } => Some(disk_key(key)),
             Op::Append { .. } | Op::Trim { .. } => None,
         };
-        let keys: Vec<_> = batches.iter().flat_map(|batch| &batch.ops).filter_map(asked).collect();
+        let ops = batches.iter().flat_map(|batch| &batch.ops);
+        let is_unknown = |key: &Vec<u8>| self.heads.get(key).is_none();
+        let keys: Vec<_> = ops.filter_map(asked).filter(is_unknown).collect();
         if keys.is_empty() {
             return Ok(());
         }
@@ -248,10 +257,11 @@ impl Engine for PgEngine {
         let moves = self.moves(logs);
         let runtime = self.runtime.clone();
         let answer = runtime.block_on(self.settle(&moves));
-        self.put.clear();
-        self.deleted.clear();
+        let (put, deleted) = (std::mem::take(&mut self.put), std::mem::take(&mut self.deleted));
         match answer? {
             Answer::Committed { .. } => {
+                put.iter().for_each(|(key, row)| self.heads.note(key, row));
+                deleted.iter().for_each(|key| self.heads.forget(key));
                 self.owned.committed();
                 self.newest = newest(logs);
                 Ok(Applied::Yes)
@@ -267,6 +277,7 @@ impl Engine for PgEngine {
 
 impl PgEngine {
     fn moved(&mut self) -> Result<Applied, Error> {
+        self.heads = Heads::default();
         let logs = self.runtime.block_on(rows::logs(&self.link))?;
         self.newest = newest(&logs);
         Ok(Applied::Moved(logs))

@@ -25,6 +25,20 @@ pub(super) struct Writer {
     pub(super) number: i64,
 }
 
+/// The right to commit and the claims of a node: another value once another node may have changed its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rights {
+    incarnation: i64,
+    fence: i64,
+    tenure: u64,
+}
+
+impl Rights {
+    pub(super) fn new(Writer { incarnation, fence, .. }: Writer, tenure: u64) -> Self {
+        Self { incarnation, fence, tenure }
+    }
+}
+
 /// A node's identifier as the database has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Uuid(pub(super) u128);
@@ -98,6 +112,11 @@ impl Owned {
 
     pub(super) fn writer(&self) -> Writer {
         self.state().writer
+    }
+
+    pub(super) fn rights(&self) -> Rights {
+        let state = self.state();
+        Rights::new(state.writer, state.tenure)
     }
 
     /// Counts a group that was committed.
