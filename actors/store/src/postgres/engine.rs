@@ -260,8 +260,12 @@ impl Engine for PgEngine {
         let (put, deleted) = (std::mem::take(&mut self.put), std::mem::take(&mut self.deleted));
         match answer? {
             Answer::Committed { .. } => {
-                put.iter().for_each(|(key, row)| self.heads.note(key, row));
-                deleted.iter().for_each(|key| self.heads.forget(key));
+                for (key, row) in &put {
+                    self.heads.note(key, row);
+                }
+                for key in &deleted {
+                    self.heads.forget(key);
+                }
                 self.owned.committed();
                 self.newest = newest(logs);
                 Ok(Applied::Yes)
