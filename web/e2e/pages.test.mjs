@@ -246,7 +246,6 @@ test("a dry run marks the prompts of which it shows only the beginning", async (
   ];
   const { id } = await server.call("POST", "/api/plans", { name: "Long prompts", steps });
   const page = await open(browser, server, `/plans/${id}?tab=run`);
-  await page.getByRole("button", { name: "As JSON" }).click();
   await page.getByLabel("Input as JSON").fill(JSON.stringify({ x: "word ".repeat(2_000) }));
   await page.getByRole("button", { name: "Dry run" }).click();
   const row = (name) => page.getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
