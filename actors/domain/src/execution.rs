@@ -392,7 +392,7 @@ impl Machine for Execution {
             }
             (S::Scheduled { .. } | S::Running, E::TimePassed) => Err(Refusal::NotDue),
             (S::Scheduled { .. } | S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
-                let why = "something went wrong on our side, again and again";
+                let why = "internal error: the execution's actor failed repeatedly";
                 turn.called_off(EndingCode::InternalError, why, S::Failed { at: now });
             })),
 

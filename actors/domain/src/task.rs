@@ -20,6 +20,8 @@
 
 mod answer;
 mod copy;
+mod correction;
+mod ends;
 mod erasure;
 mod event;
 pub mod flow;
@@ -55,7 +57,6 @@ use crate::Timestamp;
 use crate::execution::clipped;
 use crate::id::WorkerId;
 use crate::machine::{Machine, Step};
-use crate::retry::{Jitter, MAX_LOSSES};
 
 /// A task's snapshot: the request and the state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -312,193 +313,10 @@ impl Task {
         Step::to(next).report(Fact::Rejected)
     }
 
-    fn attempt_failed(&self, failure: Failure, jitter: Jitter, now: Timestamp) -> Step<Self> {
-        if let Some(route) = self.fallback(&failure) {
-            let mut step = self.again();
-            step.next.route = route;
-            step.next.error = Some(failure.ending);
-            return step;
-        }
-        let wait = if failure.retryable {
-            self.spec.retry.wait(self.attempt, failure.retry_after, jitter)
-        } else {
-            None
-        };
-        let Some(wait) = wait else {
-            return self.failed(failure.ending, now);
-        };
-        let until = now.after(wait);
-        let mut next = self.with(State::Backoff { until });
-        next.retries += 1;
-        next.route = Route::default();
-        next.error = Some(failure.ending);
-        Step::to(next).report(Fact::Retrying).order(Effect::WakeAt(until))
-    }
-
-    fn failed(&self, ending: Ending, now: Timestamp) -> Step<Self> {
-        let mut next = self.with(State::Failed { at: now });
-        next.error = Some(ending);
-        next.keep_paid_answer();
-        Step::to(next).report(Fact::Failed).order(Effect::ForgetWake)
-    }
-
-    fn timed_out(
-        &self,
-        lease: LeaseId,
-        worker: WorkerId,
-        jitter: Jitter,
-        now: Timestamp,
-    ) -> Step<Self> {
-        let failure = Failure {
-            ending: Ending {
-                code: EndingCode::TaskTimeout,
-                message: format!(
-                    "attempt {} took longer than {} ms",
-                    self.attempt, self.spec.timeout_ms
-                ),
-            },
-            retryable: true,
-            retry_after: None,
-        };
-        self.attempt_failed(failure, jitter, now).order(Effect::Revoke {
-            lease,
-            worker,
-            reason: "timeout",
-        })
-    }
-
-    fn worker_lost(&self, now: Timestamp) -> Step<Self> {
-        let losses = self.losses + 1;
-        let mut step = if losses >= MAX_LOSSES {
-            let message = format!("its worker was lost {losses} times");
-            self.failed(Ending { code: EndingCode::WorkerLost, message }, now)
-        } else {
-            self.again()
-        };
-        step.next.losses = losses;
-        step
-    }
-
-    /// Back to the queue, with nothing used up.
-    fn again(&self) -> Step<Self> {
-        Step::to(self.with(State::Ready))
-            .report(Fact::Retrying)
-            .order(Effect::ForgetWake)
-            .order(Effect::Enqueue)
-    }
-
     fn reprioritized(&self, priority: u8) -> Step<Self> {
         let mut next = self.with(self.state.clone());
         next.priority = Some(priority);
         Step::to(next).report(Fact::Reprioritized)
-    }
-
-    fn cancelled(&self, now: Timestamp) -> Step<Self> {
-        let mut next = self.with(State::Cancelled { at: now });
-        next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });
-        next.keep_paid_answer();
-        Step::to(next).report(Fact::Cancelled).order(Effect::ForgetWake)
-    }
-
-    /// The end by a cancellation or by giving up; its queue or its worker lets go of it.
-    fn stopped(&self, event: &Event, now: Timestamp) -> Step<Self> {
-        let (end, reason) = if *event == Event::GivenUp {
-            (self.given_up(now), "failed")
-        } else {
-            (self.cancelled(now), "cancelled")
-        };
-        match self.state {
-            State::Ready => end.order(Effect::Dequeue),
-            State::Running { lease, worker, .. } => {
-                end.order(Effect::Revoke { lease, worker, reason })
-            }
-            State::Scheduled { .. }
-            | State::Backoff { .. }
-            | State::AwaitingApproval { .. }
-            | State::Completed { .. }
-            | State::Failed { .. }
-            | State::Cancelled { .. }
-            | State::Rejected { .. } => end,
-        }
-    }
-
-    fn given_up(&self, now: Timestamp) -> Step<Self> {
-        let message = "something went wrong on our side, again and again".into();
-        self.failed(Ending { code: EndingCode::InternalError, message }, now)
-    }
-
-    fn output_invalid(
-        &self,
-        lease: LeaseId,
-        completion: Completion,
-        fault: &OutputFault,
-        now: Timestamp,
-    ) -> Step<Self> {
-        let answer = self.with_earlier(completion);
-        let mut step = if let Some(route) = self.fallback_on(FailureKind::OutputInvalid) {
-            let mut step = self.again();
-            step.next.route = route;
-            step.next.error = Some(fault.ending());
-            let amendment = self.correction.as_ref().map(|it| it.amendment.clone());
-            let amendment = amendment.unwrap_or_default();
-            step.next.correction = Some(Box::new(Correction { amendment, answer }));
-            step
-        } else if let Some(amendment) = self.amendment_after(fault) {
-            let mut step = self.again();
-            step.next.retries += 1;
-            step.next.route = Route::default();
-            step.next.error = Some(fault.ending());
-            step.next.correction = Some(Box::new(Correction { amendment, answer }));
-            step
-        } else {
-            let mut step = self.failed(fault.ending(), now);
-            step.next.correction = None;
-            step.next.result = Some(Box::new(answer));
-            step
-        };
-        step.next.last_result_lease = Some(lease);
-        step
-    }
-
-    /// The changes to another attempt after this fault; `None` if the task has no other attempt. The
-    /// execution of a step makes another task instead, for which it needs budget.
-    fn amendment_after(&self, fault: &OutputFault) -> Option<Amendment> {
-        if self.spec.origin.step.is_some() {
-            return None;
-        }
-        let so_far = self.correction.as_ref().map(|correction| correction.amendment.clone());
-        so_far.unwrap_or_default().after(fault)
-    }
-
-    /// The token limit of the next or current attempt.
-    #[must_use]
-    pub fn max_tokens(&self) -> Option<u64> {
-        let amended = self.correction.as_ref().and_then(|it| it.amendment.max_tokens);
-        amended.or(self.spec.max_tokens)
-    }
-
-    /// The texts of the next or current attempt.
-    #[must_use]
-    pub fn amended(&self, mut inputs: Inputs) -> Inputs {
-        if let Some(correction) = &self.correction {
-            correction.amendment.amend(&mut inputs.prompt);
-        }
-        inputs
-    }
-
-    /// An answer with the usage of the earlier ones, which did not count.
-    fn with_earlier(&self, mut completion: Completion) -> Completion {
-        if let Some(correction) = &self.correction {
-            completion.usage += correction.answer.usage;
-        }
-        completion
-    }
-
-    /// An answer that did not count was paid for: it is shown if no other came.
-    fn keep_paid_answer(&mut self) {
-        if let Some(correction) = self.correction.take() {
-            self.result.get_or_insert_with(|| Box::new(correction.answer));
-        }
     }
 
     /// True if the task runs under `lease`.

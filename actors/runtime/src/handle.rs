@@ -19,6 +19,7 @@ mod runs;
 mod schedules;
 mod signals;
 mod tasks;
+mod templates;
 mod workers;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::id::TaskId;
-use crate::retry::Policy;
+use crate::retry::{Jitter, Policy};
 use crate::usage::Usage;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);

@@ -1,27 +1,28 @@
-//! Plans, templates and executions (SPEC.md, Plans, Templates; PROTOCOL.md 4 and 5).
+//! Plans, executions, and deploys of templates (SPEC.md, Plans, Templates; PROTOCOL.md 4 and 5).
+//!
+//! Deliberately absent: templates by themselves, which are [`super::templates`]'.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use callboard_domain::access::Role;
 use callboard_domain::budget::Money;
-use callboard_domain::estimate::{self, DryRun, Estimate, StepDefaults};
+use callboard_domain::estimate::{self, DryRun, StepDefaults};
 use callboard_domain::execution;
 use callboard_domain::fuel::{Fuel, OutOfFuel};
 use callboard_domain::id::{Environment, ExecutionId, PlanId};
 use callboard_domain::plan::{HitlSource, Plan, PlanSource};
 use callboard_domain::problem::Problems;
-use callboard_domain::query::{Executions, Items, Page, Plans, Templates};
+use callboard_domain::query::{Executions, Items, Page, Plans};
 use callboard_domain::schema::{self, Schema};
 use callboard_domain::task::Request;
-use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
+use callboard_domain::template::{Caller, Overrides};
 use callboard_domain::{Error, Rule, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::catalog::{self, Author, Publication, PublishOutcome, Published, Removal};
 use crate::execution::{Address, Message};
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
@@ -434,141 +435,6 @@ impl Handle {
         self.node.shard(id.partition()).executions.send(address, message(reply));
         within(COMMAND, answer).await??;
         self.overview(environment, id).await
-    }
-
-    /// Adds a version of a template; says whether it was there before.
-    ///
-    /// # Errors
-    /// [`Error::InvalidDefinition`] with every fault, [`Error::VersionExists`],
-    /// [`Error::Forbidden`], [`Error::Unavailable`].
-    pub async fn publish(
-        &self,
-        environment: Environment,
-        author: Author,
-        source: TemplateSource,
-    ) -> Result<PublishOutcome, Error> {
-        let node = Arc::clone(&self.node);
-        let is_brief = source.is_brief();
-        let compile = move || Template::compile(source, &node.settings.env_allow);
-        let template =
-            self.node.compute.run_unless(is_brief, compile).await.map_err(|_| Error::Internal)?;
-        let template = template.map_err(Error::InvalidDefinition)?;
-        let publication = Publication { environment, template, author };
-        let (reply, answer) = oneshot::channel();
-        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
-        let message = catalog::Message::Publish(Box::new(publication), reply);
-        publisher.cast(message).map_err(|_| super::STOPPING)?;
-        within(COMMAND, answer).await?
-    }
-
-    /// Deletes a template, or one version of it; returns the versions, the highest first. Executions
-    /// that ended keep their plan.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::Forbidden`] if it is somebody else's or built in,
-    /// [`Error::InvalidState`] while an execution of it runs, [`Error::Unavailable`].
-    pub async fn remove_template(
-        &self,
-        environment: Environment,
-        author: Author,
-        id: &str,
-        version: Option<&str>,
-    ) -> Result<Vec<Version>, Error> {
-        let missing = || Error::not_found("template", id);
-        let version = version.map(|version| version.parse().map_err(|_| missing())).transpose()?;
-        let removal = Removal { environment, id: id.to_owned(), version, author };
-        let (reply, answer) = oneshot::channel();
-        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
-        publisher.cast(catalog::Message::Remove(removal, reply)).map_err(|_| super::STOPPING)?;
-        within(COMMAND, answer).await?
-    }
-
-    /// A version of a template, or the highest.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], also for what `caller` may not see.
-    pub fn template(
-        &self,
-        environment: Environment,
-        caller: Caller<'_>,
-        id: &str,
-        version: Option<&str>,
-    ) -> Result<Arc<Published>, Error> {
-        let missing = || Error::not_found("template", id);
-        let wanted: Option<Version> = match version {
-            Some(version) => Some(version.parse().map_err(|_| missing())?),
-            None => None,
-        };
-        let found = self.node.catalog.template(environment, id, wanted);
-        if let (None, Some(version)) = (&found, version) {
-            // Says which of the two is missing, if the caller may see the template.
-            self.template(environment, caller, id, None)?;
-            return Err(Error::not_found("version", format!("{version} of template {id}")));
-        }
-        let seen = |found: &Arc<Published>| {
-            may_see(found.template.visibility(), found.owner.as_deref(), caller)
-        };
-        found.filter(seen).ok_or_else(missing)
-    }
-
-    /// All versions of a template that `caller` may see, the highest first.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if there is none.
-    pub fn template_versions(
-        &self,
-        environment: Environment,
-        caller: Caller<'_>,
-        id: &str,
-    ) -> Result<Vec<Arc<Published>>, Error> {
-        let mut versions = self.node.catalog.versions(environment, id);
-        versions.retain(|one| may_see(one.template.visibility(), one.owner.as_deref(), caller));
-        if versions.is_empty() { Err(Error::not_found("template", id)) } else { Ok(versions) }
-    }
-
-    /// Templates that `caller` may see, and how many there are in all.
-    #[must_use]
-    pub fn templates(
-        &self,
-        environment: Environment,
-        query: &Templates,
-        caller: Caller<'_>,
-    ) -> Page<Arc<Published>> {
-        self.node.catalog.list(environment, query, caller)
-    }
-
-    /// The cost and the duration of a run of a template: as it declares, else by history or
-    /// prices (PROTOCOL.md 5).
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn estimate(
-        &self,
-        environment: Environment,
-        published: &Published,
-    ) -> Result<(f64, u64), Error> {
-        let template = &published.template;
-        let declared = (template.declared_cost(), template.declared_duration_ms());
-        if let (Some(cost), Some(duration)) = declared {
-            return Ok((cost, duration));
-        }
-        let now = self.node.now();
-        if let Some(known) = self.node.catalog.estimate(environment, template, now) {
-            return Ok(known);
-        }
-        let overrides = Overrides::default();
-        let made = template.deploy(&overrides, &self.node.settings.env_allow);
-        let plan = made.map_err(Error::InvalidDefinition)?.plan;
-        let of = execution::Template { id: template.id().into(), version: String::new() };
-        let past = runs::past(&self.node, environment, None, Some(&of)).await;
-        let past = past.map_err(|error| unreadable(&error))?;
-        let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
-        let model = &self.node.settings.task_defaults.model;
-        let Estimate { cost, duration_ms, .. } =
-            estimate::of_plan(&plan, model, known, &self.node.settings.prices);
-        let estimate = (declared.0.unwrap_or(cost), declared.1.unwrap_or(duration_ms));
-        self.node.catalog.keep_estimate(environment, template, now, estimate);
-        Ok(estimate)
     }
 }
 

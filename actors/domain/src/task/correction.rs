@@ -1,0 +1,85 @@
+//! The answers that did not count: another attempt with an amended request, and the usage of them all.
+//!
+//! Deliberately absent: the faults and the amendments, which are `answer.rs`'s.
+
+use super::{
+    Amendment, Completion, Correction, FailureKind, Inputs, LeaseId, OutputFault, Route, Task,
+};
+use crate::Timestamp;
+use crate::machine::Step;
+
+impl Task {
+    pub(super) fn output_invalid(
+        &self,
+        lease: LeaseId,
+        completion: Completion,
+        fault: &OutputFault,
+        now: Timestamp,
+    ) -> Step<Self> {
+        let answer = self.with_earlier(completion);
+        let mut step = if let Some(route) = self.fallback_on(FailureKind::OutputInvalid) {
+            let mut step = self.again();
+            step.next.route = route;
+            step.next.error = Some(fault.ending());
+            let amendment = self.correction.as_ref().map(|it| it.amendment.clone());
+            let amendment = amendment.unwrap_or_default();
+            step.next.correction = Some(Box::new(Correction { amendment, answer }));
+            step
+        } else if let Some(amendment) = self.amendment_after(fault) {
+            let mut step = self.again();
+            step.next.retries += 1;
+            step.next.route = Route::default();
+            step.next.error = Some(fault.ending());
+            step.next.correction = Some(Box::new(Correction { amendment, answer }));
+            step
+        } else {
+            let mut step = self.failed(fault.ending(), now);
+            step.next.correction = None;
+            step.next.result = Some(Box::new(answer));
+            step
+        };
+        step.next.last_result_lease = Some(lease);
+        step
+    }
+
+    /// The changes to another attempt after this fault; `None` if the task has no other attempt. The
+    /// execution of a step makes another task instead, for which it needs budget.
+    pub(super) fn amendment_after(&self, fault: &OutputFault) -> Option<Amendment> {
+        if self.spec.origin.step.is_some() {
+            return None;
+        }
+        let so_far = self.correction.as_ref().map(|correction| correction.amendment.clone());
+        so_far.unwrap_or_default().after(fault)
+    }
+
+    /// The token limit of the next or current attempt.
+    #[must_use]
+    pub fn max_tokens(&self) -> Option<u64> {
+        let amended = self.correction.as_ref().and_then(|it| it.amendment.max_tokens);
+        amended.or(self.spec.max_tokens)
+    }
+
+    /// The texts of the next or current attempt.
+    #[must_use]
+    pub fn amended(&self, mut inputs: Inputs) -> Inputs {
+        if let Some(correction) = &self.correction {
+            correction.amendment.amend(&mut inputs.prompt);
+        }
+        inputs
+    }
+
+    /// An answer with the usage of the earlier ones, which did not count.
+    pub(super) fn with_earlier(&self, mut completion: Completion) -> Completion {
+        if let Some(correction) = &self.correction {
+            completion.usage += correction.answer.usage;
+        }
+        completion
+    }
+
+    /// An answer that did not count was paid for: it is shown if no other came.
+    pub(super) fn keep_paid_answer(&mut self) {
+        if let Some(correction) = self.correction.take() {
+            self.result.get_or_insert_with(|| Box::new(correction.answer));
+        }
+    }
+}

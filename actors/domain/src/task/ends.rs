@@ -1,0 +1,123 @@
+//! The end of an attempt or of the task without an output: the next try, a failure, a cancellation.
+
+use super::{Effect, Ending, EndingCode, Event, Fact, Failure, LeaseId, Route, State, Task};
+use crate::Timestamp;
+use crate::id::WorkerId;
+use crate::machine::Step;
+use crate::retry::{Jitter, MAX_LOSSES};
+
+impl Task {
+    pub(super) fn attempt_failed(
+        &self,
+        failure: Failure,
+        jitter: Jitter,
+        now: Timestamp,
+    ) -> Step<Self> {
+        if let Some(route) = self.fallback(&failure) {
+            let mut step = self.again();
+            step.next.route = route;
+            step.next.error = Some(failure.ending);
+            return step;
+        }
+        let wait = if failure.retryable {
+            self.spec.retry.wait(self.attempt, failure.retry_after, jitter)
+        } else {
+            None
+        };
+        let Some(wait) = wait else {
+            return self.failed(failure.ending, now);
+        };
+        let until = now.after(wait);
+        let mut next = self.with(State::Backoff { until });
+        next.retries += 1;
+        next.route = Route::default();
+        next.error = Some(failure.ending);
+        Step::to(next).report(Fact::Retrying).order(Effect::WakeAt(until))
+    }
+
+    pub(super) fn failed(&self, ending: Ending, now: Timestamp) -> Step<Self> {
+        let mut next = self.with(State::Failed { at: now });
+        next.error = Some(ending);
+        next.keep_paid_answer();
+        Step::to(next).report(Fact::Failed).order(Effect::ForgetWake)
+    }
+
+    pub(super) fn timed_out(
+        &self,
+        lease: LeaseId,
+        worker: WorkerId,
+        jitter: Jitter,
+        now: Timestamp,
+    ) -> Step<Self> {
+        let failure = Failure {
+            ending: Ending {
+                code: EndingCode::TaskTimeout,
+                message: format!(
+                    "attempt {} took longer than {} ms",
+                    self.attempt, self.spec.timeout_ms
+                ),
+            },
+            retryable: true,
+            retry_after: None,
+        };
+        self.attempt_failed(failure, jitter, now).order(Effect::Revoke {
+            lease,
+            worker,
+            reason: "timeout",
+        })
+    }
+
+    pub(super) fn worker_lost(&self, now: Timestamp) -> Step<Self> {
+        let losses = self.losses + 1;
+        let mut step = if losses >= MAX_LOSSES {
+            let message = format!("its worker was lost {losses} times");
+            self.failed(Ending { code: EndingCode::WorkerLost, message }, now)
+        } else {
+            self.again()
+        };
+        step.next.losses = losses;
+        step
+    }
+
+    /// Back to the queue, with nothing used up.
+    pub(super) fn again(&self) -> Step<Self> {
+        Step::to(self.with(State::Ready))
+            .report(Fact::Retrying)
+            .order(Effect::ForgetWake)
+            .order(Effect::Enqueue)
+    }
+
+    pub(super) fn cancelled(&self, now: Timestamp) -> Step<Self> {
+        let mut next = self.with(State::Cancelled { at: now });
+        next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });
+        next.keep_paid_answer();
+        Step::to(next).report(Fact::Cancelled).order(Effect::ForgetWake)
+    }
+
+    /// The end by a cancellation or by giving up; its queue or its worker lets go of it.
+    pub(super) fn stopped(&self, event: &Event, now: Timestamp) -> Step<Self> {
+        let (end, reason) = if *event == Event::GivenUp {
+            (self.given_up(now), "failed")
+        } else {
+            (self.cancelled(now), "cancelled")
+        };
+        match self.state {
+            State::Ready => end.order(Effect::Dequeue),
+            State::Running { lease, worker, .. } => {
+                end.order(Effect::Revoke { lease, worker, reason })
+            }
+            State::Scheduled { .. }
+            | State::Backoff { .. }
+            | State::AwaitingApproval { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => end,
+        }
+    }
+
+    pub(super) fn given_up(&self, now: Timestamp) -> Step<Self> {
+        let message = "internal error: the task's actor failed repeatedly".into();
+        self.failed(Ending { code: EndingCode::InternalError, message }, now)
+    }
+}
