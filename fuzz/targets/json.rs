@@ -1,4 +1,4 @@
-//! JSON documents: whatever is accepted, serde_json reads as the same value.
+//! JSON documents: serde_json reads every accepted one as the same value.
 #![no_main]
 
 use callboard_protocol::document::{Format, parse};

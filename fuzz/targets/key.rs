@@ -1,4 +1,4 @@
-//! Keys and refresh tokens: whatever is accepted has the form that is documented.
+//! Keys and refresh tokens: every accepted one has the documented form.
 #![no_main]
 
 use callboard_domain::credential::{self, refresh::RefreshToken};

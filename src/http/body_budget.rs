@@ -337,7 +337,7 @@ mod tests {
         let long = first.answer(5 * MIB, false).expect("one of any length").expect("it counts");
         assert!(is_refused(&first, FREE_ANSWER));
         assert!(first.answer(FREE_ANSWER - 1, false).is_ok_and(|permit| permit.is_none()));
-        let done = first.answer(5 * MIB, true).expect("what was done is told").expect("it counts");
+        let done = first.answer(5 * MIB, true).expect("it has an answer").expect("it counts");
         let others = other.answer(4 * MIB, false).expect("another account").expect("it counts");
         let third = share(&budget, Counted::Address([192, 0, 2, 3].into()), false);
         assert!(matches!(third.answer(3 * MIB, false), Err(Error::Unavailable(_))));

@@ -58,7 +58,7 @@ fn executions_a_recovery_and_a_start_are_measured() {
         let measured = report["rows"].as_array().expect("rows");
         assert_eq!(measured.len(), rows, "{report}");
         for row in measured {
-            // How many events a second arrive is only told.
+            // The rate of events is only reported.
             let is_judged = row["met"].is_boolean() || row["unit"] == "events/s";
             assert!(row["figure"].as_f64() > Some(0.0) && is_judged, "{report}");
         }

@@ -190,7 +190,7 @@ async fn schemas_full_of_patterns_are_refused_or_cost_little() {
     assert!(after < before + 100 && again < before + 100, "{before}, {after}, {again} MiB");
 }
 
-/// A worker's socket, by hand: an upgrade, and then whatever bytes.
+/// A worker's socket, by hand: an upgrade, and then any bytes.
 async fn socket(server: &Server, key: &str) -> TcpStream {
     let address = server.url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
@@ -234,7 +234,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     [head(first, payload.len()), payload.to_vec()].concat()
 }
 
-/// What a socket is told until it is closed or silent for three seconds.
+/// The frames of a socket until it is closed or silent for three seconds.
 async fn told(stream: &mut TcpStream) -> Vec<u8> {
     let mut told = vec![0; 1 << 16];
     let mut length = 0;

@@ -1,5 +1,5 @@
 //! The client commands: the real program, against the real server where it has the endpoints, and
-//! against one that answers as it is told.
+//! against one with scripted answers.
 
 mod accounts;
 mod at_terminal;

@@ -21,7 +21,7 @@ async fn echo(server: &Server) {
     worker.run(|task| Ok(task["prompt"].as_str().unwrap_or_default().to_owned()));
 }
 
-/// Fails whatever has this word in its prompt, and echoes the rest.
+/// Fails every task with this word in its prompt, and echoes the rest.
 async fn failing(server: &Server, word: &'static str) -> tokio::task::JoinHandle<()> {
     let worker = FakeWorker::connect(server, &server.key("worker").await, 8).await;
     worker.run(move |task| {

@@ -229,7 +229,7 @@ fn server(port: u16) -> Server {
     ])
 }
 
-/// A task whose output waits for a reviewer, who is told by mail.
+/// A task whose output waits for a reviewer, who is notified by mail.
 async fn held(server: &Server) -> String {
     let hitl = json!({"required": true, "notifyChannels": ["email"]});
     let task = json!({"prompt": "the secret question", "hitl": hitl});

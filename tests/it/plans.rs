@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, FakeWorker, Server};
 
-/// What is told of every fault: code and field.
+/// The code and the field of every fault.
 fn errors(answer: &Answer) -> Vec<(String, String)> {
     let errors = answer.body["error"]["details"]["errors"].as_array().expect("all faults");
     let text = |error: &Value, name: &str| error[name].as_str().expect("a text").to_owned();

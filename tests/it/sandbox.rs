@@ -58,7 +58,7 @@ fn is_held(execution: &Value) -> bool {
         || steps.any(|step| is_some(&step["items"]["awaitingApproval"]))
 }
 
-/// Approves whatever is held until the execution has ended.
+/// Approves every held output until the execution has ended.
 async fn approve_all(client: &Client, execution: &str) -> Value {
     for _ in 0..10 {
         let reached = client

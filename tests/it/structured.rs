@@ -1,4 +1,4 @@
-//! Output schemas of tasks and steps: checked by the server, whatever the worker does.
+//! Output schemas of tasks and steps: checked by the server with any worker.
 
 use serde_json::{Value, json};
 

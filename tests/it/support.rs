@@ -396,7 +396,7 @@ pub(crate) fn upgrade(
     request
 }
 
-/// A worker that does just what it is told: the protocol by hand.
+/// A worker whose every frame the test sends: the protocol by hand.
 pub(crate) struct FakeWorker {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     pub(crate) id: String,
@@ -486,7 +486,7 @@ impl FakeWorker {
         self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
     }
 
-    /// The next frame, whatever it is; `None` once the socket is closed.
+    /// The next frame of any kind; `None` once the socket is closed.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let wait = Duration::from_mins(1);
         loop {

@@ -4,7 +4,7 @@
 //! durable, as the journal of ext4 does. *Harsh*: a change of names is durable only after a sync of its
 //! directory, and each other change is kept or lost by itself. In both, an unsynced write is kept or lost by
 //! sectors of 512 bytes, and a lost sector of a file that became longer holds zeros. The data of a failed
-//! sync is lost, whatever is synced later: the system takes it for written.
+//! sync is lost, in spite of any later sync: the system takes it for written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;

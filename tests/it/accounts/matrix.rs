@@ -175,6 +175,6 @@ async fn status(client: &Client, method: &Method, path: &str) -> StatusCode {
     if method != Method::GET && method != Method::DELETE {
         request = request.json(&json!([]));
     }
-    // An event stream has no end: its head tells enough.
+    // An event stream has no end: its head is enough.
     request.send().await.expect("an answer").status()
 }

@@ -174,7 +174,7 @@ async fn a_user_of_a_real_provider_signs_in_with_the_role_that_the_provider_tell
     let body = json!({"refreshToken": first["refreshToken"]});
     admin.post("/api/auth/refresh", &body).await.expect_ok();
 
-    // The same subject is the same user, whatever e-mail and name are now; the role follows.
+    // The same subject is the same user, under any e-mail and name; the role follows.
     let mut claims = ada();
     claims["email"] = json!("ada.lovelace@example.com");
     claims["groups"] = json!(["staff", "chiefs"]);
@@ -270,7 +270,7 @@ async fn a_callback_counts_once_and_only_in_the_browser_that_began() {
     let (status, code, message) = refusal(browser.get(callback.as_str()).await).await;
     assert_eq!((status, &*code), (401, "INVALID_TOKEN"));
     assert!(message.contains("invalid_grant"), "{message}");
-    // Who says no at the provider is told so.
+    // A user who says no at the provider sees that.
     let form = browser.start(&server, "").await;
     let denied = browser.send(Method::POST, form.as_str(), Some("action=deny".into())).await;
     let mut denied = location(&denied);

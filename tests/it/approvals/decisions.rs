@@ -200,7 +200,7 @@ async fn looking_changes_nothing() {
     let before = (fixture.item(&id).await["history"].clone(), fixture.operator.task(&id).await);
     let mut answers = Vec::new();
     for path in ["", "/approve", "/reject", "/claim", "/release", "/history"] {
-        // Whoever follows a link in a mail, a scanner too, only looks.
+        // A visitor of a link in a mail, a scanner too, only looks.
         for method in [Method::GET, Method::HEAD] {
             let path = format!("/api/hitl/{id}{path}?reason=no&reviewerId={}", fixture.admin_id);
             let answer = fixture.operator.send(fixture.operator.request(method, &path)).await;

@@ -98,7 +98,7 @@ async fn an_edit_of_the_last_step_must_be_what_the_template_asks_for() {
     fixture.approve(&count, &json!({"modifiedOutput": "{\"n\": 2}"})).await.expect_ok();
     let ended = fixture.operator.execution_with_status(execution, "completed").await;
     assert_eq!(ended["steps"]["count"]["output"], "{\"n\": 2}");
-    // Whoever is late hears that first, whatever the edit.
+    // A late reviewer hears that first, with any edit.
     let late = fixture.approve(&count, &json!({"modifiedOutput": "no JSON at all"})).await;
     assert_eq!(late.refused(409), "ALREADY_DECIDED");
 }

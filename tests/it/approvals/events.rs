@@ -1,6 +1,6 @@
-//! What subscribers are told of approvals, over server-sent events.
+//! Events of approvals, over server-sent events.
 //!
-//! Deliberately absent: the WebSocket, which tells the same.
+//! Deliberately absent: the WebSocket, which sends the same.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A server, a worker that writes what it is told to, and those who decide.
+//! A server, a worker with scripted outputs, and the reviewers.
 //!
 //! A prompt is the output that the worker gives; `@0.71` at its end is the confidence in it, without
 //! which there is none. Deliberately absent: anything that the tests compare.
@@ -102,7 +102,7 @@ impl Fixture {
         .await;
     }
 
-    /// A task whose output waits whatever the confidence.
+    /// A task whose output waits at any confidence.
     pub(crate) async fn required(&self, prompt: &str) -> String {
         self.held(&json!({"prompt": prompt, "hitl": {"required": true}})).await
     }
@@ -218,7 +218,7 @@ fn answer(prompt: &str) -> (&str, Option<f64>) {
     read.map_or((prompt, None), |(output, confidence)| (output, Some(confidence)))
 }
 
-/// Writes what it is told to until the connection breaks.
+/// Writes the scripted outputs until the connection breaks.
 pub(crate) async fn write(mut worker: FakeWorker) {
     let mut beat = tokio::time::interval(Duration::from_millis(300));
     loop {

@@ -111,7 +111,7 @@ async fn an_execution_goes_on_with_the_other_try() {
     let fixture = Fixture::open().await;
     let execution = fixture.start(&steps(), &json!({"input": {"x": 1}})).await;
     let first = fixture.waiting(&execution, "a").await;
-    // A prompt of the reviewer's is text, whatever it looks like.
+    // A reviewer's prompt is text, even if it looks like a placeholder.
     let body = json!({"reason": "no", "retry": true, "retryPrompt": "{{input.x}} {{nobody"});
     let answer = fixture.reject(&first, &body).await.expect_ok();
     let second = answer["retryTaskId"].as_str().expect("an id");

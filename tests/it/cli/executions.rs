@@ -11,7 +11,7 @@ fn is_stream(asked: &Asked) -> bool {
     asked.line.starts_with("GET /api/events")
 }
 
-/// Its stream breaks after an event, and then tells the rest.
+/// Its stream breaks after an event, and then sends the rest.
 async fn breaking() -> Fake {
     Fake::start(|asked, before| match (is_stream(asked), before) {
         (true, 0) => Told::Events(vec![step_event("e1", "step.started", "one")], After::Break),

@@ -1,4 +1,4 @@
-//! A server that answers as it is told, and remembers what it was asked.
+//! A server with scripted answers, which remembers its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    /// A server whose answers `tell` makes; the number says how often the same was asked before.
+    /// A server whose answers `tell` makes; the number counts the earlier requests of the same.
     pub(super) async fn start(
         tell: impl Fn(&Asked, usize) -> Told + Send + Sync + 'static,
     ) -> Self {
@@ -142,7 +142,7 @@ fn page(total: usize, more: bool, data: &[Value]) -> Value {
     json!({"success": true, "data": data, "pagination": pagination, "meta": {}})
 }
 
-/// An event of a step, as a stream tells it.
+/// An event of a step, as in a stream.
 pub(super) fn step_event(cursor: &str, name: &str, step: &str) -> String {
     let resource = json!({"kind": "step", "id": step, "executionId": "dt_exec_1"});
     let data = json!({"cursor": cursor, "event": name, "resource": resource, "data": {}});

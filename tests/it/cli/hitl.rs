@@ -1,4 +1,4 @@
-//! Human approval from the command line, against a server that answers as it is told.
+//! Human approval from the command line, against a server with scripted answers.
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Action, Details, Entry};

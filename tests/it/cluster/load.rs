@@ -26,7 +26,7 @@ pub(super) struct Ledger {
     /// The identifier that each key was answered with.
     pub(super) tasks: BTreeMap<String, String>,
     pub(super) executions: BTreeMap<String, String>,
-    /// The output that a worker was told to be applied, by task.
+    /// The outputs that were acknowledged to a worker, by task.
     pub(super) applied: HashMap<String, String>,
     /// The tasks of which a second result was applied.
     pub(super) twice: Vec<String>,

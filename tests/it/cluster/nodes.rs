@@ -105,7 +105,7 @@ impl Cluster {
         answer.text().await.expect("a text")
     }
 
-    /// The number of tasks, as a list at a node tells it.
+    /// The number of tasks in a list at a node.
     pub(super) async fn total(&self, node: usize) -> usize {
         let client = Client::new(&self.nodes[node].url, &self.token);
         let page = client.get("/api/tasks?limit=1").await;
@@ -113,7 +113,7 @@ impl Cluster {
         usize::try_from(total).expect("small")
     }
 
-    /// The active node and its identifier, as `node` tells it.
+    /// The active node and its identifier, in the view of `node`.
     pub(super) async fn active_with_id(&self, node: usize) -> (usize, String) {
         let nodes = self.get(node, "/api/cluster").await;
         let nodes = nodes.as_array().expect("nodes");

@@ -252,8 +252,8 @@ async fn a_power_cut_anywhere_in_a_compaction_leaves_everything() {
     eprintln!("{cuts} power cuts, {} events", compaction.events.len());
 }
 
-/// The test of the test: the new directory is not synced, which a power cut tells just after the
-/// exchange, or the exchange is not before the old one goes, which one tells when all is done.
+/// The test of the test: the new directory is not synced, which a power cut shows just after the
+/// exchange, or the exchange is not before the old one goes, which one shows when all is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compaction_that_leaves_a_sync_out_is_caught_by_power_cuts() {
     let (mut random, seed) = Random::from_env();

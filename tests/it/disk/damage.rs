@@ -27,7 +27,7 @@ enum Damage {
 struct Sum {
     right: usize,
     refused: usize,
-    /// It started, and told of the damage when it came upon it.
+    /// It started, and reported the damage when it came upon it.
     told: usize,
 }
 

@@ -280,7 +280,7 @@ fn no_failure_of_a_write_or_a_sync_is_answered_with_success() {
     assert!(sum.unmet.is_empty(), "seed {seed}: these were not met: {:?}", sum.unmet);
 }
 
-/// The test of the test: a write or a sync that fails while the program is told that it did not.
+/// The test of the test: a write or a sync that fails while the program sees success.
 #[test]
 fn a_fault_that_is_ignored_is_caught() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! SIGKILL, wherever it comes: whatever the server acknowledged is there after the next start, and
+//! SIGKILL at any moment: every acknowledged change is there after the next start, and
 //! everything ends right.
 //!
 //! - `random`: at any moment of a mixed load, and of a start, in one directory that lives on;

@@ -24,7 +24,7 @@ pub(super) struct Sum<C> {
 }
 
 /// Has all of `cases` run, and those again that did not meet what they were to meet: no two runs make
-/// quite the same calls. `run` is told how often a case was tried before, and says whether it met it.
+/// quite the same calls. `run` receives the number of earlier tries of a case, and returns whether it met it.
 pub(super) fn run_until_met<C: Clone + Send + fmt::Debug>(
     cases: Vec<C>,
     run: impl AsyncFn(&C, usize) -> Result<bool, String> + Sync,

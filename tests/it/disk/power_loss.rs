@@ -1,4 +1,4 @@
-//! The power goes while the server works: whatever it acknowledged is there afterwards.
+//! The power goes while the server works: every acknowledged change is there afterwards.
 //!
 //! ```text
 //! server + shim ─▶ log of every write and sync        clients ─▶ what was acknowledged, and when

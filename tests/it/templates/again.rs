@@ -123,7 +123,7 @@ async fn a_list_may_not_let_pass_what_a_threshold_holds() {
     let path = "/api/templates/say-it-v1/deploy";
     let usual = ["threshold", "threshold"].map(str::to_owned);
     assert_eq!(gates(&ada, path, json!({"requiredFor": []})).await, usual);
-    // With a list only the listed steps are held: `again` would pass whatever its confidence.
+    // With a list only the listed steps are held: `again` would pass at any confidence.
     let body = json!({"input": {"what": "x"}, "hitl": {"requiredFor": ["say"]}});
     let answer = ada.post(path, &body).await;
     assert_eq!(answer.refused(403), "FORBIDDEN");

@@ -1,4 +1,4 @@
-//! `/api/events` and `/ws` tell the same events under the same filters, and which are kept.
+//! `/api/events` and `/ws` send the same events under the same filters, and keep the same ones.
 
 use super::*;
 use crate::support::{Events, until};
@@ -23,7 +23,7 @@ impl Told {
     fn keep(&mut self, event: Value) {
         match event["event"].as_str() {
             Some("task.delta") => self.pieces.push(event),
-            // A length is told as it is at that moment, at most once a second.
+            // A length is published as it is at that moment, at most once a second.
             Some("queue.depth") => {}
             _ => self.stored.push(event),
         }

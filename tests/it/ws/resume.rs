@@ -56,7 +56,7 @@ impl Subscriber {
     }
 }
 
-/// Disconnects and restarts under load: every subscriber is told of every task, once.
+/// Disconnects and restarts under load: every subscriber receives every task's events, once.
 #[tokio::test]
 async fn every_sequence_is_whole_over_disconnects_and_restarts() {
     let (disconnects, restarts) = if is_long() { (500, 20) } else { (40, 2) };

@@ -1,4 +1,4 @@
-//! An identity provider that says what a test tells it: wrong claims, wrong signatures, wrong answers.
+//! An identity provider that a test scripts: wrong claims, wrong signatures, wrong answers.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "each lie is told in one place")]
 

@@ -2,7 +2,7 @@
 //!
 //! - writes of the journal held back in memory: a reply before its commit;
 //! - a write that is dropped now and then;
-//! - somebody before the server who has it take every answer, under whatever lease (`careless.rs`);
+//! - somebody before the server who has it take every answer, under any lease (`careless.rs`);
 //! - a server, played by the test, that compares no leases and knows nothing of what it acknowledged.
 //!
 //! Deliberately absent: bugs inside the rules, which the runtime's model test plants.
@@ -84,7 +84,7 @@ async fn a_write_that_is_dropped_now_and_then_is_found() {
     .await;
 }
 
-/// A server that gives out `assigned`, tasks and leases, acknowledges whatever is completed as
+/// A server that gives out `assigned`, tasks and leases, acknowledges every completion as
 /// applied, and ends the connection after so many acknowledgements.
 async fn serve(connection: TcpStream, assigned: Vec<(&str, &str)>, acknowledged: usize) {
     let mut socket = tokio_tungstenite::accept_async(connection).await.expect("a worker");
