@@ -1,5 +1,6 @@
 //! Limits of models, closures after a 429, fallback and service tiers, over HTTP and worker frames.
 
+mod fallback;
 mod provider;
 
 use reqwest::Method;
