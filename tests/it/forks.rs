@@ -156,6 +156,54 @@ async fn items_and_signals_are_taken_over_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_fork_by_version_runs_what_the_version_changed() {
+    let server = Server::start();
+    let (client, key) = (server.client("operator").await, server.key("worker").await);
+    let template = |version: &str, last: &str| {
+        json!({
+            "name": "Versions", "version": version, "industry": "custom",
+            "inputSchema": {
+                "type": "object", "required": ["x"], "properties": {"x": {"type": "string"}},
+            },
+            "steps": [
+                {"id": "a", "prompt": "a {{input.x}}"},
+                {"id": "b", "prompt": last, "dependsOn": ["a"]},
+            ],
+        })
+    };
+    let made =
+        client.post("/api/templates", &template("1.0.0", "b {{a.output}}")).await.expect(201);
+    let path = format!("/api/templates/{}/deploy", id(&made));
+    let asked = work(&server, &key).await;
+    let first = client.post(&path, &json!({"input": {"x": "1"}})).await.expect(201);
+    client.execution_with_status(id(&first), "completed").await;
+    assert_eq!(taken(&asked), ["a 1", "b out of a 1"]);
+
+    client.post("/api/templates", &template("1.1.0", "better {{a.output}}")).await.expect(201);
+    let body = json!({"version": "1.1.0"});
+    let mut dry = body.clone();
+    dry["dryRun"] = true.into();
+    let fork_path = format!("/api/plans/executions/{}/fork", id(&first));
+    let run = client.post(&fork_path, &dry).await.expect(200);
+    let reused: Vec<_> =
+        run["steps"].as_array().expect("steps").iter().map(|step| &step["reused"]).collect();
+    assert_eq!(reused, [&json!(true), &Value::Null], "{run}");
+    let forked = fork(&client, id(&first), &body).await;
+    let done = client.execution_with_status(id(&forked), "completed").await;
+    assert_eq!(taken(&asked), ["better out of a 1"]);
+    assert_eq!(done["steps"]["b"]["output"], "out of better out of a 1");
+    let path = format!("/api/plans/{}", done["planId"].as_str().expect("a plan"));
+    let plan = client.get(&path).await.expect_ok();
+    assert_eq!(plan["templateVersion"], "1.1.0", "{plan}");
+
+    // The version's schema holds for the input, and a version must exist.
+    let refused = client.post(&fork_path, &json!({"version": "1.1.0", "input": {}})).await;
+    assert_eq!(refused.fault().0, "input.x");
+    let unknown = client.post(&fork_path, &json!({"version": "9.0.0"})).await;
+    assert_eq!(unknown.refused(404), "NOT_FOUND");
+}
+
+#[tokio::test]
 async fn a_fork_that_makes_no_sense_is_refused_with_its_field() {
     let server = Server::start();
     let client = server.client("operator").await;

@@ -209,3 +209,36 @@ async fn a_list_of_a_template_that_does_not_exist_is_no_empty_list() {
     fake.asked_for("GET /api/templates/nope");
     home.run(&["executions", "list", "--plan", "dt_plan_1"]).await.failed(3);
 }
+
+#[tokio::test]
+async fn a_fork_is_sent_as_it_was_asked_for_and_shown() {
+    let fake = Fake::start(|asked, _| match asked.line.as_str() {
+        line if line.ends_with("/fork") && asked.json()["dryRun"] == true => Told::Data(json!({
+            "status": "dry_run", "forkOf": "dt_exec_1", "criticalPath": ["two"],
+            "estimate": {"cost": 0.25, "costHigh": 0.5, "durationMs": 10, "basis": "prices"},
+            "steps": [
+                {"id": "one", "level": 0, "reused": true, "estimatedCost": 0},
+                {"id": "two", "level": 1, "estimatedCost": 0.25},
+            ],
+        })),
+        line if line.starts_with("GET /api/events") => Told::Refused(404, "NOT_FOUND"),
+        _ => Told::Data(execution("completed", "completed", "completed")),
+    })
+    .await;
+    let home = Home::new(&fake.url).with_key("k");
+    let fork = ["executions", "fork", "dt_exec_1"];
+    let dry = [&fork[..], &["--from-step", "two", "--dry-run"]].concat();
+    let shown = home.run(&dry).await.ok();
+    assert!(shown.contains("two") && shown.contains("0.25"), "{shown}");
+    let sent = fake.asked_for("POST /api/plans/executions/dt_exec_1/fork");
+    assert_eq!(sent.json(), json!({"fromStep": "two", "dryRun": true}));
+
+    let input = home.file("input.yaml", "x: a\ny: 1\n");
+    let options = ["--input", &input, "--set", "y:=2", "--template-version", "1.1.0"];
+    let whole = [&fork[..], &options, &["--idempotency-key", "k1", "--wait"]].concat();
+    home.run(&whole).await.ok();
+    let asked = fake.asked();
+    let sent = asked.iter().rfind(|asked| asked.line.ends_with("/fork")).expect("a second fork");
+    assert_eq!(sent.json(), json!({"input": {"x": "a", "y": 2}, "version": "1.1.0"}));
+    assert_eq!(sent.header("idempotency-key"), Some("k1"));
+}

@@ -29,6 +29,11 @@ async fn every_class_of_failure_has_its_exit_code() {
     assert!(unknown.contains("dt_task_1") && unknown.contains("NOT_FOUND"), "{unknown}");
     let nobody = Home::new(&server.url).run(&["tasks", "list"]).await.failed(4);
     assert!(nobody.contains("callboard auth login"), "{nobody}");
+    let later = ["tasks", "submit", "x", "--start-at", "2099-01-01T00:00:00Z"];
+    let later = operator.json(&later).await;
+    assert_eq!(later["startAt"], "2099-01-01T00:00:00.000Z", "{later}");
+    let never = ["tasks", "submit", "x", "--start-at", "tomorrow"];
+    assert!(operator.run(&never).await.failed(5).contains("startAt"));
     home(&server, "viewer").await.run(&["tasks", "submit", "x"]).await.failed(4);
     operator.run(&["tasks", "submit", "x", "--priority", "99"]).await.failed(5);
     operator.run(&["tasks", "submit", "x", "--idempotency-key", "k"]).await.ok();
