@@ -11,11 +11,12 @@ use callboard_domain::approval::{Approval, Decider, Outcome};
 use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::plan::{PlanSource, StepSource};
 use callboard_domain::task::Request;
+use callboard_domain::template::Caller;
 
 use super::asks;
 use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
-use crate::handle::{Approve, Reject, SendSignal, Start};
+use crate::handle::{Approve, Fork, Reject, SendSignal, Start};
 use crate::submission::Created;
 use crate::tests::approvals::new_user;
 use crate::{Handle, Submitted};
@@ -260,6 +261,31 @@ impl World {
             // One that is cut off stays counted: nobody knows whether it was taken, nor when.
             let mut shared = client.shared();
             shared.oracle.executions.entry(id).or_default().retries.1 -= 1;
+        });
+    }
+}
+
+impl World {
+    /// Somebody forks an execution; `is_completed` if it is known to be.
+    pub(super) fn fork(&mut self, of: ExecutionId, from_step: Option<String>, is_completed: bool) {
+        let client = self.client();
+        self.note(format!("fork {of} from {from_step:?}"));
+        let fork = Fork { from_step, input: None, version: None };
+        self.clients.spawn(async move {
+            let caller = Caller { account: "usr_1", role: Role::Admin };
+            match client.handle.fork(&asks::account(false), caller, of, fork, None).await {
+                Ok(submitted) => {
+                    let Created::Execution(execution) = submitted.made else {
+                        return client.shared().oracle.fault("no fork was made".into());
+                    };
+                    let id = execution.head.spec.id;
+                    let mut shared = client.shared();
+                    shared.note(format!("{id} is a fork of {of}"));
+                    let known = shared.oracle.executions.entry(id).or_default();
+                    known.of_completed = is_completed;
+                }
+                Err(error) => client.refused("a fork", &error),
+            }
         });
     }
 }

@@ -36,7 +36,8 @@ impl World {
         }
         match self.chance.below(100) {
             0..13 => self.some_task(),
-            13..22 => self.some_execution(),
+            13..20 => self.some_execution(),
+            20..22 => self.some_fork().await,
             22..30 => self.some_worker().await,
             30..55 => self.some_answer(),
             55..60 => self.some_stale_answer(),
@@ -275,6 +276,15 @@ impl World {
         let items = self.read(self.handle.executions(LIVE, &query).await);
         let ids: Vec<_> = items.iter().map(|item| item.execution.head.spec.id).collect();
         self.chance.pick(&ids)
+    }
+
+    /// A fork of any execution, from a step or from what differs.
+    async fn some_fork(&mut self) {
+        let only_completed = self.chance.percent(50);
+        let statuses = if only_completed { vec![Phase::Completed] } else { Phase::ALL.to_vec() };
+        let Some(id) = self.some_execution_that(statuses).await else { return };
+        let from_step = self.chance.percent(40).then(|| format!("s{}", self.chance.below(3)));
+        self.fork(id, from_step, only_completed);
     }
 
     async fn some_cancel_of_execution(&mut self) {

@@ -94,6 +94,8 @@ pub(super) struct KnownExecution {
     pub(super) signals: BTreeMap<String, String>,
     /// As it was when it was completed.
     pub(super) completed: Option<Box<Execution>>,
+    /// It is a fork of an execution that was completed by then.
+    pub(super) of_completed: bool,
 }
 
 /// A lease that a worker received.

@@ -1,9 +1,11 @@
 //! Executions: steps follow their dependencies, released tasks are remembered, and nothing runs
 //! behind an end.
 
+mod forks;
 mod items;
 
 use std::collections::BTreeMap;
+use std::iter::successors;
 
 use callboard_domain::execution::{Execution, Head, Stage, Status as Phase};
 use callboard_domain::id::ExecutionId;
@@ -59,7 +61,8 @@ pub(super) fn judge(oracle: &mut Oracle, picture: &Picture) -> Result<(), String
         steps(picture, execution, &plan)?;
         prompts(picture, detail, &plan)?;
         ends(execution)?;
-        signals(oracle.executions.get(id), detail)?;
+        forks::judge(oracle, picture, execution)?;
+        signals(oracle, picture, detail)?;
         let went_back = oracle.went_back;
         fits(oracle.executions.entry(*id).or_default(), execution, went_back)?;
     }
@@ -125,24 +128,32 @@ fn prompts(picture: &Picture, detail: &ExecutionDetail, plan: &Planned) -> Resul
     Ok(())
 }
 
-/// A signal that was acknowledged is kept, or is the output of the waits that used it.
-fn signals(known: Option<&KnownExecution>, detail: &ExecutionDetail) -> Result<(), String> {
+/// A signal that was acknowledged is kept, or is the output of the waits that used it. A fork may take over
+/// the payload that was sent to its original.
+fn signals(oracle: &Oracle, picture: &Picture, detail: &ExecutionDetail) -> Result<(), String> {
     let execution = &detail.overview.execution;
+    let of = |id: &ExecutionId| oracle.executions.get(id);
+    let original = |id: &ExecutionId| {
+        let spec = &picture.executions.get(id)?.overview.execution.head.spec;
+        Some(spec.forked_from.as_ref()?.execution)
+    };
+    let id = execution.head.spec.id;
     for (step, row) in execution.steps() {
         let Some(signal) = row.signal.as_deref().filter(|_| row.stage == Stage::Completed) else {
             continue;
         };
-        let (said, id) = (detail.outputs.get(&step), execution.head.spec.id);
+        let said = detail.outputs.get(&step);
         let is_sent = |sent: &String| Some(sent.as_str()) == said;
-        let known = known.is_some_and(|known| known.sent.iter().any(is_sent));
+        let known = successors(Some(id), original)
+            .any(|id| of(&id).is_some_and(|known| known.sent.iter().any(is_sent)));
         must(known, || format!("{id}: step {step} goes on with {signal:?}, which says {said:?}"))?;
     }
     let kept = |payload: &String| {
         detail.outputs.texts().values().any(|output| output == payload)
             || execution.steps().any(|(_, row)| row.signal.is_some())
     };
-    for payload in known.iter().flat_map(|known| known.signals.values()) {
-        must(kept(payload), || format!("{}: {payload} is lost", execution.head.spec.id))?;
+    for payload in of(&id).iter().flat_map(|known| known.signals.values()) {
+        must(kept(payload), || format!("{id}: {payload} is lost"))?;
     }
     Ok(())
 }
