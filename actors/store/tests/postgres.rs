@@ -243,26 +243,59 @@ fn a_claim_whose_answer_was_lost_is_heard_when_it_is_repeated() {
     });
 }
 
+/// Lets commits wait for the standby of this name.
+fn wait_for_standby(server: &Server, name: &str) {
+    let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'");
+    server.psql("postgres", &set).expect("the server takes it");
+    server.psql("postgres", "SELECT pg_reload_conf()").expect("the server reads it");
+    while server.psql("postgres", "SHOW synchronous_standby_names").as_deref() != Some(name) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Ends the wait of a commit for a standby, once there is one, by a function of the database.
+fn end_wait(server: &Server, cancel: &str) {
+    let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let count = format!("SELECT count(*) {waiting}");
+    while server.psql("postgres", &count).as_deref() == Some("0") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = format!("SELECT bool_and({cancel}(pid)) {waiting}");
+    assert_eq!(server.psql("postgres", &ended).as_deref(), Some("t"));
+}
+
+#[test]
+fn a_cancelled_wait_for_a_standby_ends_no_migration() {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    let path = directory.path().join("data");
+    let options = SledOptions::new(path, 16 << 20, Box::new(|error: &_| panic!("{error}")));
+    let sled = SledStore::open(options).expect("the store opens");
+    let server = Server::start();
+    let address = Address::parse(&server.url("postgres"), None).expect("the address is right");
+    wait_for_standby(&server, "absent");
+    let (answer, answers) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let migrating = scope.spawn(|| {
+            let moved = apart(migrate(&sled, address));
+            answer.send(()).expect("the test waits");
+            moved
+        });
+        // The tables are made, the rows are committed, and the wait begins anew.
+        for _ in 0..4 {
+            end_wait(&server, "pg_cancel_backend");
+            let early = answers.recv_timeout(Duration::from_millis(300));
+            assert!(early.is_err(), "no standby has the rows");
+        }
+        wait_for_standby(&server, "");
+        migrating.join().expect("no panic").expect("the rows are moved");
+    });
+}
+
 #[test]
 fn a_cancelled_wait_for_a_standby_is_no_commit() {
     let fixture = Lone::new();
     let server = Arc::clone(&fixture.server);
-    let set = |names: &str| {
-        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
-        server.psql("postgres", &set).expect("the server takes it");
-        server.psql("postgres", "SELECT pg_reload_conf()").expect("the server reads it");
-        while server.psql("postgres", "SHOW synchronous_standby_names").as_deref() != Some(names) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    };
-    let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-    let count = format!("SELECT count(*) {waiting}");
-    let waits = || {
-        while server.psql("postgres", &count).as_deref() == Some("0") {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    };
-    set("absent");
+    wait_for_standby(&server, "absent");
     let guard = (Partition(7), fixture.store.epoch(Partition(7)).expect("the node owns it"));
     let ops =
         vec![Op::Put { key: Key::new(1, 1, &[1]), value: Bytes::from_static(b"row"), entry: None }];
@@ -274,13 +307,11 @@ fn a_cancelled_wait_for_a_standby_is_no_commit() {
         outcome
     });
     for cancel in ["pg_cancel_backend", "pg_cancel_backend", "pg_terminate_backend"] {
-        waits();
-        let ended = format!("SELECT bool_and({cancel}(pid)) {waiting}");
-        assert_eq!(server.psql("postgres", &ended).as_deref(), Some("t"));
+        end_wait(&server, cancel);
         let early = answers.recv_timeout(Duration::from_millis(300));
         assert!(early.is_err(), "no standby has the commit");
     }
-    set("");
+    wait_for_standby(&server, "");
     assert!(matches!(asked.join().expect("no panic"), Outcome::Committed));
 }
 

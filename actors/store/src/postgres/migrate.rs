@@ -34,14 +34,21 @@ pub async fn migrate(from: &SledStore, to: Address) -> Result<Migrated, Error> {
     let link = Link::new(to, tokio::runtime::Handle::current(), PATIENCE);
     link.check().await?;
     schema::migrate(&link).await?;
-    let client = link.connect(link.deadline()).await?;
+    let (client, warned) = link.connect_watched(link.deadline()).await?;
     // Dropping the connection rolls the transaction back.
     client.batch_execute("BEGIN").await.map_err(|error| failed(&error))?;
     refuse_in_use(&client).await?;
     let migrated = copy(from, &client).await?;
     note(from, &client).await?;
     compare(from, &client, migrated).await?;
-    client.batch_execute("COMMIT; ANALYZE callboard.row").await.map_err(|error| failed(&error))?;
+    warned.take();
+    client.batch_execute("COMMIT").await.map_err(|error| failed(&error))?;
+    while warned.take() {
+        tracing::warn!("a wait for a synchronous standby was cancelled; it begins anew");
+        let touch = "UPDATE callboard.meta SET tenure = tenure";
+        client.batch_execute(touch).await.map_err(|error| failed(&error))?;
+    }
+    client.batch_execute("ANALYZE callboard.row").await.map_err(|error| failed(&error))?;
     Ok(migrated)
 }
 
