@@ -170,8 +170,11 @@ impl Front {
                     }
                 }
             }
-            return Refusal::of(&request)
-                .answer(Error::Unavailable("no node of the cluster is active"));
+            let reason = match &*self.0.role.borrow() {
+                Role::Standby(Some(_)) => "the active node cannot be reached from this one",
+                Role::Standby(None) | Role::Active { .. } => "no node of the cluster is active",
+            };
+            return Refusal::of(&request).answer(Error::Unavailable(reason));
         }
     }
 

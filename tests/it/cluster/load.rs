@@ -74,7 +74,7 @@ impl Load {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().expect("no panic")
     }
 

@@ -33,9 +33,29 @@ impl Cluster {
         let own = postgres.url(&database);
         let proxy = Proxy::start(postgres.socket());
         let port = proxy.port;
-        let first = format!("postgres://callboard@127.0.0.1:{port}/{database}?sslmode=disable");
-        let node = |number: usize| {
-            let url = if number == 0 { &first } else { &own };
+        let mut urls = vec![own; count];
+        urls[0] = format!("postgres://callboard@127.0.0.1:{port}/{database}?sslmode=disable");
+        Self::on((postgres, database, proxy), &urls, settings).await
+    }
+
+    /// Two nodes on a primary with a synchronous standby.
+    pub(super) async fn replicated(settings: &[(&str, &str)]) -> (Self, Postgres) {
+        callboard_common::tls::install_provider();
+        let postgres = Postgres::start();
+        let database = postgres.database();
+        let standby = postgres.standby();
+        let url = postgres.url_with(&standby, &database);
+        let proxy = Proxy::start(postgres.socket());
+        let urls = [url.clone(), url];
+        (Self::on((postgres, database, proxy), &urls, settings).await, standby)
+    }
+
+    async fn on(
+        (postgres, database, proxy): (Postgres, String, Proxy),
+        urls: &[String],
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let node = |url: &String| {
             let mut all = vec![
                 ("STORE__URL", url.as_str()),
                 ("AUTH__SIGNING_KEY", "the signing key of every node of this cluster"),
@@ -46,7 +66,7 @@ impl Cluster {
             all.extend(settings);
             Server::with(&all)
         };
-        let nodes: Vec<_> = (0..count).map(node).collect();
+        let nodes: Vec<_> = urls.iter().map(node).collect();
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(Duration::from_secs(30))

@@ -31,11 +31,7 @@ impl Server {
     #[must_use]
     pub fn start() -> Self {
         let programs = programs();
-        let directory = tempfile::tempdir().expect("a directory can be had");
-        if let Some((user, group)) = other_user() {
-            std::os::unix::fs::chown(directory.path(), Some(user), Some(group))
-                .expect("root may give a directory away");
-        }
+        let directory = directory();
         let data = directory.path().join("data");
         let mut make = as_other(&programs.join("initdb"));
         make.args(["--no-sync", "--auth=trust", "--username=callboard", "--encoding=UTF8", "-D"]);
@@ -45,6 +41,45 @@ impl Server {
             Self { directory, programs, process: Mutex::new(None), databases: AtomicU32::new(0) };
         server.resume();
         server
+    }
+
+    /// A standby of this server, whose receipt every later commit of this server waits for.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let directory = directory();
+        let mut copy = as_other(&self.programs.join("pg_basebackup"));
+        copy.arg("-D")
+            .arg(directory.path().join("data"))
+            .args(["-R", "-X", "stream", "-c", "fast"]);
+        let host = self.directory.path().display();
+        copy.args(["-d", &format!("host={host} user=callboard application_name=standby")]);
+        let done = copy.current_dir(directory.path()).output().expect("pg_basebackup runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let programs = self.programs.clone();
+        let standby =
+            Self { directory, programs, process: Mutex::new(None), databases: AtomicU32::new(0) };
+        standby.resume();
+        let ask = |sql: &str| self.psql("postgres", sql).expect("the server answers");
+        ask("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby)'");
+        ask("SELECT pg_reload_conf()");
+        let begun = Instant::now();
+        while ask("SELECT sync_state FROM pg_stat_replication") != "quorum" {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the standby does not follow");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        standby
+    }
+
+    /// Makes a standby the primary.
+    ///
+    /// # Panics
+    /// If it does not become one.
+    pub fn promote(&self) {
+        let done = self.psql("postgres", "SELECT pg_promote(true, 30)");
+        assert_eq!(done.as_deref(), Some("t"), "the standby is promoted");
     }
 
     /// Starts the server again, after [`Server::kill`].
@@ -135,8 +170,17 @@ impl Server {
     /// The URL of a database.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        let host = self.directory.path().display().to_string().replace('/', "%2F");
-        format!("postgres://callboard@{host}/{database}")
+        format!("postgres://callboard@{}/{database}", self.host())
+    }
+
+    /// The URL of a database on this server or, after its promotion, on a standby.
+    #[must_use]
+    pub fn url_with(&self, standby: &Self, database: &str) -> String {
+        format!("postgres://callboard@{},{}/{database}", self.host(), standby.host())
+    }
+
+    fn host(&self) -> String {
+        self.directory.path().display().to_string().replace('/', "%2F")
     }
 }
 
@@ -144,6 +188,16 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end(Signal::QUIT);
     }
+}
+
+/// A temporary directory of the user under which PostgreSQL runs.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    if let Some((user, group)) = other_user() {
+        std::os::unix::fs::chown(directory.path(), Some(user), Some(group))
+            .expect("root may give a directory away");
+    }
+    directory
 }
 
 /// The directory of the newest installed programs.
