@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use callboard_postgres::Server as Postgres;
 use serde_json::Value;
 
 use crate::support::Server;
@@ -112,4 +113,32 @@ fn figures_go_into_a_page_that_has_a_place_for_them() {
     let text = std::fs::read_to_string(page.path()).expect("it is there");
     assert!(text.starts_with("Before.\n") && text.ends_with("\nAfter.\n"), "{text}");
     assert!(text.contains("| T1 | POST /api/tasks, durable, 64 connections |"), "{text}");
+}
+
+#[test]
+fn targets_are_measured_on_postgresql_beside_the_embedded_store() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let postgres = Postgres::start();
+    let database = postgres.database();
+    let url = postgres.url(&database);
+    let store = ["--store", url.as_str(), "--only", "T3,T6", "--items", "2000", "--json"];
+    let report = report(&bench(&directory, &store).output().expect("it runs"));
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2 * (1 + 2 + 2), "{report}");
+    for row in rows {
+        assert!(row["figure"].as_f64().is_some_and(|figure| figure > 0.0), "{row}");
+        if row["work"].as_str().expect("a text").ends_with(", on PostgreSQL") {
+            assert!(row["bound"].is_null() && row["met"].is_null(), "{row}");
+        }
+    }
+    // Nothing is left behind, and a database in use is none to measure on.
+    let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'callboard'";
+    assert_eq!(postgres.psql(&database, schemas).as_deref(), Some("0"));
+    postgres.psql(&database, "CREATE SCHEMA callboard").expect("it can be made");
+    let refused = bench(&directory, &store).output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("name an empty one"), "{said}");
+    let other = ["--store", url.as_str(), "--only", "T9"];
+    let refused = bench(&directory, &other).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
 }

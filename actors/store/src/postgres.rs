@@ -22,6 +22,7 @@ mod migrate;
 mod nodes;
 mod rows;
 mod schema;
+mod scratch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -40,6 +41,7 @@ use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
 
 pub use link::Address;
 pub use migrate::{Migrated, migrate};
+pub use scratch::Scratch;
 
 use engine::PgEngine;
 use follow::Load;

@@ -10,6 +10,7 @@
 //! round, floor and program in turn, and the median of the rounds' ratios is judged. Deliberately
 //! absent: any other code of the program. It is spoken to from outside, as anybody would.
 
+mod commits;
 mod complete;
 mod error;
 mod events;
@@ -86,6 +87,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// A server that runs already, instead of one of our own.
     pub server: Option<Site>,
+    /// The URL of an empty PostgreSQL database, on which T1 to T6 are measured as well.
+    pub store: Option<String>,
 }
 
 impl Target {
@@ -99,11 +102,24 @@ impl Target {
     }
 }
 
+impl Target {
+    /// True if the target is measured on PostgreSQL too.
+    #[must_use]
+    pub const fn is_of_any_store(self) -> bool {
+        match self {
+            Self::T1 | Self::T2 | Self::T3 | Self::T4 | Self::T5 | Self::T6 => true,
+            Self::T7 | Self::T8 | Self::T9 | Self::T10 => false,
+        }
+    }
+}
+
 impl Options {
     fn targets(&self) -> impl Iterator<Item = Target> + '_ {
         Target::value_variants().iter().copied().filter(|target| {
             let wanted = self.only.is_empty() || self.only.contains(target);
-            wanted && (self.server.is_none() || target.is_seen_from_outside())
+            wanted
+                && (self.server.is_none() || target.is_seen_from_outside())
+                && (self.store.is_none() || target.is_of_any_store())
         })
     }
 }
@@ -115,7 +131,16 @@ impl Options {
 pub async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error> {
     let mut report = Report::default();
     let targets: Vec<_> = options.targets().collect();
+    let shared = match options.store.clone() {
+        Some(url) => Some(Ground::on_postgres(options.clone(), &url).await?),
+        None => None,
+    };
     let ground = Ground::new(options)?;
+    if let Some(shared) = &shared {
+        tell("commits …");
+        report.extend(commits::run(&ground).await?);
+        report.extend(on_postgres(commits::run(shared).await?));
+    }
     let mut stored = None;
     for target in targets {
         tell(&format!("{target:?} …"));
@@ -123,18 +148,38 @@ pub async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error>
             tell("storing tasks for T7 and T10 …");
             stored = Some(stored::make(&ground, &tell).await?);
         }
-        report.extend(match target {
-            Target::T1 => submit::run(&ground).await?,
-            Target::T2 => complete::run(&ground).await?,
-            Target::T3 => runs::chain(&ground).await?,
-            Target::T4 => runs::fan_out(&ground).await?,
-            Target::T5 => waiting::memory(&ground).await?,
-            Target::T6 => waiting::recovery(&ground).await?,
-            Target::T7 => lists::run(&ground, stored.as_mut()).await?,
-            Target::T8 => events::run(&ground).await?,
-            Target::T9 => start::run(&ground).await?,
-            Target::T10 => growth::run(&ground, stored.as_mut()).await?,
-        });
+        report.extend(measure(target, &ground, stored.as_mut()).await?);
+        if let Some(shared) = &shared {
+            tell(&format!("{target:?} on PostgreSQL …"));
+            report.extend(on_postgres(measure(target, shared, None).await?));
+        }
+    }
+    if let Some(shared) = &shared {
+        shared.empty().await?;
     }
     Ok(report)
+}
+
+async fn measure(
+    target: Target,
+    ground: &Ground,
+    stored: Option<&mut stored::Stored>,
+) -> Result<Vec<report::Row>, Error> {
+    match target {
+        Target::T1 => submit::run(ground).await,
+        Target::T2 => complete::run(ground).await,
+        Target::T3 => runs::chain(ground).await,
+        Target::T4 => runs::fan_out(ground).await,
+        Target::T5 => waiting::memory(ground).await,
+        Target::T6 => waiting::recovery(ground).await,
+        Target::T7 => lists::run(ground, stored).await,
+        Target::T8 => events::run(ground).await,
+        Target::T9 => start::run(ground).await,
+        Target::T10 => growth::run(ground, stored).await,
+    }
+}
+
+/// Rows of PostgreSQL, whose figures no target of the embedded store judges.
+fn on_postgres(rows: Vec<report::Row>) -> impl Iterator<Item = report::Row> {
+    rows.into_iter().map(|row| row.unjudged(", on PostgreSQL"))
 }

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use callboard_client::{Call, Secret};
+use callboard_store::postgres::{Address, Scratch};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -24,7 +25,16 @@ pub(super) struct Ground {
     pub(super) options: Options,
     /// Everything is made in here, and gone at the end.
     base: TempDir,
+    /// The database of the servers, if they have no store of their own.
+    database: Option<(String, Scratch)>,
 }
+
+/// The settings that nodes share.
+const NODE: [(&str, &str); 3] = [
+    ("CALLBOARD_AUTH__SIGNING_KEY", "the signing key of a node that is measured"),
+    ("CALLBOARD_WEBHOOKS__SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+    ("CALLBOARD_CLUSTER__KEY", "the cluster key of a node that is measured"),
+];
 
 /// A server, and in whose names it is asked.
 pub(super) struct Service {
@@ -40,7 +50,28 @@ impl Ground {
         let base = prefix.prefix(".callboard-bench-").tempdir_in(&options.directory);
         let what = format!("no directory can be made in {}", options.directory.display());
         let base = base.map_err(Error::of(&what))?;
-        Ok(Self { options, base })
+        Ok(Self { options, base, database: None })
+    }
+
+    /// The same on the database at `url`, which must be empty.
+    pub(super) async fn on_postgres(options: Options, url: &str) -> Result<Self, Error> {
+        let address = Address::parse(url, None);
+        let address = address.map_err(|reason| broken(format!("--store: {reason}")))?;
+        let scratch = Scratch::take(address).await.map_err(Error::of("--store"))?;
+        Ok(Self { database: Some((url.to_owned(), scratch)), ..Self::new(options)? })
+    }
+
+    /// The database of the servers.
+    pub(super) fn database(&self) -> Option<&Address> {
+        self.database.as_ref().map(|(_, scratch)| scratch.address())
+    }
+
+    /// Empties the database, if there is one.
+    pub(super) async fn empty(&self) -> Result<(), Error> {
+        match &self.database {
+            Some((_, scratch)) => scratch.empty().await.map_err(Error::of("--store")),
+            None => Ok(()),
+        }
     }
 
     /// Whether the server is started here.
@@ -59,6 +90,7 @@ impl Ground {
 
     /// The server on an empty directory, with a first admin.
     pub(super) async fn server(&self) -> Result<Program, Error> {
+        self.empty().await?;
         self.server_on(self.directory()?, &[]).await
     }
 
@@ -82,6 +114,9 @@ impl Ground {
             .env("CALLBOARD_LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "10000000")
             .env("CALLBOARD_LOG", "warn")
             .envs(settings.iter().copied());
+        if let Some((url, _)) = &self.database {
+            command.env("CALLBOARD_STORE__URL", url).envs(NODE);
+        }
         Program::launch(command, directory).await
     }
 

@@ -109,6 +109,13 @@ impl Row {
         self
     }
 
+    /// Without a bound, and with `place` behind the work's name.
+    pub(super) fn unjudged(mut self, place: &str) -> Self {
+        self.work.push_str(place);
+        (self.bound, self.met) = (None, None);
+        self
+    }
+
     fn verdict(&self) -> String {
         let judged = self.ratio.unwrap_or(self.figure);
         match (self.met, self.bound) {
@@ -163,7 +170,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn extend(&mut self, rows: Vec<Row>) {
+    pub(super) fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
         self.rows.extend(rows);
     }
 

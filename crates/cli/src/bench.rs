@@ -45,6 +45,9 @@ pub struct Bench {
     /// unless it is on this machine.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    /// Empty PostgreSQL database on which T1 to T6 are measured beside the embedded store; emptied at the end.
+    #[arg(long, value_name = "URL", conflicts_with = "server")]
+    store: Option<String>,
     /// File with an API key for that server; default: `CALLBOARD_API_KEY`,
     /// `CALLBOARD_API_KEY_FILE`, the stored login.
     #[arg(long, value_name = "FILE", requires = "server")]
@@ -88,6 +91,12 @@ async fn measure(asked: Bench) -> Result<(), Failure> {
         let text = format!("{target:?} cannot be measured on {server}: it needs its own server");
         return Err(Failure::Usage(text));
     }
+    if let (Some(_), Some(target)) =
+        (&asked.store, asked.only.iter().find(|target| !target.is_of_any_store()))
+    {
+        let text = format!("{target:?} is not measured on PostgreSQL: --store measures T1 to T6");
+        return Err(Failure::Usage(text));
+    }
     let server = match &asked.server {
         Some(url) => Some(site(url, asked.api_key_file.clone()).await?),
         None => None,
@@ -99,6 +108,7 @@ async fn measure(asked: Bench) -> Result<(), Failure> {
         items: asked.items.map(|items| items as usize),
         directory: asked.directory.clone(),
         server,
+        store: asked.store,
     };
     let signal = process::signal().map_err(Failure::Other)?;
     let report = tokio::select! {
