@@ -35,9 +35,11 @@ impl Client for Writer {
         let row = Op::Put { key: Key::new(1, 1, &id), value: vec![7; 500].into(), entry: None };
         let record = Op::Append { log: LogId(1), record: vec![7; 100].into() };
         let batch = Batch { id: BatchId(0), guards: vec![(P, self.epoch)], ops: vec![row, record] };
-        match self.store.commit(batch).await {
-            Outcome::Committed => Ok(()),
-            other => Err(broken(format!("a commit failed: {other:?}"))),
+        let outcome = self.store.commit(batch).await;
+        if matches!(outcome, Outcome::Committed) {
+            Ok(())
+        } else {
+            Err(broken(format!("a commit failed: {outcome:?}")))
         }
     }
 }
