@@ -74,7 +74,7 @@ impl Compute {
 
     /// Checks the answer that an event is for a task whose output must match `schema`. Returns the
     /// event, with a repaired output if one was needed, and the fault. `longest` is the most tokens
-    /// that the model can answer with.
+    /// that the task's first model can answer with, because the next attempt begins with that model.
     ///
     /// # Errors
     /// As [`Self::run`].

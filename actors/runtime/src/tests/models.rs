@@ -1,6 +1,7 @@
 //! Limits of models, closures after a 429, and fallback (PROTOCOL.md 16).
 
 use callboard_domain::model_limits::{Allowance, ModelLimits, Reported};
+use callboard_domain::schema::Schema;
 use callboard_domain::task::{FailureKind, Routing, ServiceTier};
 use callboard_domain::usage::Prices;
 
@@ -250,4 +251,32 @@ async fn a_call_is_priced_by_the_model_the_tier_and_the_cache_that_were_used() {
     let usage = bench.task(id).await.result.expect("it has one").usage;
     assert!((usage.total_cost - (40.0 * 2.0 + 60.0 * 0.5 + 10.0 * 4.0)).abs() < 1e-9, "{usage:?}");
     assert_eq!((usage.input, usage.cache_read), (100, 60));
+}
+
+#[tokio::test]
+async fn after_a_cut_answer_the_next_attempt_begins_with_the_first_model_and_its_limit() {
+    let table = r#"{
+        "a": {"input_cost_per_token": 1, "output_cost_per_token": 1, "max_output_tokens": 150},
+        "b": {"input_cost_per_token": 1, "output_cost_per_token": 1, "max_output_tokens": 100}
+    }"#;
+    let prices = Arc::new(Prices::parse(table).expect("it is a table"));
+    let store = Arc::new(MemoryStore::new());
+    let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+    let bench = Bench::at(start, Settings { prices, ..settings() }, store.clone(), store).await;
+    let mut worker = bench.worker(1).await;
+    let schema = Schema::compile("outputSchema", &serde_json::json!({"type": "object"}));
+    let mut request = Request { max_tokens: Some(100), ..listed(&["a", "b"]) };
+    request.inputs.output_schema = Some(schema.expect("a schema"));
+    let id = bench.submit(request).await;
+    let first = worker.assignment().await.lease;
+    worker.fail(first, too_many(None)).await;
+    let second = worker.assignment().await;
+    assert_eq!(second.task.model(), "b");
+    let cut = Completion { finish_reason: Some("length".into()), ..completion() };
+    worker.link.say(WorkerMessage::Completed(second.lease, "{".into(), cut));
+    worker.ack(second.lease, Of::Complete).await;
+    let third = worker.assignment().await;
+    assert_eq!((third.task.model(), third.task.max_tokens()), ("a", Some(150)));
+    worker.complete(third.lease, "{}").await;
+    assert_eq!(bench.task(id).await.status(), Status::Completed);
 }
