@@ -30,8 +30,7 @@ pub struct DryRunBody<'a> {
     critical_path: &'a [String],
     /// The estimated usage.
     estimate: EstimateBody,
-    /// The run under `options.maxCost`, if that is given. A run of which no first step fits is refused with
-    /// `BUDGET_EXCEEDED`.
+    /// The run under `options.maxCost`, if that is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<DryBudgetBody<'a>>,
 }

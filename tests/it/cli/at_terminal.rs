@@ -244,8 +244,13 @@ async fn a_dry_run_applies_the_budget_and_the_conditions() {
     let at_start = dry("0.0001").await;
     let run = ["plans", "execute", id, "--set", "deep:=false", "--max-cost", "0.0001"];
     let refused = home.run(&run).await.failed(1);
+    let shown = at_start.stdout.clone();
+    assert!(shown.contains("deep") && shown.contains("skips"), "the plan is shown too: {shown}");
     let told = at_start.failed(1);
-    let reason = |told: &str| told.split(" (BUDGET_EXCEEDED").next().map(str::to_owned);
+    let reason = |told: &str| {
+        let from = told.find("step `one`").expect("it names the step");
+        told[from..].split(" (BUDGET_EXCEEDED").next().map(|why| why.trim_end().to_owned())
+    };
     assert_eq!(reason(&told), reason(&refused), "the dry run says what the run says");
     assert!(
         told.contains("step `one` may cost 0.000") && told.contains("maxCost 0.0001 USD"),

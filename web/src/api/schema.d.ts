@@ -2042,10 +2042,7 @@ export interface components {
         };
         /** @description The dry run of an execution; nothing is stored or started. */
         DryRun: {
-            /**
-             * @description The run under `options.maxCost`, if that is given. A run of which no first step fits is refused with
-             *     `BUDGET_EXCEEDED`.
-             */
+            /** @description The run under `options.maxCost`, if that is given. */
             budget?: components["schemas"]["DryBudget"];
             /** @description The ids of the steps that the run cannot be shorter than, first to last. */
             criticalPath: string[];

@@ -3,8 +3,6 @@
 //! Earlier steps are assumed to cost their likely amount, as real steps are charged their real cost.
 //! Deliberately absent: retries, and the order of parallel steps, which changes nothing but the time.
 
-use std::collections::BTreeSet;
-
 use super::{ConditionState, DryRun};
 use crate::budget::{Budget, Fit, Money};
 use crate::usage::Usage;
@@ -25,8 +23,6 @@ pub struct OverBudget {
     pub step: String,
     /// The reason, with the amounts.
     pub message: String,
-    /// True if no first step fits, so that the run is refused.
-    pub at_start: bool,
 }
 
 impl DryRun {
@@ -35,29 +31,21 @@ impl DryRun {
     pub fn under(&self, max: Money) -> DryBudget {
         let mut steps: Vec<_> = self.steps.iter().collect();
         steps.sort_by_key(|step| step.level);
-        let (mut budget, mut over, mut begins) = (Budget::default(), None, false);
-        // Steps that are skipped at the start, so that the steps behind them are first ones too.
-        let mut passed = BTreeSet::new();
+        let (mut budget, mut over) = (Budget::default(), None);
         for step in steps {
-            let is_first = step.depends_on.iter().all(|id| passed.contains(id.as_str()));
             if step.condition == Some(ConditionState::Skips) {
-                if is_first {
-                    passed.insert(step.id.as_str());
-                }
                 continue;
             }
             let fits = step.signal.is_some()
                 || matches!(budget.fit(Some(max), step.worst), Fit::Now(_) | Fit::Later(_));
-            begins |= is_first && fits;
             if fits {
                 budget.charge(Usage { total_cost: step.estimated_cost, ..Usage::default() });
             } else if over.is_none() {
                 let why = budget.refusal(Some(max), step.worst);
                 let message = format!("step `{}` {why}", step.id);
-                over = Some(OverBudget { step: step.id.clone(), message, at_start: is_first });
+                over = Some(OverBudget { step: step.id.clone(), message });
             }
         }
-        let at_start = |over: OverBudget| OverBudget { at_start: over.at_start && !begins, ..over };
-        DryBudget { max, over: over.map(at_start) }
+        DryBudget { max, over }
     }
 }

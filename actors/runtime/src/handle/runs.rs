@@ -334,10 +334,7 @@ impl Handle {
             Error::invalid("input", Rule::Placeholder, message)
         })?;
         let budget = max_cost.map(|max| run.under(max));
-        match budget.as_ref().and_then(|budget| budget.over.as_ref()) {
-            Some(over) if over.at_start => Err(Error::BudgetExceeded(over.message.clone())),
-            Some(_) | None => Ok(DryRun { budget, ..run }),
-        }
+        Ok(DryRun { budget, ..run })
     }
 
     /// An execution with its steps and outputs.

@@ -384,7 +384,7 @@ const costs = ({ cost, priceUnknown }: Schemas["Estimate"]) =>
   priceUnknown && cost === 0 ? "cost unknown" : `about ${money(cost)}`;
 
 function Estimate({ run }: { run: DryRun }) {
-  const { estimate, criticalPath, steps } = run;
+  const { budget, estimate, criticalPath, steps } = run;
   const held = steps.filter(({ gate }) => gate === "always").length;
   return (
     <div className="stack" role="status">
@@ -405,6 +405,11 @@ function Estimate({ run }: { run: DryRun }) {
           <dd className="faint small">of {steps.length} steps, for certain</dd>
         </div>
       </dl>
+      {budget?.message && (
+        <p className="notice" data-tone="warn">
+          The budget would end the run: {budget.message}
+        </p>
+      )}
       <p className="small soft">
         {estimate.basis === "history"
           ? "From runs of the past."
