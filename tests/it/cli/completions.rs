@@ -1,6 +1,7 @@
 //! The program's answers to the completion script of a shell.
 
 use super::program::{Ended, Home};
+use super::terminal::{Terminal, path};
 use crate::support::{ADMIN, Server};
 
 /// Completes the last word of a line, as the script of bash asks for it.
@@ -48,4 +49,29 @@ async fn options_may_stand_before_the_command_and_a_list_may_be_ids_alone() {
     assert!(refused.contains("unexpected argument '-o'"), "{refused}");
     let shown = home.run(&["tasks", "show", task.trim_end(), "--output-only"]).await.failed(1);
     assert!(shown.contains("has no output: its status is pending"), "{shown}");
+}
+
+#[tokio::test]
+async fn fish_completes_from_the_script_that_it_is_given() {
+    let home = Home::new("http://127.0.0.1:1");
+    let script = "callboard completions fish | source; \
+        complete -C 'callboard keys create --role o'; complete -C 'callboard tasks sub'";
+    let mut fish = tokio::process::Command::new("fish");
+    fish.args(["--no-config", "-c", script]).env_clear().envs(home.environment());
+    let fish = fish.env("PATH", path()).output().await.expect("./test installs fish");
+    let ended = Ended::of(fish);
+    assert_eq!(ended.ok(), "operator\nsubmit\tSubmit a prompt\n");
+}
+
+#[tokio::test]
+async fn zsh_completes_from_the_script_that_it_is_given() {
+    let home = Home::new("http://127.0.0.1:1");
+    let mut zsh = Terminal::of("zsh", &home, &["-f", "-i"], 120);
+    let setup = "autoload -Uz compinit; compinit -u -D; \
+        source <(callboard completions zsh); print rea''dy\n";
+    zsh.types(setup).await.shows("ready").await;
+    zsh.types("callboard keys create --role o\t").await.shows("role operator").await;
+    zsh.types("\u{15}callboard tasks sub\t").await.shows("tasks submit").await;
+    zsh.types("\u{15}exit\n").await;
+    zsh.ends().await;
 }

@@ -67,3 +67,24 @@ async fn every_list_fits_terminals_of_80_and_120_columns() {
     assert!(piped.contains("a-vendor/a-model-with-a-long-name:latest"), "{piped}");
     assert!(!piped.contains(" ago"), "{piped}");
 }
+
+#[tokio::test]
+async fn a_list_longer_than_the_terminal_goes_through_the_pager_and_not_in_a_pipe() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let home = home.with("PAGER", "sed s/^/paged:/");
+    let client = server.client("operator").await;
+    client.submit(&json!({"prompt": "Say it."})).await;
+    let list = ["tasks", "list", "--limit", "50"];
+    let (code, short) = Terminal::start(&home, &list).ends().await;
+    assert!(code == Some(0) && !short.contains("paged:"), "{short}");
+
+    // The terminal has 40 lines.
+    let tasks: Vec<_> = (0..45).map(|_| json!({"prompt": "Say it."})).collect();
+    client.post("/api/tasks/batch", &json!({"tasks": tasks})).await.expect(201);
+    let (code, long) = Terminal::start(&home, &list).ends().await;
+    assert!(code == Some(0) && long.lines().count() >= 47, "{long}");
+    assert!(long.lines().all(|line| line.starts_with("paged:")), "{long}");
+    let piped = home.run(&list).await.ok();
+    assert!(!piped.contains("paged:") && piped.lines().count() >= 46, "{piped}");
+}

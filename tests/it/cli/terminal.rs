@@ -14,6 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The key that interrupts.
 pub(super) const CTRL_C: &str = "\u{3}";
 
+/// The path of this process, with the directory of the program before it.
+pub(super) fn path() -> String {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_callboard"));
+    let directory = program.parent().expect("it lies in a directory").display();
+    format!("{directory}:{}", std::env::var("PATH").unwrap_or_default())
+}
+
 /// A terminal, the command that runs on it, and all that was shown.
 pub(super) struct Terminal {
     child: Child,
@@ -32,13 +39,18 @@ impl Terminal {
 
     /// The same on a terminal of so many columns.
     pub(super) fn sized(home: &Home, arguments: &[&str], columns: u16) -> Self {
+        Self::of(env!("CARGO_BIN_EXE_callboard"), home, arguments, columns)
+    }
+
+    /// Starts another program, a shell for example, that finds `callboard` on its path.
+    pub(super) fn of(program: &str, home: &Home, arguments: &[&str], columns: u16) -> Self {
         let (pty, terminal) = pty_process::open().expect("the system has terminals");
         pty.resize(Size::new(40, columns)).expect("a terminal has a size");
-        let command = Command::new(env!("CARGO_BIN_EXE_callboard"))
+        let command = Command::new(program)
             .args(arguments)
             .env_clear()
             .env("TERM", "xterm-256color")
-            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            .env("PATH", path())
             .envs(home.environment())
             .kill_on_drop(true);
         let child = command.spawn(terminal).expect("it starts");
