@@ -197,8 +197,8 @@ async fn a_fork_by_version_runs_what_the_version_changed() {
     assert_eq!(plan["templateVersion"], "1.1.0", "{plan}");
 
     // The version's schema holds for the input, and a version must exist.
-    let refused = client.post(&fork_path, &json!({"version": "1.1.0", "input": {}})).await;
-    assert_eq!(refused.fault().0, "input.x");
+    let no_input = client.post(&fork_path, &json!({"version": "1.1.0", "input": {}})).await;
+    assert_eq!(no_input.fault().0, "input.x");
     let unknown = client.post(&fork_path, &json!({"version": "9.0.0"})).await;
     assert_eq!(unknown.refused(404), "NOT_FOUND");
 }
