@@ -41,6 +41,16 @@ const LETTERS = [
   { id: "write", prompt: say({ say: "the letter", after: 1200 }), dependsOn: ["check", "translate"] },
 ];
 
+/** Waits until no step of the graph is cut off, also beside the drawer. */
+const wholeGraph = (page) =>
+  page.waitForFunction(() => {
+    const graph = document.querySelector(".executions-graph").getBoundingClientRect();
+    return [...document.querySelectorAll(".executions-node")].every((it) => {
+      const { left, right, top, bottom } = it.getBoundingClientRect();
+      return left >= graph.left && right <= graph.right && top >= graph.top && bottom <= graph.bottom;
+    });
+  });
+
 test("every step is drawn from the start, and the live graph equals REST at every step", async () => {
   const { id: planId } = await plan("Letters", LETTERS);
   const { id } = await execute(planId);
@@ -234,10 +244,16 @@ test("a plan of 500 steps is usable within 2 s", async () => {
 test("a fork takes over what stays the same, says so and the cost before it starts, and is compared", async () => {
   const { id: planId } = await plan("To be forked", [
     { id: "gather", prompt: say({ say: "facts" }) },
-    { id: "word", prompt: '{"say":"{{input.word}}"}', dependsOn: ["gather"] },
+    {
+      id: "word",
+      prompt: '{"say":"{{input.word}}"}',
+      dependsOn: ["gather"],
+      model: "gpt-4.1",
+      maxTokens: 100,
+    },
     { id: "letter", prompt: say({ say: "a letter" }), dependsOn: ["gather"] },
   ]);
-  const { id } = await execute(planId, { input: { word: "one" } });
+  const { id } = await execute(planId, { input: { word: "one" }, options: { maxCost: 0.01 } });
   await ended(id);
   const page = await open(browser, server, `/executions/${id}?step=letter`);
   await page.getByRole("button", { name: "Fork" }).click();
@@ -248,7 +264,13 @@ test("a fork takes over what stays the same, says so and the cost before it star
   await input.fill("{");
   await dialog.getByText("This is not JSON of an object").waitFor();
   assert.ok(await dialog.getByRole("button", { name: "Dry run" }).isDisabled());
+  await input.fill(JSON.stringify({ word: "two ".repeat(10_000) }));
+  await dialog.getByRole("button", { name: "Dry run" }).click();
+  await dialog.getByText(/^The budget would end the run: .*word/).waitFor();
+  await accessible(page, "fork beyond its budget");
+  await shot(page, "execution-fork-budget");
   await input.fill('{"word": "two"}');
+  await dialog.getByText("The budget would end the run").waitFor({ state: "hidden" });
   await dialog.getByRole("button", { name: "Dry run" }).click();
   await dialog.getByText("2 of 3 steps taken over").waitFor();
   await dialog.getByText("Runs anew: word").waitFor();
@@ -274,6 +296,7 @@ test("a fork takes over what stays the same, says so and the cost before it star
   await page.getByRole("link", { name: /^fork of/ }).waitFor();
   await node(page, "gather").click();
   await page.getByText("Taken over", { exact: true }).waitFor();
+  await wholeGraph(page);
   await shot(page, "execution-of-fork");
   await page.getByRole("button", { name: "Compare" }).click();
   await page.getByText("1 step of 3 differs").waitFor();
@@ -304,6 +327,42 @@ test("the list filters by the address, counts what is there, and follows what ha
   await page.getByRole("alert").waitFor();
   await shot(page, "execution-missing");
   await accessible(page, "missing");
+  await close(page);
+});
+
+test("a list of a thousand items is one step with counts, and its drawer leads to the items", async () => {
+  const { id: planId } = await plan("A thousand letters", [
+    {
+      id: "each",
+      prompt: "{{item}}",
+      forEach: "{{input.letters}}",
+      maxItems: 1_000,
+      onItemError: "skip",
+    },
+    { id: "sum", prompt: say({ say: "all read" }), dependsOn: ["each"] },
+  ]);
+  const letters = Array.from({ length: 1_000 }, (_, item) =>
+    say(item === 7 ? { fail: "smudged" } : { say: "x" }),
+  );
+  const { id } = await execute(planId, { input: { letters } });
+  const page = await open(browser, server, `/executions/${id}?step=each`);
+  const each = node(page, "each");
+  await each.getByText(/^[0-9]+ of 1,000$/).waitFor();
+  assert.equal(await page.locator(".executions-node").count(), 2);
+  await each.getByText("999 of 1,000").waitFor();
+  await page.locator('[data-execution-state="completed"]').waitFor();
+  const drawer = page.getByRole("complementary", { name: "Step each" });
+  const items = drawer.getByRole("list", { name: "Items of each" });
+  await drawer.getByLabel("Items by state").selectOption("failed");
+  await items.getByText("smudged").waitFor();
+  assert.equal(await items.getByRole("listitem").count(), 1);
+  await items.getByText("smudged").scrollIntoViewIfNeeded();
+  await looksOf(page, "execution-items");
+  await drawer.getByLabel("Items by state").selectOption("");
+  await items.getByText("and 980 more").waitFor();
+  await items.getByRole("link", { name: "item 7", exact: true }).click();
+  await page.getByText("smudged").first().waitFor();
+  assert.match(page.url(), /\/tasks\/dt_task_/);
   await close(page);
 });
 

@@ -61,7 +61,10 @@ test("every empty page has a command that the program understands, and a button 
     "/",
     "/review",
     "/executions",
+    "/tasks",
+    "/plans",
     "/queues",
+    "/insights",
     "/insights?tab=cost",
     "/insights?tab=latency",
   ]);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { accessible, close, launch, live, looks, open, shot } from "./support/browser.mjs";
-import { startServer } from "./support/server.mjs";
+import { ADMIN, startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -322,7 +322,7 @@ test("a queue is paused, goes on, and is limited; a viewer may do none of it", a
   await dialog.getByLabel("Most tasks that run at once").fill("");
   await dialog.getByLabel("Most tasks that begin in a minute").fill("");
   await dialog.getByRole("button", { name: "Set" }).click();
-  await row.getByText("none").waitFor();
+  await row.getByText("no limit").waitFor();
   await close(page);
   helper.stop();
   const viewer = await open(browser, server, "/queues", {
@@ -345,6 +345,18 @@ test("insights tell nothing where nothing is known, and what a threshold would h
     },
     "insights-first",
   );
+  // One that waits is counted once.
+  const first = JSON.stringify({ say: "the first", confidence: 0.5 });
+  const { id: waiting } = await server.call("POST", "/api/tasks", {
+    prompt: first,
+    hitl: { required: true },
+  });
+  await server.until(async () => (await server.call("GET", `/api/tasks/${waiting}`)).awaitingApproval);
+  const one = await open(browser, server, "/insights");
+  const { total } = (await server.answer("GET", "/api/hitl/pending?limit=1")).pagination;
+  await one.getByText(new RegExp(`^${total} outputs? met a gate, and none was decided on yet`)).waitFor();
+  await close(one);
+  await server.call("DELETE", `/api/tasks/${waiting}`);
   const outputs = [0.15, 0.35, 0.55, 0.62, 0.72, 0.78, 0.83, 0.91, 0.94, 0.97];
   for (const [index, confidence] of outputs.entries()) {
     const prompt = JSON.stringify({ say: `output ${index}`, confidence });
@@ -445,6 +457,17 @@ test("sessions, settings and storage are as the server has them", async () => {
     (it) => it.getByText("this one").waitFor(),
     "admin-sessions",
   );
+  const other = await server.user("viewer", "sessions@example.com");
+  await close(await open(browser, server, "/", { user: other }));
+  const page = await open(browser, server, "/admin/sessions");
+  const rows = page.getByRole("table", { name: "Sessions" });
+  const user = page.getByRole("combobox", { name: "User" });
+  await rows.getByText(other.email).first().waitFor();
+  assert.equal(await user.locator("option:checked").textContent(), "everybody");
+  await user.selectOption({ label: ADMIN.email });
+  await rows.getByText(other.email).waitFor({ state: "detached" });
+  await rows.getByText("this one").waitFor();
+  await close(page);
   await looks(
     browser,
     server,

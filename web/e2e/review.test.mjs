@@ -85,6 +85,7 @@ test("a decision is undone within five seconds, and nothing was sent", async () 
   assert.equal((await item(one)).decision, undefined);
   assert.equal((await item(one)).history.length <= 3, true);
   await page.keyboard.press("a");
+  await page.locator(".toast [aria-hidden]").getByText("3 s", { exact: true }).waitFor();
   await decided(one);
   assert.equal((await item(two)).decision, undefined);
   await close(page);

@@ -1248,7 +1248,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a plan of a template and start it, or, with `options.dryRun`, see what that would do. */
+        /** Make a plan of a template and start it, or, with `options.dryRun`, make a dry run. */
         post: operations["templates_deploy"];
         delete?: never;
         options?: never;
@@ -1454,7 +1454,7 @@ export interface components {
         Allowance: {
             /**
              * Format: int64
-             * @description In a minute.
+             * @description The limit of a minute.
              */
             limit: number;
             /**
@@ -1467,7 +1467,7 @@ export interface components {
         Approval: {
             /** @description The assigned reviewer. */
             assignedTo?: string;
-            /** @description The reviewer who has claimed it. */
+            /** @description The reviewer who has claimed the output. */
             claimedBy?: string;
             /**
              * Format: date-time
@@ -1483,19 +1483,19 @@ export interface components {
             confidenceSource?: string;
             /**
              * Format: date-time
-             * @description When it was held.
+             * @description The time of the hold.
              */
             createdAt: string;
             /** @description The decision. */
             decision?: components["schemas"]["Decision"];
             /**
              * Format: date-time
-             * @description When the texts of the task were erased.
+             * @description The time at which the texts of the task were erased.
              */
             erasedAt?: string;
             /**
              * Format: date-time
-             * @description When it was escalated first.
+             * @description The time of the first escalation.
              */
             escalatedAt?: string;
             /** @description The length and the last hash of its history. */
@@ -1521,9 +1521,9 @@ export interface components {
             promptTruncated?: boolean;
             /** @description The queue's name. */
             queue: string;
-            /** @description Why it is held: required, `below_threshold`, `no_confidence` or sampled. */
+            /** @description The reason of the hold: required, `below_threshold`, `no_confidence` or sampled. */
             reason: string;
-            /** @description True if it is a sample of outputs that pass. */
+            /** @description True if the output is a sample of those that pass. */
             sampled: boolean;
             /** @description pending, assigned, escalated, expired, approved, rejected or cancelled. */
             status: string;
@@ -1544,7 +1544,7 @@ export interface components {
             threshold?: number;
             /**
              * Format: date-time
-             * @description When the reviewers' time is over.
+             * @description The end of the reviewers' time.
              */
             timeoutAt: string;
             /**
@@ -1562,7 +1562,7 @@ export interface components {
         Approved: {
             /** Format: date-time */
             approvedAt: string;
-            /** @description The user who approved it. */
+            /** @description The user who approved the output. */
             approvedBy: string;
             /** @description The comment. */
             comment?: string;
@@ -1607,7 +1607,7 @@ export interface components {
         Batch: {
             /** @description `dt_batch_…` */
             batchId: string;
-            /** @description Its tasks, in the order in which they were given. */
+            /** @description The tasks, in the order of the request. */
             tasks: components["schemas"]["BatchItem"][];
             /** @description The number. */
             total: number;
@@ -1629,10 +1629,10 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When it was created.
+             * @description The time of creation.
              */
             createdAt: string;
-            /** @description Its tasks that are still stored, in the order in which they were given. */
+            /** @description The tasks that are still stored, in the order of the request. */
             tasks: components["schemas"]["BatchItem"][];
             /** @description The number. */
             total: number;
@@ -1643,7 +1643,7 @@ export interface components {
             alertAt: number[];
             /**
              * Format: date-time
-             * @description When it was created.
+             * @description The time of creation.
              */
             createdAt: string;
             /** @description `bdg_…` */
@@ -1711,7 +1711,7 @@ export interface components {
              * @description The start.
              */
             createdAt?: string;
-            /** @description The account that started it. */
+            /** @description The account that started the job. */
             createdBy?: string;
             /**
              * Format: int32
@@ -1720,7 +1720,7 @@ export interface components {
             done: number;
             /**
              * Format: int32
-             * @description Those on which the action failed.
+             * @description The tasks on which the action failed.
              */
             failed: number;
             /** @description `blk_…`; not in a dry run. */
@@ -1732,14 +1732,14 @@ export interface components {
             priority?: number;
             /**
              * Format: int32
-             * @description Those that the action does not fit, such as ended ones for cancel.
+             * @description The tasks that the action does not fit, such as ended ones for cancel.
              */
             skipped: number;
             /** @description running or completed; `dry_run` of a dry run. */
             status: string;
             /**
              * Format: int32
-             * @description Those that are as the action wants them.
+             * @description The tasks that are as the action wants them.
              */
             succeeded: number;
             /**
@@ -1807,7 +1807,7 @@ export interface components {
             choices: components["schemas"]["Choice"][];
             /**
              * Format: int64
-             * @description When the task was created, in seconds since 1970.
+             * @description The creation of the task, in seconds since 1970.
              */
             created: number;
             /** @description The task's: `dt_task_…` */
@@ -1819,7 +1819,7 @@ export interface components {
             /** @description Tokens read and made. */
             usage: components["schemas"]["ChatUsage"];
         };
-        /** @description Tokens. */
+        /** @description The tokens of a completion. */
         ChatUsage: {
             /**
              * Format: int64
@@ -1833,7 +1833,7 @@ export interface components {
             prompt_tokens: number;
             /**
              * Format: int64
-             * @description Both.
+             * @description Tokens read and made.
              */
             total_tokens: number;
         };
@@ -1853,7 +1853,7 @@ export interface components {
         };
         /** @description The answer to a claim or a release. */
         Claimed: {
-            /** @description The reviewer who has claimed it. */
+            /** @description The reviewer who has claimed the output. */
             claimedBy?: string;
             /**
              * Format: date-time
@@ -1864,7 +1864,7 @@ export interface components {
         };
         /** @description The state of one component. */
         Component: {
-            /** @description In words. */
+            /** @description The text for people. */
             detail?: string;
             /** @description ok, degraded, unavailable or `not_configured`. */
             status: string;
@@ -1875,7 +1875,7 @@ export interface components {
             database: components["schemas"]["Component"];
             /** @description The workflow engine. */
             engine: components["schemas"]["Component"];
-            /** @description There is none. */
+            /** @description The vector store, which this server lacks. */
             vectorStore: components["schemas"]["Component"];
             /** @description The workers. */
             workers: components["schemas"]["Component"];
@@ -1920,7 +1920,7 @@ export interface components {
             by: string;
             /** @description The comment, or the reason of a rejection; not in events. */
             comment?: string;
-            /** @description That text, in lists its first 2,000 characters; not in events. */
+            /** @description The reviewer's text, in lists its first 2,000 characters; not in events. */
             modifiedOutput?: string;
             /** @description True if a list shows only the beginning of that text. */
             modifiedOutputTruncated?: boolean;
@@ -1973,12 +1973,12 @@ export interface components {
             attempts: number;
             /**
              * Format: date-time
-             * @description When it was made, with the end of the task.
+             * @description The time of creation, which is the end of the task.
              */
             createdAt: string;
             /**
              * Format: date-time
-             * @description When the receiver took it.
+             * @description The time of the delivery.
              */
             deliveredAt?: string;
             /** @description The reported event, such as `task.completed` or `hitl.assigned`. */
@@ -1987,7 +1987,7 @@ export interface components {
             id: string;
             /** @description webhook or mail. */
             kind: string;
-            /** @description Why the last attempt that failed did so, or why it was dropped. */
+            /** @description The reason of the last failed attempt, or of the drop. */
             lastError?: string;
             /**
              * Format: int32
@@ -1996,16 +1996,16 @@ export interface components {
             lastStatus?: number;
             /**
              * Format: date-time
-             * @description When it is sent next, while it is pending.
+             * @description The time of the next attempt, while the delivery is pending.
              */
             nextAttemptAt?: string;
             /** @description pending, delivered, dead or dropped. */
             status: string;
-            /** @description The task that it is about. */
+            /** @description The task that the delivery is about. */
             taskId: string;
             /** @description The user to whom a mail goes. */
             to?: string;
-            /** @description Where a webhook goes, as it was given. */
+            /** @description The address of a webhook, as given. */
             url?: string;
         };
         /** @description A run under `options.maxCost`, if each step has its likely cost. */
@@ -2066,16 +2066,16 @@ export interface components {
              *     Left out without a condition.
              */
             condition?: string;
-            /** @description The reason that it waits. */
+            /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
             /**
              * Format: double
              * @description The estimated cost, in USD.
              */
             estimatedCost: number;
-            /** @description When its output would wait for a reviewer: always, threshold or none. */
+            /** @description The review of the output: always, threshold or none. */
             gate: string;
-            /** @description Its id. */
+            /** @description The step's id. */
             id: string;
             /** @description The items of a step with forEach. */
             items?: components["schemas"]["DryItems"];
@@ -2083,22 +2083,22 @@ export interface components {
             level: number;
             /** @description The model that it would run on; empty for a wait. */
             model: string;
-            /** @description The model has no price, which counts as 0. */
+            /** @description True if the model has no price, which counts as 0. */
             priceUnknown?: boolean;
             /** @description The prompt, rendered; a reference to an output stays as it was written. Empty for a wait. */
             prompt: string;
-            /** @description The prompt was cut: a dry run shows at most 2 MiB of prompts. */
+            /** @description True if the prompt was cut: a dry run shows at most 2 MiB of prompts. */
             promptTruncated?: boolean;
             /** @description The queue that it would wait in; empty for a wait. */
             queue: string;
-            /** @description The fork takes its output over. */
+            /** @description True if the fork takes the step's output over. */
             reused?: boolean;
             /** @description The signal that a wait waits for. */
             signal?: string;
             /** @description `wait` for a step that waits for a signal; else left out. */
             type?: string;
         };
-        /** @description One entry of the history of an approval; what does not belong to its action is left out. */
+        /** @description One entry of the history of an approval; members of other actions are left out. */
         Entry: {
             /**
              * @description pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
@@ -2131,7 +2131,7 @@ export interface components {
             from?: string;
             /** @description The SHA-256 of the entry in its canonical form. */
             hash?: string;
-            /** @description That text. */
+            /** @description The reviewer's text. */
             modifiedOutput?: string;
             /**
              * Format: int32
@@ -2142,7 +2142,7 @@ export interface components {
             outputHash?: string;
             /** @description The hash of the entry before; 64 zeros for the first. */
             previousHash?: string;
-            /** @description Why it was rejected. */
+            /** @description The reason of the rejection. */
             reason?: string;
             /** @description The task that tries again. */
             retryTaskId?: string;
@@ -2196,14 +2196,14 @@ export interface components {
              * @description The duration, in milliseconds, without reviews and queues.
              */
             durationMs: number;
-            /** @description A model without a price is in it, which counts as 0. */
+            /** @description True if a model has no price, which counts as 0. */
             priceUnknown?: boolean;
         };
         /** @description An execution; a member that does not exist yet is left out. */
         Execution: {
             /**
              * Format: date-time
-             * @description When it ended.
+             * @description The time of the end.
              */
             completedAt?: string;
             /** @description The error, once it has failed. */
@@ -2225,7 +2225,7 @@ export interface components {
             startAt?: string;
             /**
              * Format: date-time
-             * @description When it first ran.
+             * @description The time of the first run.
              */
             startedAt?: string;
             /** @description pending, running, completed, failed or cancelled. */
@@ -2244,7 +2244,7 @@ export interface components {
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description When it begins, while it is pending.
+             * @description The time of the start, while the execution is pending.
              */
             waitingUntil?: string;
         };
@@ -2252,9 +2252,9 @@ export interface components {
         ExecutionError: {
             /** @description The code. */
             code: string;
-            /** @description In words. */
+            /** @description The text for people. */
             message: string;
-            /** @description The step that it happened to, if it was one. */
+            /** @description The step in which the error occurred, if in one. */
             stepId?: string;
         };
         /** @description Flow control: which tasks run together, and which take turns. */
@@ -2285,13 +2285,13 @@ export interface components {
         };
         /** @description The state of the service. */
         Health: {
-            /** @description Its parts. */
+            /** @description The parts of the service. */
             components: components["schemas"]["Components"];
             /** @description The worst of its components: ok, degraded or unavailable. */
             status: string;
             /**
              * Format: int64
-             * @description Since it was started.
+             * @description The time since the start, in milliseconds.
              */
             uptimeMs: number;
             /** @description The program's version. */
@@ -2323,7 +2323,7 @@ export interface components {
         Item: components["schemas"]["StepResult"] & {
             /**
              * Format: int32
-             * @description Its number in the list, from 0.
+             * @description The item's number in the list, from 0.
              */
             item: number;
         };
@@ -2331,7 +2331,7 @@ export interface components {
         ItemCounts: {
             /**
              * Format: int32
-             * @description Those of the pending ones that wait for a reviewer.
+             * @description The number of the pending ones that wait for a reviewer.
              */
             awaitingApproval: number;
             /**
@@ -2341,7 +2341,7 @@ export interface components {
             cancelled: number;
             /**
              * Format: int32
-             * @description With an output.
+             * @description The number with an output.
              */
             completed: number;
             /**
@@ -2356,12 +2356,12 @@ export interface components {
             pending: number;
             /**
              * Format: int32
-             * @description With an output that a reviewer rejected.
+             * @description The number whose output a reviewer rejected.
              */
             rejected: number;
             /**
              * Format: int32
-             * @description With a worker.
+             * @description The number with a worker.
              */
             running: number;
             /**
@@ -2374,7 +2374,7 @@ export interface components {
         Key: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of creation.
              */
             createdAt: string;
             /** @description live or test. */
@@ -2386,7 +2386,7 @@ export interface components {
             expiresAt: string;
             /** @description `key_…` */
             id: string;
-            /** @description Its text, returned only here. */
+            /** @description The key's text, returned only here. */
             key: string;
             /** @description The last four characters of its text. */
             last4: string;
@@ -2403,7 +2403,7 @@ export interface components {
         KeySummary: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of creation.
              */
             createdAt: string;
             /** @description The creator: the id of a user or a key. */
@@ -2421,7 +2421,7 @@ export interface components {
             last4: string;
             /**
              * Format: date-time
-             * @description When it was used last; up to a minute earlier after a restart.
+             * @description The time of the last use; up to a minute earlier after a crash.
              */
             lastUsedAt?: string;
             /** @description The name. */
@@ -2434,14 +2434,14 @@ export interface components {
             queues?: string[];
             /**
              * Format: date-time
-             * @description From when on it is refused; in the future while a rotated key still works.
+             * @description The instant from which the key is refused; in the future while a rotated key still works.
              */
             revokedAt?: string;
             /** @description The role. */
             role: string;
             /** @description active, expired or revoked. */
             status: string;
-            /** @description The user with whose right to give its role it ends. */
+            /** @description The user whose loss of the right to give the key's role ends the key. */
             userId?: string;
         };
         /** @description The limits of a model; a member that is left out is unlimited. */
@@ -2479,7 +2479,7 @@ export interface components {
              * @description The end of its validity.
              */
             expiresAt: string;
-            /** @description Its token alone. */
+            /** @description The token alone. */
             token: string;
             /** @description The address to open in a browser. */
             url: string;
@@ -2498,11 +2498,11 @@ export interface components {
         };
         /** @description The ways to sign in. */
         Methods: {
-            /** @description At an identity provider. */
+            /** @description True if users can sign in at an identity provider. */
             oidc: boolean;
-            /** @description By e-mail and password. */
+            /** @description True if users can sign in by e-mail and password. */
             password: boolean;
-            /** @description There is no admin yet: by the setup link. */
+            /** @description True if there is no admin yet: the setup link makes the first one. */
             setup: boolean;
         };
         /** @description A model. */
@@ -2530,13 +2530,13 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description The name. */
             name: string;
-            /** @description In USD per token. */
+            /** @description The prices, in USD per token. */
             price?: components["schemas"]["Price"];
             /** @description The limits in the headers of the provider's last answer. */
             reported?: components["schemas"]["Reported"];
-            /** @description The last minute, with what calls in flight have reserved. */
+            /** @description The use of the last minute, including the reservations of calls in flight. */
             used: components["schemas"]["Used"];
-            /** @description The connected workers that announce it by its exact name. */
+            /** @description The connected workers that announce the model by its exact name. */
             workers: number;
         };
         /** @description The models that a request may name. */
@@ -2567,7 +2567,7 @@ export interface components {
             item?: number;
             /** @description The execution that the task belongs to. */
             planExecutionId?: string;
-            /** @description In words. */
+            /** @description The text for people. */
             reason?: string;
             /** @description The step that the task is. */
             stepId?: string;
@@ -2578,7 +2578,7 @@ export interface components {
             threshold?: number;
             /**
              * Format: date-time
-             * @description When the reviewers' time is over.
+             * @description The end of the reviewers' time.
              */
             timeoutAt?: string;
             /** @description required, `below_threshold`, `no_confidence` or sampled. */
@@ -2601,17 +2601,17 @@ export interface components {
             partitions: number;
             /** @description active, standby, or lost once its term is over without a sign of life. */
             status: string;
-            /** @description The version of its program. */
+            /** @description The version of the node's program. */
             version: string;
         };
         /** @description An open session as it is listed. */
         OpenSession: {
             /**
              * Format: date-time
-             * @description When the user signed in.
+             * @description The time of the sign-in.
              */
             createdAt: string;
-            /** @description True if the request was made in it. */
+            /** @description True if the request was made in this session. */
             current: boolean;
             /**
              * Format: date-time
@@ -2632,10 +2632,10 @@ export interface components {
         Plan: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of creation.
              */
             createdAt: string;
-            /** @description At most 500 characters. */
+            /** @description The description: at most 500 characters. */
             description?: string;
             /** @description The gates of each execution, as the template and the deploy have them; not in lists. */
             hitl?: components["schemas"]["Hitl"];
@@ -2643,47 +2643,47 @@ export interface components {
             id: string;
             /** @description The template's schema, by which the input of each execution is checked; not in lists. */
             inputSchema?: Record<string, never>;
-            /** @description 1 to 100 characters. */
+            /** @description The name: 1 to 100 characters. */
             name: string;
             /** @description 1 to 500 steps; in lists without their prompts. */
             steps: components["schemas"]["Step"][];
-            /** @description For filtering: at most 32 of at most 64 characters. */
+            /** @description The tags, for filtering: at most 32 of at most 64 characters. */
             tags: string[];
             /** @description The template that it was deployed from. */
             templateId?: string;
-            /** @description Its version. */
+            /** @description The version of the template. */
             templateVersion?: string;
         };
         /** @description A key that signed access tokens before. */
         PreviousKey: {
-            /** @description Its name. */
+            /** @description The name. */
             id: string;
             /**
              * Format: date-time
-             * @description From when on its tokens and sessions are refused.
+             * @description The instant from which its tokens and sessions are refused.
              */
             validUntil?: string;
         };
-        /** @description In USD per token. */
+        /** @description The prices, in USD per token. */
         Price: {
             /**
              * Format: double
-             * @description Of the prompt, read from the provider's cache.
+             * @description The price of prompt tokens read from the provider's cache.
              */
             cacheRead: number;
             /**
              * Format: double
-             * @description Of the prompt, written to the provider's cache.
+             * @description The price of prompt tokens written to the provider's cache.
              */
             cacheWrite: number;
             /**
              * Format: double
-             * @description Of the prompt.
+             * @description The price of the prompt.
              */
             input: number;
             /**
              * Format: double
-             * @description Of the output.
+             * @description The price of the output.
              */
             output: number;
         };
@@ -2691,7 +2691,7 @@ export interface components {
         Progress: {
             /**
              * Format: int32
-             * @description Those of the pending ones that wait for a reviewer.
+             * @description The number of the pending ones that wait for a reviewer.
              */
             awaitingApproval: number;
             /**
@@ -2701,7 +2701,7 @@ export interface components {
             cancelled: number;
             /**
              * Format: int32
-             * @description With an output.
+             * @description The number with an output.
              */
             completed: number;
             /**
@@ -2716,7 +2716,7 @@ export interface components {
             pending: number;
             /**
              * Format: int32
-             * @description With a worker.
+             * @description The number with a worker.
              */
             running: number;
             /**
@@ -2749,7 +2749,7 @@ export interface components {
              * @description The tasks that a worker has.
              */
             running: number;
-            /** @description The connected workers that serve it. */
+            /** @description The connected workers that serve the queue. */
             workers: number;
         };
         /** @description The settings of a queue. */
@@ -2759,9 +2759,9 @@ export interface components {
              * @description The most of its tasks that run at the same time.
              */
             concurrent?: number;
-            /** @description Its name. */
+            /** @description The name. */
             name: string;
-            /** @description True if it gives out no leases. */
+            /** @description True if the queue gives out no leases. */
             paused: boolean;
             /**
              * Format: int32
@@ -2775,7 +2775,7 @@ export interface components {
             reason: string;
             /** Format: date-time */
             rejectedAt: string;
-            /** @description The user who rejected it. */
+            /** @description The user who rejected the output. */
             rejectedBy: string;
             /** @description The task that tries again. */
             retryTaskId?: string;
@@ -2811,20 +2811,20 @@ export interface components {
         Reviewer: {
             /**
              * Format: int64
-             * @description The number of outputs that it would have passed.
+             * @description The number of outputs that the reviewer approved.
              */
             approvals: number;
             /** @description The user. */
             id: string;
             /**
              * Format: int64
-             * @description The number that it did not.
+             * @description The number of outputs that the reviewer rejected.
              */
             rejections: number;
         };
         /** @description A user who decides. */
         ReviewerName: {
-            /** @description Its e-mail address. */
+            /** @description The user's e-mail address. */
             email: string;
             /** @description `usr_…`, as approvals and histories name it. */
             id: string;
@@ -2851,14 +2851,14 @@ export interface components {
             catchUp: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of creation.
              */
             createdAt: string;
             /** @description The account that gave the target. */
             createdBy: string;
             /** @description The cron expression. */
             cron?: string;
-            /** @description False while it is paused. */
+            /** @description False while the schedule is paused. */
             enabled: boolean;
             /** @description `dt_sched_…` */
             id: string;
@@ -2867,7 +2867,7 @@ export interface components {
              * @description The longest random delay, in milliseconds.
              */
             jitterMs: number;
-            /** @description For people. */
+            /** @description The text for people. */
             name: string;
             /**
              * Format: date-time
@@ -2884,7 +2884,7 @@ export interface components {
             timezone?: string;
             /**
              * Format: date-time
-             * @description When it was changed last.
+             * @description The time of the last change.
              */
             updatedAt: string;
         };
@@ -2892,12 +2892,12 @@ export interface components {
         ScheduleRun: {
             /**
              * Format: date-time
-             * @description When it was decided.
+             * @description The time of the decision.
              */
             decidedAt: string;
-            /** @description Why its work could not be started. */
+            /** @description The reason why the work could not be started. */
             error?: string;
-            /** @description The execution that it started. */
+            /** @description The execution that the occurrence started. */
             executionId?: string;
             /** @description started, queued, skipped, missed or failed. */
             outcome: string;
@@ -2906,7 +2906,7 @@ export interface components {
              * @description The instant of the timetable; of one that was triggered, when that was.
              */
             scheduledAt: string;
-            /** @description The task that it started. */
+            /** @description The task that the occurrence started. */
             taskId?: string;
         };
         /** @description A session. */
@@ -3040,7 +3040,7 @@ export interface components {
             onItemError?: string;
             /** @description The JSON Schema of its output; not in lists of plans. */
             outputSchema?: Record<string, never>;
-            /** @description With `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
+            /** @description The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
             prompt?: string;
             /** @description The queue; by default `default`. */
             queue?: string;
@@ -3078,7 +3078,7 @@ export interface components {
             awaitingApproval?: boolean;
             /**
              * Format: date-time
-             * @description When it ended, however it did.
+             * @description The time of the end, of any kind.
              */
             completedAt?: string;
             /**
@@ -3088,14 +3088,14 @@ export interface components {
             confidence?: number;
             /**
              * Format: int64
-             * @description From startedAt to completedAt.
+             * @description The time from startedAt to completedAt, in milliseconds.
              */
             durationMs?: number;
-            /** @description Why it did not end well. */
+            /** @description The error of a step that did not end well. */
             error?: components["schemas"]["TaskError"];
             /** @description The failure after which the task went on to this model. */
             fallbackReason?: string;
-            /** @description Why the model stopped, in the provider's word. */
+            /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
             /** @description The number of items in each state, once the list is known. */
             items?: components["schemas"]["ItemCounts"];
@@ -3115,17 +3115,17 @@ export interface components {
             reusedFrom?: string;
             /**
              * Format: date-time
-             * @description When the signal of a wait came, which may be before the wait.
+             * @description The arrival of a wait's signal, which may be before the wait.
              */
             signalledAt?: string;
             /**
              * Format: date-time
-             * @description When its task first ran.
+             * @description The time at which its task first ran.
              */
             startedAt?: string;
             /** @description pending, running, completed, failed, cancelled, skipped or rejected. */
             status: string;
-            /** @description Its task, the latest if there were several. */
+            /** @description The task, the latest if there were several. */
             taskId?: string;
             /** @description The usage of all its model calls. */
             usage?: components["schemas"]["Usage"];
@@ -3144,32 +3144,32 @@ export interface components {
         Tally: {
             /**
              * Format: int32
-             * @description A reviewer let them pass as they were.
+             * @description The outputs that a reviewer approved unchanged.
              */
             approved: number;
             /**
              * Format: int32
-             * @description A reviewer let them pass with another text.
+             * @description The outputs that a reviewer approved with another text.
              */
             edited: number;
             /**
              * Format: int32
-             * @description A reviewer did not let them pass.
+             * @description The outputs that a reviewer rejected.
              */
             rejected: number;
             /**
              * Format: int32
-             * @description Those of the reviewed ones that were held as a sample of what would pass.
+             * @description The reviewed outputs that were held as a sample of passing ones.
              */
             sampled: number;
             /**
              * Format: int32
-             * @description Those of the unreviewed ones that were held: they wait, were cancelled, or timed out.
+             * @description The unreviewed outputs that were held: they wait, were cancelled, or timed out.
              */
             undecided: number;
             /**
              * Format: int32
-             * @description Nobody decided on them.
+             * @description The outputs that nobody decided on.
              */
             unreviewed: number;
         };
@@ -3188,12 +3188,12 @@ export interface components {
             callbackUrl?: string;
             /**
              * Format: date-time
-             * @description When it was cancelled.
+             * @description The time of the cancellation.
              */
             cancelledAt?: string;
             /**
              * Format: date-time
-             * @description When it ended with an output, a failure or a rejection.
+             * @description The time of an end with an output, a failure or a rejection.
              */
             completedAt?: string;
             /**
@@ -3209,24 +3209,24 @@ export interface components {
             context?: Record<string, never>;
             /**
              * Format: date-time
-             * @description When it was created.
+             * @description The time of creation.
              */
             createdAt: string;
             /**
              * Format: date-time
-             * @description When the running attempt ends at the latest.
+             * @description The latest end of the running attempt.
              */
             deadlineAt?: string;
             /**
              * Format: date-time
-             * @description When its texts were erased.
+             * @description The time at which the texts were erased.
              */
             erasedAt?: string;
-            /** @description Why it failed, or why its last attempt did. */
+            /** @description The failure of the task, or of its last attempt. */
             error?: components["schemas"]["TaskError"];
             /** @description The failure after which the task went on to this model. */
             fallbackReason?: string;
-            /** @description Why the model stopped, as its provider says it. */
+            /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
             /** @description `dt_task_…` */
             id: string;
@@ -3277,16 +3277,16 @@ export interface components {
             startAt?: string;
             /**
              * Format: date-time
-             * @description When it first ran.
+             * @description The time of the first run.
              */
             startedAt?: string;
             /** @description pending, running, completed, failed, cancelled or rejected. */
             status: string;
-            /** @description The step that it is. */
+            /** @description The step that the task is. */
             stepId?: string;
             /** @description System instructions; not in lists. */
             systemPrompt?: string;
-            /** @description For filtering. */
+            /** @description The tags, for filtering. */
             tags: string[];
             /**
              * Format: double
@@ -3307,14 +3307,14 @@ export interface components {
              * @description The earliest end of the wait, if it is known.
              */
             waitingUntil?: string;
-            /** @description The worker that has it or had it last. */
+            /** @description The worker that runs the task, or ran it last. */
             workerId?: string;
         };
         /** @description The error that ended a task or an attempt. */
         TaskError: {
             /** @description The code. */
             code: string;
-            /** @description In words. */
+            /** @description The text for people. */
             message: string;
         };
         /** @description A template. */
@@ -3323,12 +3323,12 @@ export interface components {
             author: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of creation.
              */
             createdAt: string;
             /** @description The defaults of steps; not in lists. */
             defaults?: components["schemas"]["Defaults"];
-            /** @description At most 500 characters. */
+            /** @description The description: at most 500 characters. */
             description?: string;
             /**
              * Format: double
@@ -3352,7 +3352,7 @@ export interface components {
             inputSchema?: Record<string, never>;
             /** @description Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists. */
             metadata?: Record<string, never>;
-            /** @description 1 to 100 characters. */
+            /** @description The name: 1 to 100 characters. */
             name: string;
             /** @description JSON Schema of the last step's output; not in lists. */
             outputSchema?: Record<string, never>;
@@ -3360,7 +3360,7 @@ export interface components {
             steps?: components["schemas"]["Step"][];
             /** @description The number of steps. */
             stepsCount: number;
-            /** @description For filtering: at most 32 of at most 64 characters. */
+            /** @description The tags, for filtering: at most 32 of at most 64 characters. */
             tags: string[];
             /** @description major.minor.patch. */
             version: string;
@@ -3369,7 +3369,7 @@ export interface components {
         };
         /** @description The result of a threshold: each output is in `reviews`, `reviewsSaved` or `unreviewed`. */
         Threshold: {
-            /** @description The share of all rejections, known or not, that it would have missed. */
+            /** @description The share of all rejections, known or not, that the threshold would have missed. */
             missedShare: components["schemas"]["Share"];
             /**
              * Format: int32
@@ -3378,32 +3378,32 @@ export interface components {
             rejectionsKnown: number;
             /**
              * Format: int32
-             * @description The number of them that it would have missed.
+             * @description The number of known rejections that the threshold would have missed.
              */
             rejectionsMissed: number;
             /**
              * Format: int32
-             * @description The number that it would have held.
+             * @description The number of outputs that the threshold would have held.
              */
             reviews: number;
             /**
              * Format: int32
-             * @description The number of reviewed outputs that it would not have held.
+             * @description The number of reviewed outputs that the threshold would not have held.
              */
             reviewsSaved: number;
             /**
              * Format: double
-             * @description Outputs below it would be held.
+             * @description The threshold, below which outputs would be held.
              */
             threshold: number;
             /**
              * Format: int32
-             * @description The number of undecided outputs that it would not have held.
+             * @description The number of undecided outputs that the threshold would not have held.
              */
             unreviewed: number;
             /**
              * Format: int32
-             * @description Those of them of whose decile nothing was ever reviewed.
+             * @description The unreviewed outputs of deciles without any review.
              */
             unreviewedUnknown: number;
         };
@@ -3429,11 +3429,11 @@ export interface components {
              * @description Tokens made.
              */
             output: number;
-            /** @description The model has no price: it counts as 0. */
+            /** @description True if the model has no price, which counts as 0. */
             priceUnknown?: boolean;
             /**
              * Format: int64
-             * @description Both.
+             * @description Tokens read and made.
              */
             total: number;
             /**
@@ -3446,7 +3446,7 @@ export interface components {
         UsageGroups: {
             /**
              * Format: date-time
-             * @description Of tasks created at this instant or later.
+             * @description The earliest creation of the counted tasks.
              */
             from: string;
             /** @description tag, account, template, model or day. */
@@ -3455,7 +3455,7 @@ export interface components {
             groups: components["schemas"]["UsageSum"][];
             /**
              * Format: date-time
-             * @description Of tasks created before this instant.
+             * @description The instant before which the counted tasks were created.
              */
             to: string;
             /** @description All tasks, each once. */
@@ -3477,7 +3477,7 @@ export interface components {
              * @description Output tokens.
              */
             output: number;
-            /** @description A model had no price: it counts as 0. */
+            /** @description True if a model had no price, which counts as 0. */
             priceUnknown?: boolean;
             /**
              * Format: int64
@@ -3517,7 +3517,7 @@ export interface components {
         User: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of creation.
              */
             createdAt: string;
             /** @description The e-mail for signing in. */
@@ -3544,7 +3544,7 @@ export interface components {
             actions: string[];
             /**
              * Format: date-time
-             * @description When the session ends, unless it ends before.
+             * @description The latest end of the session.
              */
             expiresAt?: string;
             /** @description The user. */
@@ -3572,11 +3572,11 @@ export interface components {
             name: string;
             /** @description The queues that it serves. */
             queues: string[];
-            /** @description The number that it has. */
+            /** @description The number of tasks that the worker has. */
             running: number;
             /** @description active, draining or lost. */
             status: string;
-            /** @description Its program's version. */
+            /** @description The version of the worker's program. */
             version: string;
         };
         Approve: {
@@ -3592,11 +3592,11 @@ export interface components {
         BulkFilter: {
             /** @description One of these statuses. */
             status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
-            /** @description Of this model. */
+            /** @description Only items of this model. */
             model?: string | null;
-            /** @description Of this queue. */
+            /** @description Only items of this queue. */
             queue?: string | null;
-            /** @description With all of these tags. */
+            /** @description Only items with all of these tags. */
             tags?: string[] | null;
             /**
              * Format: date-time
@@ -3637,7 +3637,7 @@ export interface components {
             new: string;
         };
         ChangeQueue: {
-            /** @description True if it gives out no leases. */
+            /** @description True if the queue gives out no leases. */
             paused?: boolean | null;
             /** @description The most of its tasks that run at the same time; 0 removes the limit. */
             concurrent?: number | null;
@@ -3645,7 +3645,7 @@ export interface components {
             requestsPerMinute?: number | null;
         };
         ChangeSchedule: {
-            /** @description For people. */
+            /** @description The text for people. */
             name?: string | null;
             /** @description Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly. */
             cron?: string | null;
@@ -3668,7 +3668,7 @@ export interface components {
             catchUp?: "none" | "last" | "all" | null;
             /** @description The longest random delay, in milliseconds; by default 0. */
             jitterMs?: number | null;
-            /** @description False pauses it; by default true. */
+            /** @description False pauses the schedule; by default true. */
             enabled?: boolean | null;
             /** @description The work that an occurrence starts. */
             target?: components["schemas"]["ScheduleTarget"] | null;
@@ -3680,13 +3680,13 @@ export interface components {
              */
             role?: "admin" | "operator" | "viewer" | "worker" | null;
             /**
-             * @description Its rate limits.
+             * @description The plan of rate limits.
              * @enum {string|null}
              */
             plan?: "free" | "pro" | "enterprise" | null;
             /**
              * Format: password
-             * @description Signs in from now on, for nothing but the choice of another one.
+             * @description The password from now on, which permits nothing but the choice of another one.
              */
             password?: string | null;
         };
@@ -3708,27 +3708,27 @@ export interface components {
             /** @description The text. */
             content: string | components["schemas"]["ChatContentPart"][];
             /**
-             * @description As in an answer.
+             * @description A member of answers; only an empty value is taken.
              * @enum {unknown}
              */
             refusal?: null;
             /**
-             * @description As in an answer.
+             * @description A member of answers; only an empty value is taken.
              * @enum {unknown}
              */
             annotations?: never[] | null;
             /**
-             * @description As in an answer.
+             * @description A member of answers; only an empty value is taken.
              * @enum {unknown}
              */
             audio?: null;
             /**
-             * @description As in an answer.
+             * @description A member of answers; only an empty value is taken.
              * @enum {unknown}
              */
             tool_calls?: never[] | null;
             /**
-             * @description As in an answer.
+             * @description A member of answers; only an empty value is taken.
              * @enum {unknown}
              */
             function_call?: null;
@@ -3795,7 +3795,7 @@ export interface components {
             stream_options?: components["schemas"]["ChatStreamOptions"] | null;
             /** @description The most tokens of the answer. */
             max_completion_tokens?: number | null;
-            /** @description The same, under its old name. */
+            /** @description The old name of `max_completion_tokens`. */
             max_tokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
@@ -3805,7 +3805,7 @@ export interface components {
             } | null;
             /** @description Becomes the tag `user:…`. */
             user?: string | null;
-            /** @description When a reviewer must approve the answer. */
+            /** @description The conditions under which a reviewer must approve the answer. */
             hitl?: components["schemas"]["TaskHitl"] | null;
             /**
              * @description One choice.
@@ -3898,7 +3898,7 @@ export interface components {
             service_tier?: "auto" | "default" | null;
         };
         CreateKey: {
-            /** @description For people. */
+            /** @description The text for people. */
             name: string;
             /**
              * @description The role.
@@ -3913,7 +3913,7 @@ export interface components {
              */
             environment?: "live" | "test" | null;
             /**
-             * @description Its rate limits; by default `[limits] plan`.
+             * @description The plan of rate limits; by default `[limits] plan`.
              * @enum {string|null}
              */
             plan?: "free" | "pro" | "enterprise" | null;
@@ -3924,7 +3924,7 @@ export interface components {
             queues?: string[] | null;
         };
         CreateSchedule: {
-            /** @description For people. */
+            /** @description The text for people. */
             name: string;
             /** @description Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly. */
             cron?: string | null;
@@ -3947,7 +3947,7 @@ export interface components {
             catchUp?: "none" | "last" | "all" | null;
             /** @description The longest random delay, in milliseconds; by default 0. */
             jitterMs?: number | null;
-            /** @description False pauses it; by default true. */
+            /** @description False pauses the schedule; by default true. */
             enabled?: boolean | null;
             /** @description The work that an occurrence starts. */
             target: components["schemas"]["ScheduleTarget"];
@@ -3971,7 +3971,7 @@ export interface components {
             priority?: number | null;
             /** @description The time limit of one attempt, in milliseconds; by default 300000. */
             timeoutMs?: number | null;
-            /** @description For filtering. */
+            /** @description The tags, for filtering. */
             tags?: string[] | null;
             /** @description The most tokens of the output. */
             maxTokens?: number | null;
@@ -3983,10 +3983,10 @@ export interface components {
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
-             * @description Where a webhook is sent when the task ends.
+             * @description The address to which a webhook is sent when the task ends.
              */
             callbackUrl?: string | null;
-            /** @description When a reviewer must approve the output. */
+            /** @description The conditions under which a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
             /**
              * Format: date-time
@@ -4029,7 +4029,7 @@ export interface components {
              * @description 8 to 128 characters, none of the common ones.
              */
             password: string;
-            /** @description For people; by default the part of the e-mail before the @. */
+            /** @description The name, for people; by default the part of the e-mail before the @. */
             name?: string | null;
             /**
              * @description The role.
@@ -4037,7 +4037,7 @@ export interface components {
              */
             role: "admin" | "operator" | "viewer" | "worker";
             /**
-             * @description Its rate limits; by default `[limits] plan`.
+             * @description The plan of rate limits; by default `[limits] plan`.
              * @enum {string|null}
              */
             plan?: "free" | "pro" | "enterprise" | null;
@@ -4174,7 +4174,7 @@ export interface components {
             notifyChannels?: ("email" | "dashboard")[] | null;
         };
         Login: {
-            /** @description As it was registered, in upper or lower case. */
+            /** @description The registered e-mail, in upper or lower case. */
             email: string;
             /**
              * Format: password
@@ -4214,7 +4214,7 @@ export interface components {
             priority?: number | null;
             /** @description The time limit of one attempt, in milliseconds; by default 300000. */
             timeoutMs?: number | null;
-            /** @description For filtering. */
+            /** @description The tags, for filtering. */
             tags?: string[] | null;
             /** @description The most tokens of the output. */
             maxTokens?: number | null;
@@ -4226,10 +4226,10 @@ export interface components {
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
-             * @description Where a webhook is sent when the task ends.
+             * @description The address to which a webhook is sent when the task ends.
              */
             callbackUrl?: string | null;
-            /** @description When a reviewer must approve the output. */
+            /** @description The conditions under which a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
             /**
              * Format: date-time
@@ -4260,13 +4260,13 @@ export interface components {
             weight?: number | null;
         };
         PlanRequest: {
-            /** @description For people. */
+            /** @description The text for people. */
             name: string;
-            /** @description For people. */
+            /** @description The text for people. */
             description?: string | null;
             /** @description The steps. */
             steps: components["schemas"]["StepRequest"][];
-            /** @description For filtering. */
+            /** @description The tags, for filtering. */
             tags?: string[] | null;
         };
         Refresh: {
@@ -4364,7 +4364,7 @@ export interface components {
              * @description 8 to 128 characters, none of the common ones.
              */
             password: string;
-            /** @description For people; by default the part of the e-mail before the @. */
+            /** @description The name, for people; by default the part of the e-mail before the @. */
             name?: string | null;
         };
         SignalRequest: {
@@ -4481,9 +4481,9 @@ export interface components {
             notifyChannels?: ("email" | "dashboard")[] | null;
         };
         TemplateRequest: {
-            /** @description For people; its id is made of it. */
+            /** @description The name, for people, from which the id is made. */
             name: string;
-            /** @description For people. */
+            /** @description The text for people. */
             description?: string | null;
             /** @description major.minor.patch. */
             version: string;
@@ -4492,7 +4492,7 @@ export interface components {
              * @enum {string}
              */
             industry: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
-            /** @description For filtering. */
+            /** @description The tags, for filtering. */
             tags?: string[] | null;
             /**
              * @description The visibility; by default private.
@@ -4600,13 +4600,13 @@ export interface operations {
     audit_list: {
         parameters: {
             query?: {
-                /** @description By this actor: the id of a user or a key, anonymous, or system. */
+                /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
                 action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
-                /** @description At this instant or later. */
+                /** @description Only entries of this instant or later. */
                 since?: string;
-                /** @description Before this instant. */
+                /** @description Only entries before this instant. */
                 until?: string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -5023,7 +5023,7 @@ export interface operations {
                 code?: string;
                 /** @description The state of the sign-in. */
                 state?: string;
-                /** @description Why there is no code. */
+                /** @description The reason why there is no code. */
                 error?: string;
             };
             header?: never;
@@ -5232,7 +5232,7 @@ export interface operations {
     auth_list_sessions: {
         parameters: {
             query?: {
-                /** @description Of this user; an admin's default is everybody, others may name only themselves. */
+                /** @description Only sessions of this user; by default an admin's list shows all users. Others may name only themselves. */
                 userId?: string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -5981,13 +5981,13 @@ export interface operations {
             query?: {
                 /** @description Names, or groups such as `task.*`. */
                 events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
-                /** @description Of this task. */
+                /** @description Only events of this task. */
                 taskId?: string;
-                /** @description Of this execution. */
+                /** @description Only events of this execution. */
                 executionId?: string;
-                /** @description Of this queue. */
+                /** @description Only items of this queue. */
                 queue?: string;
-                /** @description Of tasks that have all of these tags. */
+                /** @description Only events of tasks that have all of these tags. */
                 tags?: string[];
             };
             header?: {
@@ -6051,11 +6051,11 @@ export interface operations {
             query?: {
                 /** @description One of these statuses. */
                 status?: ("pending" | "assigned" | "escalated" | "expired" | "approved" | "rejected" | "cancelled")[];
-                /** @description Of this queue. */
+                /** @description Only items of this queue. */
                 queue?: string;
-                /** @description With all of these tags. */
+                /** @description Only items with all of these tags. */
                 tags?: string[];
-                /** @description Assigned to this reviewer, or decided by them. */
+                /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -6096,13 +6096,13 @@ export interface operations {
     hitl_calibration: {
         parameters: {
             query?: {
-                /** @description Of this template. */
+                /** @description Only items of this template. */
                 templateId?: string;
-                /** @description Of this step. */
+                /** @description Only items of this step. */
                 stepId?: string;
-                /** @description Of confidences made by this method: logprobs, samples, judge, reported or none. */
+                /** @description Only confidences made by this method: logprobs, samples, judge, reported or none. */
                 method?: "logprobs" | "samples" | "judge" | "reported" | "none";
-                /** @description Of this model. */
+                /** @description Only items of this model. */
                 model?: string;
                 /** @description A multiple of 0.01; by default 0.05, 0.10 and so on up to 1. */
                 threshold?: number;
@@ -6140,9 +6140,9 @@ export interface operations {
     hitl_list_pending: {
         parameters: {
             query?: {
-                /** @description Of this queue. */
+                /** @description Only items of this queue. */
                 queue?: string;
-                /** @description With all of these tags. */
+                /** @description Only items with all of these tags. */
                 tags?: string[];
                 /** @description Assigned to this user. */
                 reviewerId?: string;
@@ -6628,9 +6628,9 @@ export interface operations {
     plans_list: {
         parameters: {
             query?: {
-                /** @description With all of these tags. */
+                /** @description Only items with all of these tags. */
                 tags?: string[];
-                /** @description In the name or the description, in upper or lower case. */
+                /** @description A text of the name or the description, in upper or lower case. */
                 search?: string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -6713,9 +6713,9 @@ export interface operations {
             query?: {
                 /** @description One of these statuses. */
                 status?: ("pending" | "running" | "completed" | "failed" | "cancelled")[];
-                /** @description Of this plan. */
+                /** @description Only items of this plan. */
                 planId?: string;
-                /** @description Of this template. */
+                /** @description Only items of this template. */
                 templateId?: string;
                 /** @description Started at this instant or later. */
                 createdAfter?: string;
@@ -7530,19 +7530,19 @@ export interface operations {
             query?: {
                 /** @description One of these statuses. */
                 status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[];
-                /** @description Of this model. */
+                /** @description Only items of this model. */
                 model?: string;
-                /** @description Of this queue. */
+                /** @description Only items of this queue. */
                 queue?: string;
-                /** @description With all of these tags. */
+                /** @description Only items with all of these tags. */
                 tags?: string[];
                 /** @description Created at this instant or later. */
                 createdAfter?: string;
                 /** @description Created before this instant. */
                 createdBefore?: string;
-                /** @description Ordered by this; by default createdAt. */
+                /** @description The member to order by; by default createdAt. */
                 orderBy?: "createdAt" | "completedAt" | "priority";
-                /** @description In this direction; by default desc. */
+                /** @description The direction of the order; by default desc. */
                 order?: "asc" | "desc";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -7909,13 +7909,13 @@ export interface operations {
     templates_list: {
         parameters: {
             query?: {
-                /** @description Of this industry. */
+                /** @description Only items of this industry. */
                 industry?: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
-                /** @description With all of these tags. */
+                /** @description Only items with all of these tags. */
                 tags?: string[];
-                /** @description In the name or the description, in upper or lower case. */
+                /** @description A text of the name or the description, in upper or lower case. */
                 search?: string;
-                /** @description Of this visibility. */
+                /** @description Only items of this visibility. */
                 visibility?: "private" | "organization" | "public";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -8014,7 +8014,7 @@ export interface operations {
     templates_get: {
         parameters: {
             query?: {
-                /** @description By default the highest. */
+                /** @description The version; by default the highest. */
                 version?: string;
             };
             header?: never;
@@ -8054,7 +8054,7 @@ export interface operations {
     templates_delete: {
         parameters: {
             query?: {
-                /** @description By default the highest. */
+                /** @description The version; by default the highest. */
                 version?: string;
             };
             header?: never;
@@ -8199,9 +8199,9 @@ export interface operations {
             query: {
                 /** @description tag, account, template, model or day (of the creation, in UTC). */
                 groupBy: "tag" | "account" | "template" | "model" | "day";
-                /** @description Of tasks created at this instant or later; by default 30 days before `to`. */
+                /** @description The earliest creation of the counted tasks; by default 30 days before `to`. */
                 from?: string;
-                /** @description Of tasks created before this instant; by default now. */
+                /** @description The instant before which the counted tasks were created; by default now. */
                 to?: string;
             };
             header?: never;

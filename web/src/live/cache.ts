@@ -16,7 +16,11 @@ type Kind = { id: string; detail: string[]; lists: string[] };
 const KINDS: Record<string, Kind> = {
   task: { id: "id", detail: ["/api/tasks/{id}"], lists: ["/api/tasks", "/api/queues"] },
   execution: { id: "id", detail: ["/api/plans/executions/{id}"], lists: ["/api/plans/executions"] },
-  step: { id: "", detail: ["/api/plans/executions/{id}"], lists: [] },
+  step: {
+    id: "",
+    detail: ["/api/plans/executions/{id}"],
+    lists: ["/api/plans/executions/{id}/steps/{step}/items"],
+  },
   hitl: {
     id: "taskId",
     detail: ["/api/hitl/{taskId}", "/api/hitl/{taskId}/history"],

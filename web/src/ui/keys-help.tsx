@@ -58,7 +58,6 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
                   <input
                     className="input key-input"
                     aria-label={`New key for ${each.label}`}
-                    // biome-ignore lint/a11y/noAutofocus: the button that had the focus has become this field
                     autoFocus
                     readOnly
                     value=""

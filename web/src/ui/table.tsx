@@ -21,6 +21,8 @@ export type Column<T> = {
   /** Numbers stand at the end of their column. */
   number?: boolean;
   phone?: boolean;
+  /** On a phone, its header stands before what it shows; before a number it always does. */
+  named?: boolean;
 };
 
 export type Selection = { chosen: ReadonlySet<string>; set: (chosen: Set<string>) => void };
@@ -148,7 +150,7 @@ export function Table<T>(props: Props<T>) {
                       className="table-cell"
                       data-number={column.number}
                       data-phone={column.phone === false ? "no" : undefined}
-                      data-label={column.header}
+                      data-label={column.number || column.named ? column.header : undefined}
                     >
                       {column.cell(row)}
                     </div>

@@ -1,4 +1,5 @@
 /** Times: relative, with the absolute one in a tooltip. */
+import { useState } from "react";
 import { useNow } from "../lib/clock";
 import { age, duration, instant, relative } from "../lib/format";
 
@@ -12,6 +13,20 @@ export function Ago({ at, plain = false }: { at: string | undefined; plain?: boo
     </time>
   );
 }
+
+/** The whole seconds until a moment. A screen reader is told the first number only. */
+export function TimeLeft({ until }: { until: number }) {
+  const now = useNow();
+  const [first] = useState(() => secondsUntil(until, Date.now()));
+  return (
+    <>
+      <span className="hide">{first} s</span>
+      <span aria-hidden="true">{Math.min(first, secondsUntil(until, now))} s</span>
+    </>
+  );
+}
+
+const secondsUntil = (until: number, now: number) => Math.max(1, Math.ceil((until - now) / 1000));
 
 /** The time from `from` to `to`, or until now. */
 export function Lasted({ from, to }: { from: string | undefined; to?: string }) {

@@ -91,6 +91,7 @@ export default function Deliveries() {
       id: "when",
       header: "Sent or next",
       width: "116px",
+      named: true,
       cell: (delivery) => <Ago at={delivery.deliveredAt ?? delivery.nextAttemptAt} />,
     },
     {

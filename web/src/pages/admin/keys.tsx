@@ -50,6 +50,7 @@ export default function Keys() {
       id: "used",
       header: "Last used",
       width: "100px",
+      named: true,
       cell: (key) => (key.lastUsedAt ? <Ago at={key.lastUsedAt} /> : <span className="faint">never</span>),
     },
     {
@@ -63,6 +64,7 @@ export default function Keys() {
       id: "expires",
       header: "Ends",
       width: "90px",
+      named: true,
       cell: (key) => <Ago at={key.revokedAt ?? key.expiresAt} />,
     },
     {

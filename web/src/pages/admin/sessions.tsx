@@ -55,14 +55,27 @@ export default function Sessions() {
       phone: false,
       cell: (session) => <span className="mono">{tail(session.id)}</span>,
     },
-    { id: "created", header: "Signed in", width: "110px", cell: (session) => <Ago at={session.createdAt} /> },
+    {
+      id: "created",
+      header: "Signed in",
+      width: "110px",
+      named: true,
+      cell: (session) => <Ago at={session.createdAt} />,
+    },
     {
       id: "refreshed",
       header: "Refreshed",
       width: "110px",
+      named: true,
       cell: (session) => <Ago at={session.refreshedAt} />,
     },
-    { id: "expires", header: "Ends", width: "110px", cell: (session) => <Ago at={session.expiresAt} /> },
+    {
+      id: "expires",
+      header: "Ends",
+      width: "110px",
+      named: true,
+      cell: (session) => <Ago at={session.expiresAt} />,
+    },
     {
       id: "actions",
       header: "Actions",
@@ -85,7 +98,7 @@ export default function Sessions() {
             value={user ?? ""}
             onChange={(event) => set({ user: event.target.value })}
           >
-            <option value="">mine</option>
+            <option value="">everybody</option>
             {users.data?.items.map(({ id, email }) => (
               <option key={id} value={id}>
                 {email}

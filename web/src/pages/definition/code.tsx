@@ -14,6 +14,7 @@ import {
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
+import { useNarrow } from "../../lib/narrow";
 import type { Placed } from "./faults";
 
 /** Scripts may style what is in a shadow root; the policy refuses a style element in the page. */
@@ -39,6 +40,7 @@ const look = EditorView.theme({
     boxShadow: "inset 3px 0 0 var(--bad)",
   },
   ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
+  ".cm-deletedChunk": { paddingLeft: "12px" },
   ".cm-deletedChunk, &.cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
   ".cm-changedText, &.cm-merge-b .cm-changedText": {
     background: "none",
@@ -155,6 +157,7 @@ export function YamlDiff({
 }) {
   const host = useRef<HTMLDivElement>(null);
   const [left, right] = names;
+  const isNarrow = useNarrow();
   useEffect(() => {
     if (!host.current) return;
     const { root, parent } = shadow(host.current);
@@ -164,7 +167,7 @@ export function YamlDiff({
       EditorView.contentAttributes.of({ tabindex: "0" }),
     ];
     const folded = { margin: 3, minSize: 6 };
-    if (window.matchMedia("(max-width: 860px)").matches) {
+    if (isNarrow) {
       const view = new EditorView({
         doc: after,
         extensions: [
@@ -185,6 +188,6 @@ export function YamlDiff({
       collapseUnchanged: folded,
     });
     return () => view.destroy();
-  }, [before, after, left, right]);
+  }, [before, after, left, right, isNarrow]);
   return <div className="definition-code" ref={host} />;
 }

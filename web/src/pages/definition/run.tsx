@@ -6,6 +6,7 @@ import { count, duration, money } from "../../lib/format";
 import { usePreference } from "../../lib/preferences";
 import { Button, Failed, Field, Panel } from "../../ui/basics";
 import { toast } from "../../ui/toast";
+import { costs, OverBudget } from "./estimate";
 import { type Faults, type Input, InputForm, JsonInput } from "./form";
 import { type FormField, formOf, missing } from "./schema";
 import { Gate } from "./steps";
@@ -380,11 +381,8 @@ function Limits({
   );
 }
 
-const costs = ({ cost, priceUnknown }: Schemas["Estimate"]) =>
-  priceUnknown && cost === 0 ? "cost unknown" : `about ${money(cost)}`;
-
 function Estimate({ run }: { run: DryRun }) {
-  const { budget, estimate, criticalPath, steps } = run;
+  const { estimate, criticalPath, steps } = run;
   const held = steps.filter(({ gate }) => gate === "always").length;
   return (
     <div className="stack" role="status">
@@ -405,11 +403,7 @@ function Estimate({ run }: { run: DryRun }) {
           <dd className="faint small">of {steps.length} steps, for certain</dd>
         </div>
       </dl>
-      {budget?.message && (
-        <p className="notice" data-tone="warn">
-          The budget would end the run: {budget.message}
-        </p>
-      )}
+      <OverBudget run={run} />
       <p className="small soft">
         {estimate.basis === "history"
           ? "From runs of the past."

@@ -1,24 +1,27 @@
 /** A step: its output as it is written, attempts, tokens, cost, worker, and why it failed. */
+import { useState } from "react";
 import { Link } from "wouter";
-import { useApi } from "../../api/hooks";
+import { useApi, usePage } from "../../api/hooks";
 import { count, money, ratio, tail } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Button, Command } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
-import { Status } from "../../ui/status";
+import { Status, stateOf } from "../../ui/status";
 import { Ago, Lasted } from "../../ui/time";
 import { Output } from "../tasks/output";
 import { Unpriced } from "./executions";
-import type { StepView } from "./steps";
+import { type Items, itemStates, type StepView } from "./steps";
 
 export function Drawer({
+  executionId,
   step,
   steps,
   onSelect,
   onClose,
 }: {
+  executionId: string;
   step: StepView;
   steps: StepView[];
   onSelect: (id: string) => void;
@@ -62,6 +65,7 @@ export function Drawer({
           {result?.outputTruncated && <Cut taskId={result.taskId} />}
         </section>
         <Figures step={step} />
+        {step.items && <ItemList executionId={executionId} step={step.id} counts={step.items} />}
         <Around title="Depends on" ids={step.dependsOn} steps={steps} onSelect={onSelect} />
         <Around title="Needed by" ids={behind} steps={steps} onSelect={onSelect} />
         {step.condition && (
@@ -92,9 +96,10 @@ function Figures({ step }: { step: StepView }) {
       {waits && <Fact name="Waits for">{waits}</Fact>}
       {step.items && (
         <Fact name="Items">
-          {Object.entries(step.items)
+          {itemStates(step.items)
             .map(([state, number]) => `${count(number)} ${state}`)
             .join(", ")}
+          {step.items.awaitingApproval ? `, ${count(step.items.awaitingApproval)} with a reviewer` : ""}
         </Fact>
       )}
       <Fact name="Attempt">
@@ -141,6 +146,55 @@ function Figures({ step }: { step: StepView }) {
         </Fact>
       )}
     </dl>
+  );
+}
+
+const SHOWN = 20;
+
+/** The items of a step over a list, the failed ones first; each leads to its task. */
+function ItemList({ executionId, step, counts }: { executionId: string; step: string; counts: Items }) {
+  const [chosen, choose] = useState<string>();
+  const status = chosen ?? (counts.failed ? "failed" : "");
+  const list = usePage("/api/plans/executions/{id}/steps/{step}/items", {
+    path: { id: executionId, step },
+    query: { status: status || undefined, limit: SHOWN },
+  } as never);
+  const { items, total } = list.data ?? { items: [], total: 0 };
+  return (
+    <section>
+      <div className="row between">
+        <h3>Items</h3>
+        <select
+          className="select"
+          aria-label="Items by state"
+          value={status}
+          onChange={(event) => choose(event.target.value)}
+        >
+          <option value="">all of them</option>
+          {itemStates(counts).map(([state]) => (
+            <option key={state} value={state}>
+              {state}
+            </option>
+          ))}
+        </select>
+      </div>
+      <ul className="executions-around" aria-label={`Items of ${step}`}>
+        {items.map((item) => (
+          <li key={item.item}>
+            <span className="cut">
+              {item.taskId ? (
+                <Link href={`/tasks/${item.taskId}`}>item {item.item}</Link>
+              ) : (
+                `item ${item.item}`
+              )}
+              {item.error && <span className="soft"> {visible(item.error.message)}</span>}
+            </span>
+            <Status state={stateOf(item)} />
+          </li>
+        ))}
+        {total > items.length && <li className="soft">and {count(total - items.length)} more</li>}
+      </ul>
+    </section>
   );
 }
 

@@ -129,6 +129,7 @@ function Shown({ execution, plan }: { execution: Execution; plan: Plan | undefin
         {step && view !== "compare" && (
           <Drawer
             key={step.id}
+            executionId={execution.id}
             step={step}
             steps={steps}
             onSelect={select}

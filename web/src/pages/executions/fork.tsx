@@ -3,10 +3,11 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { money, plural } from "../../lib/format";
+import { plural } from "../../lib/format";
 import { Button, Failed, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { toast } from "../../ui/toast";
+import { costs, OverBudget } from "../definition/estimate";
 import { type Input, InputForm, JsonInput } from "../definition/form";
 import { formOf } from "../definition/schema";
 import type { Execution, Plan } from "./steps";
@@ -82,7 +83,7 @@ export function Fork({
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" icon="next" type="submit" busy={busy} disabled={isWrong}>
-            {current ? `Fork · ${costOf(current)}` : "Dry run"}
+            {current ? `Fork · ${costs(current.estimate)}` : "Dry run"}
           </Button>
         </>
       }
@@ -134,6 +135,7 @@ export function Fork({
         )}
         {error && <Failed error={error} what="The fork was refused" />}
         {current && <Reused run={current} />}
+        {current && <OverBudget run={current} />}
       </div>
     </Dialog>
   );
@@ -176,17 +178,14 @@ function Version({
   );
 }
 
-const costOf = ({ estimate }: DryRun) =>
-  estimate.priceUnknown && estimate.cost === 0 ? "cost unknown" : `about ${money(estimate.cost)}`;
-
 function Reused({ run }: { run: DryRun }) {
   const anew = run.steps.filter(({ reused }) => !reused);
   return (
     <div role="status" className="notice">
       <div className="grow">
         <strong>
-          {run.steps.length - anew.length} of {plural(run.steps.length, "step")} taken over, {costOf(run)} for
-          the rest.
+          {run.steps.length - anew.length} of {plural(run.steps.length, "step")} taken over,{" "}
+          {costs(run.estimate)} for the rest.
         </strong>
         {anew.length > 0 && (
           <p className="executions-wrap">

@@ -10,7 +10,7 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from "@xyflow/react";
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import "@xyflow/react/dist/base.css";
 import { Icon } from "../../ui/icons";
 import { lookOf } from "../../ui/status";
@@ -39,11 +39,13 @@ const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
         aria-pressed={data.selected}
         onClick={() => data.select(id)}
       >
-        <span className="executions-node-id cut">{id}</span>
+        <span className="executions-node-id">
+          <span className="cut">{id}</span>
+          {data.items && <span className="executions-node-items">{itemsLine(data.items)}</span>}
+        </span>
         <span className="status" data-tone={look.tone}>
           <Icon name={look.icon} spin={look.spin} size={14} />
           <span>{look.word}</span>
-          {data.items && <span className="executions-node-items">{itemsLine(data.items)}</span>}
         </span>
         {data.gate && (
           <span className="executions-node-gate" data-tip="A reviewer must approve its output">
@@ -128,10 +130,23 @@ export default function Graph({
   }, [shape, states]);
 
   const flow = useRef<ReactFlowInstance<StepNode>>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const isMoved = useRef(false);
+  const isWhole = steps.length <= WHOLE_UP_TO;
+  const showWhole = useCallback(() => {
+    if (isWhole && !isMoved.current) void flow.current?.fitView({ maxZoom: 1, padding: 0.1 });
+  }, [isWhole]);
   const start = (instance: ReactFlowInstance<StepNode>) => {
     flow.current = instance;
-    if (steps.length <= WHOLE_UP_TO) void instance.fitView({ maxZoom: 1, padding: 0.1 });
+    showWhole();
   };
+  // Beside the drawer there is less room: the graph stays whole unless somebody moved it.
+  useEffect(() => {
+    if (!frame.current) return;
+    const observer = new ResizeObserver(() => requestAnimationFrame(showWhole));
+    observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, [showWhole]);
   // A large graph begins where it is looked at: what is drawn elsewhere first would be drawn twice.
   const [viewport] = useState(() => {
     const first = steps.find(({ id }) => id === selected) ?? steps.find(({ state }) => state === "running");
@@ -142,7 +157,7 @@ export default function Graph({
   useEffect(() => {
     const instance = flow.current;
     const at = selected === undefined ? undefined : places.get(selected);
-    const box = document.querySelector(".executions-graph")?.getBoundingClientRect();
+    const box = frame.current?.getBoundingClientRect();
     if (!instance || !at || !box) return;
     const { x, y } = instance.flowToScreenPosition({ x: at.x + WIDTH / 2, y: at.y + HEIGHT / 2 });
     if (x > box.left && x < box.right && y > box.top && y < box.bottom) return;
@@ -150,12 +165,15 @@ export default function Graph({
   }, [selected, places]);
 
   return (
-    <div className="executions-graph">
+    <div className="executions-graph" ref={frame}>
       <ReactFlow
         nodes={nodes}
         edges={edges}
         nodeTypes={TYPES}
         onInit={start}
+        onMoveStart={(event) => {
+          if (event) isMoved.current = true;
+        }}
         defaultViewport={viewport}
         minZoom={0.05}
         maxZoom={1.5}

@@ -50,6 +50,11 @@ test("the end of a step keeps what is known of it", () => {
   expect(after.steps?.a).toEqual({ status: "completed", startedAt: "t", output: "so far" });
 });
 
+test("an event of an item leaves its step as it is", () => {
+  const before = execution({ a: { status: "running", items: { completed: 1, running: 2 } } });
+  expect(withStep(before, event("step.completed", { id: "a", item: 1, status: "completed" }))).toBe(before);
+});
+
 test("an event of another execution changes nothing", () => {
   const before = execution({});
   expect(

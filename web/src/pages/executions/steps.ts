@@ -1,5 +1,6 @@
 /** Steps as the pages show them: the plan's steps from the start, with what became of each so far. */
 import type { Schemas } from "../../api/client";
+import { count } from "../../lib/format";
 import { stateOf } from "../../ui/status";
 
 export type Execution = Schemas["Execution"];
@@ -46,6 +47,8 @@ const SAID = ["status", "taskId", "attempt", "startedAt", "awaitingApproval", "w
 export function withStep(execution: Execution, event: { event: string; data: Record<string, unknown> }) {
   const { id, executionId, status } = event.data;
   if (executionId !== execution.id || typeof id !== "string" || typeof status !== "string") return execution;
+  // How an item of its list ends says nothing of the step.
+  if (event.data.item !== undefined) return execution;
   const known = execution.steps?.[id];
   const step = { ...known } as Record<string, unknown>;
   // A new attempt, or a new task, leaves behind how the one before ended.
@@ -113,9 +116,12 @@ export function compared(one: StepView[], other: StepView[]): Difference[] {
   return rows;
 }
 
+/** The states in which items are, and how many; those that wait for a reviewer are pending too. */
+export const itemStates = (items: Items) =>
+  Object.entries(items).filter(([state, number]) => !["total", "awaitingApproval"].includes(state) && number);
+
 /** "3 of 10" for a step over a list. */
 export function itemsLine(items: Items): string {
-  const numbers = Object.entries(items).filter(([name]) => name !== "total");
-  const total = items.total ?? numbers.reduce((sum, [, count]) => sum + count, 0);
-  return `${items.completed ?? 0} of ${total}`;
+  const total = items.total ?? itemStates(items).reduce((sum, [, number]) => sum + number, 0);
+  return `${count(items.completed ?? 0)} of ${count(total)}`;
 }

@@ -250,7 +250,7 @@ function Webhooks() {
   useLive(["webhook.*"]);
   const dead = usePage("/api/webhooks/deliveries", { query: { status: ["dead"], limit: 3 } });
   return (
-    <Panel title="Webhooks" actions={<Link href="/admin?tab=webhooks&status=dead">Deliveries</Link>}>
+    <Panel title="Webhooks" actions={<Link href="/admin/deliveries?status=dead">Deliveries</Link>}>
       <Loaded query={dead} lines={1}>
         {({ items, total }) =>
           total === 0 ? (

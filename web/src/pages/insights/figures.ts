@@ -6,6 +6,9 @@ type Tally = Schemas["Tally"];
 /** How many outputs a reviewer decided on. */
 export const reviewed = ({ approved, edited, rejected }: Tally) => approved + edited + rejected;
 
+/** How many outputs met a gate; those that are held and undecided are among the unreviewed. */
+export const metGate = (tally: Tally) => reviewed(tally) + tally.unreviewed;
+
 /** The share of the decided outputs that passed as they were; nothing where none was decided. */
 export function accepted(tally: Tally): number | undefined {
   const all = reviewed(tally);

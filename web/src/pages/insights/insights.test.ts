@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { accepted, days, nearest } from "./figures";
+import { accepted, days, metGate, nearest } from "./figures";
 import { buckets, names, parse, quantile, value } from "./metrics";
 
 const TEXT = `# HELP svc_queue_depth Ready tasks.
@@ -36,6 +36,10 @@ describe("figures", () => {
   it("knows no share where nobody decided", () => {
     expect(accepted(none)).toBeUndefined();
     expect(accepted({ ...none, approved: 3, rejected: 1 })).toBe(0.75);
+  });
+  it("counts an output that waits once", () => {
+    expect(metGate({ ...none, undecided: 2 })).toBe(4);
+    expect(metGate({ ...none, approved: 1, edited: 1, rejected: 1, undecided: 4 })).toBe(7);
   });
   it("leaves no day out", () => {
     expect(days("2026-02-27", "2026-03-02")).toEqual([

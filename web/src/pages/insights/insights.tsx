@@ -8,8 +8,9 @@ import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Empty, Field, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { Tabs } from "../definition/tabs";
-import { accepted, nearest, reviewed } from "./figures";
+import { accepted, metGate, nearest, reviewed } from "./figures";
 import "../definition/definition.css";
 import "./insights.css";
 import { Scroll } from "../definition/sized";
@@ -89,7 +90,7 @@ function Confidence() {
 function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
   const { deciles, noConfidence, thresholds } = calibration;
   const all = [...deciles, noConfidence];
-  const met = all.reduce((sum, each) => sum + reviewed(each) + each.unreviewed + each.undecided, 0);
+  const met = all.reduce((sum, each) => sum + metGate(each), 0);
   if (all.every((each) => reviewed(each) === 0)) {
     return (
       <Empty
@@ -100,9 +101,12 @@ function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
         }
         command={'callboard tasks submit "Name a colour." --threshold 0.95 --sample-rate 0.1'}
         action={
-          <Link className="button" href="/docs/how-to/threshold">
-            How to choose a threshold
-          </Link>
+          <div className="row wrap">
+            <RunExample of="review" />
+            <Link className="button" href="/docs/how-to/threshold">
+              How to choose a threshold
+            </Link>
+          </div>
         }
       >
         The confidence of each output that meets a gate is kept beside what its reviewer decided. From that

@@ -8,6 +8,7 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { Run } from "../definition/run";
@@ -136,9 +137,12 @@ function List() {
             command="callboard templates deploy contract-review-v1 --sample"
             action={
               may("templates: deploy") && (
-                <Link className="button" href="/templates">
-                  Deploy a template
-                </Link>
+                <div className="row wrap">
+                  <RunExample of="execution" />
+                  <Link className="button" href="/templates">
+                    Deploy a template
+                  </Link>
+                </div>
               )
             }
           >

@@ -111,7 +111,7 @@ function limits({ concurrent, requestsPerMinute }: Queue) {
     concurrent ? `${count(concurrent)} at once` : "",
     requestsPerMinute ? `${count(requestsPerMinute)} a minute` : "",
   ].filter(Boolean);
-  return parts.length > 0 ? parts.join(", ") : <span className="faint">none</span>;
+  return parts.length > 0 ? parts.join(", ") : <span className="faint">no limit</span>;
 }
 
 function Name({ queue }: { queue: Queue }) {

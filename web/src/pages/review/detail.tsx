@@ -139,7 +139,10 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
                   size="small"
                   kind="quiet"
                   icon="undo"
-                  onClick={() => (setDraft({ edit: undefined }), setView("output"))}
+                  onClick={() => {
+                    setDraft({ edit: undefined });
+                    setView("output");
+                  }}
                 >
                   Discard the edit
                 </Button>

@@ -4,6 +4,7 @@ import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
+import { useNarrow } from "../../lib/narrow";
 
 /** Styles in a shadow root are made by scripts, which the policy allows; a style element it does not. */
 function shadow(host: HTMLElement): { root: ShadowRoot; parent: HTMLElement } {
@@ -24,6 +25,7 @@ const look = EditorView.theme({
   "&.cm-focused .cm-cursor": { borderLeftColor: "var(--text)" },
   "&.cm-focused .cm-selectionBackground, ::selection": { backgroundColor: "var(--accent-soft)" },
   ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
+  ".cm-deletedChunk": { paddingLeft: "14px" },
   ".cm-deletedChunk, &.cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
   ".cm-changedText, &.cm-merge-b .cm-changedText": {
     background: "none",
@@ -88,23 +90,31 @@ export function Edit({ text, original, onChange, onDone }: EditProps) {
   return <div className="review-editor" ref={host} />;
 }
 
-/** Two texts beside each other. */
+/** Two texts: beside each other, or one under the other where there is no room. */
 export function Diff({ before, after, names }: { before: string; after: string; names: [string, string] }) {
   const host = useRef<HTMLDivElement>(null);
   const [left, right] = names;
+  const isNarrow = useNarrow();
   useEffect(() => {
     if (!host.current) return;
     const { root, parent } = shadow(host.current);
     const only = [EditorState.readOnly.of(true), EditorView.editable.of(false)];
     const focusable = EditorView.contentAttributes.of({ tabindex: "0" });
+    const collapseUnchanged = { margin: 3, minSize: 6 };
+    if (isNarrow) {
+      const merged = unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged });
+      const extensions = [common(`${left} to ${right}`), only, focusable, merged];
+      const view = new EditorView({ doc: after, extensions, root, parent });
+      return () => view.destroy();
+    }
     const view = new MergeView({
       a: { doc: before, extensions: [common(left), only, focusable] },
       b: { doc: after, extensions: [common(right), only, focusable] },
       root,
       parent,
-      collapseUnchanged: { margin: 3, minSize: 6 },
+      collapseUnchanged,
     });
     return () => view.destroy();
-  }, [before, after, left, right]);
+  }, [before, after, left, right, isNarrow]);
   return <div className="review-editor" ref={host} />;
 }

@@ -5,12 +5,14 @@ import { type Approval, api, unwrap } from "../../api/client";
 import { useApi, usePage, useRows } from "../../api/hooks";
 import { instant, plural } from "../../lib/format";
 import { keyOf, useKeys } from "../../lib/keys";
+import { useNarrow } from "../../lib/narrow";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay, useWho } from "../../session/session";
 import { Button, Empty, Failed, Loaded, Loading } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { useStable } from "../../ui/stable";
+import { TimeLeft } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { BulkDialog } from "./bulk";
 import { type Choice, decide, onOutcome, UNDO_MS, undo, useDecisions } from "./decisions";
@@ -79,7 +81,8 @@ export default function Review() {
     },
     [params],
   );
-  const isWide = useWide();
+  // The list and the open item fit beside each other.
+  const isWide = !useNarrow();
   const head = isComplete ? items[0]?.taskId : undefined;
   useEffect(() => {
     if (!taskId && head && isWide) navigate(address(head), { replace: true });
@@ -122,7 +125,12 @@ export default function Review() {
           ? "Approved"
           : "Approved with the edit:"
         : "Rejected";
-    toast(`${verb} ${what}. It is sent in 5 s.`, {
+    const text = (
+      <>
+        {verb} {what}. It is sent in <TimeLeft until={made.sendsAt} />.
+      </>
+    );
+    toast(text, {
       ms: UNDO_MS,
       action: {
         label: (
@@ -403,18 +411,6 @@ function Nothing({ isFiltered, clear }: { isFiltered: boolean; clear: () => void
       Every output that waited was decided.
     </Empty>
   );
-}
-
-/** True if the list and the open item fit beside each other. */
-function useWide(): boolean {
-  const [isWide, setWide] = useState(() => window.matchMedia("(min-width: 861px)").matches);
-  useEffect(() => {
-    const media = window.matchMedia("(min-width: 861px)");
-    const changed = () => setWide(media.matches);
-    media.addEventListener("change", changed);
-    return () => media.removeEventListener("change", changed);
-  }, []);
-  return isWide;
 }
 
 /** Claims an item once it was open for a while, so that other reviewers see who looks at it. */

@@ -8,6 +8,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { RunExample } from "../../ui/example";
 import { lookOf, Status, stateOf } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago, Lasted } from "../../ui/time";
@@ -171,7 +172,7 @@ const COLUMNS: Column<TaskRow>[] = [
   },
   {
     id: "waits",
-    header: "Waits for / why",
+    header: "Reason",
     width: "minmax(110px, 1.4fr)",
     phone: false,
     cell: (task) => <Why task={task} />,
@@ -237,9 +238,12 @@ function Nothing({ isFiltered, submit }: { isFiltered: boolean; submit: () => vo
       title="No task was submitted yet"
       command={'callboard tasks submit "Say hello in one sentence." --stream'}
       action={
-        <Button icon="plus" needs="tasks: create" onClick={submit}>
-          Submit a task
-        </Button>
+        <div className="row wrap">
+          <RunExample of="task" />
+          <Button icon="plus" needs="tasks: create" onClick={submit}>
+            Submit a task
+          </Button>
+        </div>
       }
     >
       A task is one prompt for one model. It is stored before it is confirmed, {lookOf("running").word} as
